@@ -1,0 +1,35 @@
+"""Attention sequence-to-sequence models: trained in one command, inspected, measured, and run without PyTorch.
+
+>>> import heedful                                          # doctest: +SKIP
+>>> translator = heedful.train("pairs.tsv", preset="small") # doctest: +SKIP
+>>> translator.translate(["How are you?"])[0].text          # doctest: +SKIP
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from heedful.recipe import train_model as train
+    from heedful.translator import Translation, Translator, load
+
+__version__ = "0.1.0"
+__all__ = ["Translation", "Translator", "__version__", "load", "train"]
+
+# Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.
+_LAZY: Final = {
+    "train": ("heedful.recipe", "train_model"),
+    "load": ("heedful.translator", "load"),
+    "Translator": ("heedful.translator", "Translator"),
+    "Translation": ("heedful.translator", "Translation"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

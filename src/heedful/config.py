@@ -1,0 +1,191 @@
+"""TOML and dotted overrides in, frozen validated models out.
+
+Every part of heedful that can be configured owns a subclass of `Config` beside the code that reads it;
+this module knows none of them. Unknown keys, wrong types and out-of-range values are refused with the
+dotted path of the key, and a guess at what was meant.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from heedful.errors import ConfigError, did_you_mean
+
+Tree = dict[str, Any]
+
+
+class Config(BaseModel):
+    """A frozen, strict configuration: unknown keys are errors and "10" is not 10."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+
+
+ConfigType = TypeVar("ConfigType", bound=Config)
+
+
+def read_toml(path: Path) -> Tree:
+    """Read a TOML file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Its content as nested dictionaries.
+
+    Raises:
+        ConfigError: the file does not exist or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such configuration file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def parse_overrides(settings: Sequence[str]) -> Tree:
+    """Turn ``["training.steps=10"]`` into nested dictionaries.
+
+    The value is read as TOML; what is not TOML is taken as a string, so quotes can be left out.
+
+    Args:
+        settings: each ``dotted.key=value``.
+
+    Returns:
+        Nested dictionaries holding the values.
+
+    Raises:
+        ConfigError: a setting has no ``=`` or no key.
+
+    Example:
+        >>> parse_overrides(["training.steps=10", "model.kind=rnnsearch"])
+        {'training': {'steps': 10}, 'model': {'kind': 'rnnsearch'}}
+    """
+    tree: Tree = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {setting!r}: expected key.path=value, such as training.max_steps=1000")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        *parents, leaf = key.strip().split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise ConfigError(f"--set {setting!r}: {parent!r} already has a value and cannot have keys below it")
+        node[leaf] = value
+    return tree
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+    """Return `base` with `over` laid on it, table by table.
+
+    Args:
+        base: nested dictionaries.
+        over: nested dictionaries that win.
+
+    Returns:
+        New nested dictionaries.
+
+    Example:
+        >>> merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}})
+        {'a': {'x': 1, 'y': 3}}
+    """
+    merged = dict(base)
+    for key, value in over.items():
+        known = merged.get(key)
+        merged[key] = merge(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "") -> ConfigType:
+    """Build `config` from nested dictionaries, or say in one line what is wrong.
+
+    Args:
+        config: the class to build.
+        tree: nested dictionaries, as from TOML.
+        where: dotted path of `tree` in the whole configuration, for messages.
+
+    Returns:
+        The validated configuration.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type or a value out of range.
+    """
+    try:
+        # Through JSON: strict mode then takes TOML's arrays for tuples, but still refuses "10" for 10.
+        return config.model_validate_json(json.dumps(tree))
+    except ValidationError as error:
+        raise ConfigError(_explain(config, error, where)) from None
+    except TypeError as error:
+        raise ConfigError(f"{where or 'configuration'}: a value has no JSON form: {error}") from None
+
+
+def _explain(config: type[Config], error: ValidationError, where: str) -> str:
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    dotted = ".".join(([where] if where else []) + path) or "configuration"
+    if first["type"] == "extra_forbidden":
+        return f"{dotted}: unknown key{did_you_mean(path[-1], _keys_beside(config, path))}"
+    if first["type"] == "value_error":
+        return f"{dotted}: {first['ctx']['error']}"
+    message = first["msg"][0].lower() + first["msg"][1:]
+    given = "" if first["type"] == "missing" else f", got {first['input']!r}"
+    return f"{dotted}: {message}{given}"
+
+
+def _keys_beside(config: type[Config], path: Sequence[str]) -> list[str]:
+    """The keys that exist in the table where `path` ends; every alternative's keys where it is a union."""
+    candidates: list[type[Config]] = [config]
+    for part in path[:-1]:
+        annotations = [c.model_fields[part].annotation for c in candidates if part in c.model_fields]
+        below = [option for annotation in annotations for option in _config_classes(annotation)]
+        # A union's tag shows in the path as one more part that names no field.
+        candidates = below or candidates
+    return sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _config_classes(annotation: Any) -> list[type[Config]]:
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    if get_origin(annotation) is None:
+        return []
+    return [found for option in get_args(annotation) for found in _config_classes(option)]
+
+
+def to_toml(config: Config) -> str:
+    """Write a configuration as TOML, every value resolved.
+
+    Args:
+        config: what to write.
+
+    Returns:
+        TOML text that `read_toml` and `validate` turn back into an equal configuration.
+    """
+    return _table(config.model_dump(mode="json"), ()).lstrip("\n")
+
+
+def _table(tree: Tree, path: tuple[str, ...]) -> str:
+    values = {key: value for key, value in tree.items() if not isinstance(value, dict)}
+    tables = {key: value for key, value in tree.items() if isinstance(value, dict)}
+    lines = [f"\n[{'.'.join(path)}]"] if path and values else []
+    lines += [f"{key} = {_value(value)}" for key, value in values.items()]
+    text = "".join(line + "\n" for line in lines)
+    return text + "".join(_table(value, (*path, key)) for key, value in tables.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return repr(value)

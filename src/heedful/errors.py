@@ -1,0 +1,112 @@
+"""The exceptions heedful raises; each class owns its exit code.
+
+HeedfulError (1: a bug of ours when nothing more special applies)
+├── UsageError          2    the command, its options or the configuration are wrong
+│   ├── ConfigError     2    a configuration key or value; the message names its dotted path
+│   └── DataError       2    a data file; the message names file:line where there is one
+├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or does not fit
+├── NonFiniteError      4    the loss or a gradient is not finite
+├── ResourceError       5    out of disk, memory or device
+├── MissingExtra        6    an optional dependency is not installed; the message prints the install line
+├── ShapeError          2    tensor axes that must agree differ (Python interface)
+├── NeedError           2    an attention summary was asked of something that cannot provide it
+├── KernelUnsupported   2    a kernel named by hand cannot do what was asked
+└── Stopped           130    a signal ended the run after saving; 143 for SIGTERM
+
+A message says what is wrong, where, and what to do; it is one line.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class HeedfulError(Exception):
+    """Base of all exceptions that heedful raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(HeedfulError):
+    """A command, an option or an argument is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration key or value is wrong."""
+
+
+class DataError(UsageError):
+    """A data file is missing, empty or malformed."""
+
+
+class ShapeError(UsageError, ValueError):
+    """Tensor axes that must agree differ; the message gives both shapes."""
+
+
+class NeedError(UsageError, ValueError):
+    """An attention summary was asked of a normalizer or kernel that cannot provide it."""
+
+
+class KernelUnsupported(UsageError, ValueError):
+    """A kernel named by hand cannot do what was asked."""
+
+
+class FileRefused(HeedfulError):
+    """A model or checkpoint is corrupt, unsafe, foreign or does not fit."""
+
+    exit_code = 3
+
+
+class NonFiniteError(HeedfulError):
+    """The loss or a gradient became infinite or not a number."""
+
+    exit_code = 4
+
+
+class ResourceError(HeedfulError):
+    """Disk, memory or device ran out."""
+
+    exit_code = 5
+
+
+class MissingExtra(HeedfulError):
+    """An optional dependency is not installed."""
+
+    exit_code = 6
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'heedful[{extra}]'")
+
+
+class Stopped(HeedfulError):
+    """A signal ended the run; everything was saved before this was raised."""
+
+    exit_code = 130
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.signal_number = signal_number
+        self.exit_code = 128 + signal_number  # type: ignore[misc]  # the one class whose code depends on the instance
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a hint such as ``; did you mean 'small'?`` or a list of what is known.
+
+    Args:
+        given: what the user wrote.
+        known: what would have been accepted.
+
+    Returns:
+        A clause that starts with ``;`` and can be appended to an error message.
+
+    Example:
+        >>> did_you_mean("smal", ["tiny", "small"])
+        "; did you mean 'small'?"
+        >>> did_you_mean("x", ["tiny", "small"])
+        '; known: tiny, small'
+    """
+    names = list(known)
+    close = get_close_matches(given, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"

@@ -1,0 +1,121 @@
+"""A metric for short, middling and long sources apart. Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+
+from heedful.errors import DataError, UsageError
+from heedful.evaluation.bootstrap import Interval, score_interval
+from heedful.evaluation.interface import Matrix, Metric, corpus_score
+
+_SMALLEST = 10  # items a bucket should have, for its interval to mean something
+
+
+@final
+@dataclass(frozen=True)
+class Bucket:
+    """The items whose source length lies in a range.
+
+    Attributes:
+        shortest: least length of the range.
+        longest: greatest length of the range, included.
+        num_items: in it, 1 or more.
+        score: of these items together.
+        interval: 95 % interval of the score.
+    """
+
+    shortest: int
+    longest: int
+    num_items: int
+    score: float
+    interval: Interval
+
+    @property
+    def label(self) -> str:
+        """The range as printed."""
+        return str(self.shortest) if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values that JSON can hold."""
+        plain = {key: value for key, value in vars(self).items() if key != "interval"}
+        return {**plain, "low": self.interval.low, "high": self.interval.high}
+
+
+def even_edges(lengths: Sequence[int], num_buckets: int = 5) -> tuple[int, ...]:
+    """Cut lengths into ranges that hold about equally many items.
+
+    Args:
+        lengths: of the sources, at least one.
+        num_buckets: 1 or more; fewer come out where there are few items or few different lengths.
+
+    Returns:
+        Increasing lengths, each the first of a new range.
+
+    Raises:
+        UsageError: num_buckets is below 1.
+
+    Example:
+        >>> even_edges([1] * 20 + [2] * 20 + [3] * 20, 3)
+        (2, 3)
+    """
+    if num_buckets < 1:
+        raise UsageError(f"num_buckets must be 1 or more, got {num_buckets}")
+    num_buckets = min(num_buckets, max(1, len(lengths) // _SMALLEST))
+    ordered = np.sort(np.asarray(lengths, dtype=np.int64))
+    # The first item of each part: its length begins a range, if shorter items exist.
+    first = ordered[[len(ordered) * part // num_buckets for part in range(1, num_buckets)]]
+    return tuple(sorted({int(length) for length in first if length > ordered[0]}))
+
+
+def by_length(
+    metric: Metric,
+    statistics: Matrix,
+    lengths: Sequence[int],
+    edges: Sequence[int],
+    num_resamples: int = 1000,
+    seed: int = 12345,
+) -> tuple[Bucket, ...]:
+    """Score the items of each range of lengths.
+
+    Args:
+        metric: what made the statistics.
+        statistics: [item, statistic].
+        lengths: of the sources, one per item.
+        edges: increasing lengths, each the first of a new range; the first range is what is shorter than all.
+        num_resamples: for the intervals, 1 or more.
+        seed: of the draws.
+
+    Returns:
+        The ranges that hold items, shortest first.
+
+    Raises:
+        DataError: there is not one length for each item.
+        UsageError: the edges do not increase, or num_resamples is below 1.
+
+    Example:
+        >>> from heedful.evaluation.metrics.exact_match import ExactMatch
+        >>> statistics = ExactMatch().statistics(["a", "b", "x"], [["a"], ["b"], ["c"]])
+        >>> [(b.label, b.score) for b in by_length(ExactMatch(), statistics, [3, 9, 25], [10, 20])]
+        [('3-9', 100.0), ('20-25', 0.0)]
+    """
+    if len(lengths) != len(statistics):
+        raise DataError(f"{len(lengths)} lengths for {len(statistics)} items: there must be one for each")
+    if any(later <= earlier for earlier, later in pairwise(edges)):
+        raise UsageError(f"edges of lengths must increase, got {list(edges)}")
+    ranges = np.searchsorted(np.asarray(edges, dtype=np.int64), lengths, side="right")
+    buckets: list[Bucket] = []
+    for index in np.unique(ranges).tolist():
+        rows = statistics[ranges == index]
+        buckets.append(
+            Bucket(
+                shortest=edges[index - 1] if index else min(lengths),
+                longest=edges[index] - 1 if index < len(edges) else max(lengths),
+                num_items=len(rows),
+                score=corpus_score(metric, rows),
+                interval=score_interval(metric, rows, num_resamples, seed),
+            )
+        )
+    return tuple(buckets)

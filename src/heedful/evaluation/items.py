@@ -1,0 +1,84 @@
+"""Hypotheses, references and sources that belong together: checking, grouping, recognising."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from heedful.errors import DataError
+from heedful.evaluation.interface import References
+
+
+def check_items(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> None:
+    """Refuse hypotheses, references and sources that do not belong together.
+
+    Args:
+        hypotheses: one text per item.
+        references: a list of texts per item, at least one each.
+        sources: one text per item.
+
+    Raises:
+        DataError: there are none, their numbers differ, the references are transposed, or something is not text.
+    """
+    for name, texts in (("hypotheses", hypotheses), ("sources", sources)):
+        _check_texts(name, texts)
+    if isinstance(references, str):
+        raise DataError("references must be a list of texts per item, got a single text")
+    if not hypotheses:
+        raise DataError("nothing to evaluate: there are no hypotheses")
+    if len(sources) != len(hypotheses):
+        raise DataError(f"{len(hypotheses)} hypotheses for {len(sources)} sources: there must be one for each")
+    if len(references) != len(hypotheses):
+        lengths = {len(texts) for texts in references if not isinstance(texts, str)}
+        transposed = "; they look transposed: give one list per item, not one per set of references"
+        raise DataError(
+            f"{len(hypotheses)} hypotheses but references for {len(references)} items"
+            f"{transposed if lengths == {len(hypotheses)} else ''}"
+        )
+    for index, texts in enumerate(references):
+        _check_texts(f"references[{index}]", texts)
+        if not texts:
+            raise DataError(f"references[{index}] is empty: every item needs at least one reference")
+
+
+def _check_texts(name: str, texts: Sequence[object]) -> None:
+    if isinstance(texts, str):
+        raise DataError(f"{name} must be a list of texts, got a single text")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"{name}[{index}] is not a text but {type(text).__name__}")
+
+
+def group_references(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """Take rows that share a source as one item with several references.
+
+    Args:
+        pairs: (source, target) rows.
+
+    Returns:
+        The different sources in order of first appearance, and the different targets of each.
+
+    Example:
+        >>> group_references([("read", "R IY D"), ("red", "R EH D"), ("read", "R EH D"), ("red", "R EH D")])
+        (['read', 'red'], [['R IY D', 'R EH D'], ['R EH D']])
+    """
+    grouped: dict[str, dict[str, None]] = {}
+    for source, target in pairs:
+        grouped.setdefault(source, {})[target] = None
+    return list(grouped), [list(targets) for targets in grouped.values()]
+
+
+def items_digest(references: References, sources: Sequence[str]) -> str:
+    """Name a set of items, so that two systems are compared only on the same one.
+
+    Args:
+        references: per item.
+        sources: per item.
+
+    Returns:
+        A SHA-256 in hexadecimal.
+    """
+    digest = hashlib.sha256()
+    for source, texts in zip(sources, references, strict=True):
+        # JSON in ASCII: unambiguous between items, and any text has a form in it.
+        digest.update(json.dumps([source, *texts]).encode("ascii") + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,98 @@
+"""Error rates by edit distance: of tokens (words, phonemes) and of characters."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from heedful.evaluation.interface import Matrix, References, reference_count
+from heedful.evaluation.metrics.edit_distance import edit_distance
+
+
+@final
+@dataclass(frozen=True)
+class TokenErrorRate:
+    """Edits per reference token, tokens being what white space separates.
+
+    The word error rate of speech recognition, and the phoneme error rate of pronunciation (whose word error rate is
+    `WrongOutputs`). 100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest edits, of these the
+    shortest. Statistics: edits, reference length.
+
+    Attributes:
+        lowercase: compare without regard to case.
+    """
+
+    lowercase: bool = False
+
+    name = "token error rate"
+    unit = "%"
+    higher_is_better = False
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
+        """Count edits and tokens; see `Metric.statistics`."""
+        return _edits(hypotheses, references, self.lowercase, str.split)
+
+    def scores(self, totals: Matrix) -> Matrix:
+        """Return the rate in per cent, 0 or more; see `Metric.scores`."""
+        return _rate(totals)
+
+    def signature(self, references: References) -> str:
+        """Return the definition in sacreBLEU's style; see `Metric.signature`."""
+        return _signature(references, self.lowercase, "space")
+
+
+@final
+@dataclass(frozen=True)
+class CharacterErrorRate:
+    """Edits per reference character (code point); runs of white space count as one space, and none at the ends.
+
+    100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest edits, of these the shortest.
+    Statistics: edits, reference length.
+
+    Attributes:
+        lowercase: compare without regard to case.
+    """
+
+    lowercase: bool = False
+
+    name = "character error rate"
+    unit = "%"
+    higher_is_better = False
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
+        """Count edits and characters; see `Metric.statistics`."""
+        return _edits(hypotheses, references, self.lowercase, lambda text: " ".join(text.split()))
+
+    def scores(self, totals: Matrix) -> Matrix:
+        """Return the rate in per cent, 0 or more; see `Metric.scores`."""
+        return _rate(totals)
+
+    def signature(self, references: References) -> str:
+        """Return the definition in sacreBLEU's style; see `Metric.signature`."""
+        return _signature(references, self.lowercase, "char")
+
+
+def _edits(
+    hypotheses: Sequence[str], references: References, lowercase: bool, split: Callable[[str], Sequence[str]]
+) -> Matrix:
+    def tokens(text: str) -> Sequence[str]:
+        return split(text.lower() if lowercase else text)
+
+    rows: list[tuple[int, int]] = []
+    for hypothesis, texts in zip(hypotheses, references, strict=True):
+        given = tokens(hypothesis)
+        wanted = [tokens(text) for text in texts]
+        rows.append(min((edit_distance(given, reference), len(reference)) for reference in wanted))
+    return np.array(rows, dtype=np.float64)
+
+
+def _rate(totals: Matrix) -> Matrix:
+    edits, length = totals[..., 0], totals[..., 1]
+    # References without any token: all right or all wrong, as sacreBLEU's TER has it.
+    return 100 * np.where(length > 0, edits / np.maximum(length, 1), np.minimum(edits, 1))
+
+
+def _signature(references: References, lowercase: bool, tokens: str) -> str:
+    count, case = reference_count(references), "lc" if lowercase else "mixed"
+    return f"nrefs:{count}|case:{case}|tok:{tokens}|ref:closest|heedful:1"

@@ -1,0 +1,45 @@
+"""All metrics by name. To add one, write its file and its line here."""
+
+from collections.abc import Callable
+
+from heedful.errors import UsageError, did_you_mean
+from heedful.evaluation.interface import Metric, Setting
+from heedful.evaluation.metrics.bleu import Bleu
+from heedful.evaluation.metrics.chrf import Chrf
+from heedful.evaluation.metrics.error_rate import CharacterErrorRate, TokenErrorRate
+from heedful.evaluation.metrics.exact_match import ExactMatch, WrongOutputs
+from heedful.evaluation.metrics.ter import Ter
+
+METRICS: dict[str, Callable[[Setting], Metric]] = {
+    "bleu": lambda setting: Bleu(setting.tokenizer, setting.lowercase),
+    "chrf": lambda setting: Chrf(lowercase=setting.lowercase),
+    "chrf++": lambda setting: Chrf(word_order=2, lowercase=setting.lowercase),
+    "ter": lambda setting: Ter(characters=setting.tokenizer in ("zh", "char")),
+    "exact_match": lambda setting: ExactMatch(setting.lowercase),
+    "wrong_outputs": lambda setting: WrongOutputs(setting.lowercase),
+    "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
+    "character_error_rate": lambda setting: CharacterErrorRate(setting.lowercase),
+}
+
+
+def build_metric(key: str, setting: Setting) -> Metric:
+    """Make a metric of the table.
+
+    Args:
+        key: a key of `METRICS`.
+        setting: how the texts are to be read.
+
+    Returns:
+        The metric.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
+    if key in ("word_error_rate", "wer", "phoneme_error_rate", "per"):
+        raise UsageError(
+            f"metric {key!r} has two meanings: token_error_rate counts edited words or phonemes, "
+            f"wrong_outputs counts items with any error"
+        )
+    if key not in METRICS:
+        raise UsageError(f"no metric {key!r}{did_you_mean(key, METRICS)}")
+    return METRICS[key](setting)

@@ -1,0 +1,185 @@
+"""What an evaluation found, as values, as plain text and as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from heedful.errors import UsageError, did_you_mean
+from heedful.evaluation.bootstrap import Difference, Interval
+from heedful.evaluation.by_length import Bucket
+from heedful.evaluation.interface import Matrix, Metric
+
+
+@final
+@dataclass(frozen=True)
+class Result:
+    """One metric's finding.
+
+    Attributes:
+        key: its name in the table of metrics.
+        metric: how it was measured.
+        score: of all items together, in the metric's unit.
+        interval: 95 % interval of the score.
+        signature: what makes scores comparable.
+        by_length: the score by source length.
+        statistics: [item, statistic] all of it was made from; not part of the JSON.
+    """
+
+    key: str
+    metric: Metric
+    score: float
+    interval: Interval
+    signature: str
+    by_length: tuple[Bucket, ...]
+    statistics: Matrix = field(repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain values that JSON can hold."""
+        return {
+            "metric": self.key,
+            "name": self.metric.name,
+            "score": self.score,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "unit": self.metric.unit,
+            "higher_is_better": self.metric.higher_is_better,
+            "signature": self.signature,
+            "by_length": [bucket.to_dict() for bucket in self.by_length],
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Report:
+    """All metrics' findings on one set of items.
+
+    Attributes:
+        num_items: hypotheses scored.
+        num_references: texts they were compared with.
+        length_unit: of the source lengths, ``words`` or ``characters``.
+        results: one per metric, in the order asked.
+        notes: what the reader should know of the data, a sentence each.
+        num_resamples: behind each interval.
+        seed: of the resamples.
+        items: names the sources and references; equal names, same items.
+    """
+
+    num_items: int
+    num_references: int
+    length_unit: str
+    results: tuple[Result, ...]
+    notes: tuple[str, ...]
+    num_resamples: int
+    seed: int
+    items: str
+
+    def __getitem__(self, key: str) -> Result:
+        """Return one metric's finding.
+
+        Args:
+            key: its name in the table of metrics, such as ``bleu``.
+
+        Returns:
+            The finding.
+
+        Raises:
+            UsageError: it was not measured.
+        """
+        for result in self.results:
+            if result.key == key:
+                return result
+        raise UsageError(f"no {key!r} in this report{did_you_mean(key, [result.key for result in self.results])}")
+
+    def scores(self) -> dict[str, float]:
+        """Return the score of each metric by its key."""
+        return {result.key: result.score for result in self.results}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values that JSON can hold."""
+        return {
+            "num_items": self.num_items,
+            "num_references": self.num_references,
+            "num_resamples": self.num_resamples,
+            "seed": self.seed,
+            "items": self.items,
+            "notes": list(self.notes),
+            "length_unit": self.length_unit,
+            "results": [result.to_dict() for result in self.results],
+        }
+
+    def to_text(self) -> str:
+        """Return tables of the scores and of the scores by length, with notes; lines end in a newline."""
+        head = f"{_count(self.num_items, 'item')}, {_count(self.num_references, 'reference')}\n\n"
+        scores = [("metric", "score", "95 % interval", "best", "signature")]
+        for result in self.results:
+            best = "high" if result.metric.higher_is_better else "low"
+            score = f"{result.score:.2f}{' %' if result.metric.unit == '%' else ''}"
+            scores.append((result.metric.name, score, _interval(result.interval), best, result.signature))
+        text = head + table(scores)
+        if self.results and len(self.results[0].by_length) > 1:
+            text += f"\nby source length in {self.length_unit}\n" + table(self._length_rows())
+        if self.notes:
+            text += "\n" + "".join(f"note: {note}\n" for note in self.notes)
+        return text
+
+    def _length_rows(self) -> list[tuple[str, ...]]:
+        rows = [("length", "items", *(result.metric.name for result in self.results))]
+        for buckets in zip(*(result.by_length for result in self.results), strict=True):
+            cells = [f"{bucket.score:.2f} {_interval(bucket.interval)}" for bucket in buckets]
+            rows.append((buckets[0].label, str(buckets[0].num_items), *cells))
+        return rows
+
+
+def differences_to_text(differences: Sequence[Difference]) -> str:
+    """Write a table of a system against a baseline.
+
+    Args:
+        differences: one per metric.
+
+    Returns:
+        Lines that end in a newline.
+    """
+    rows = [("metric", "score", "baseline", "difference", "95 % interval", "p", "verdict")]
+    for found in differences:
+        scores = (f"{found.score:.2f}", f"{found.baseline_score:.2f}", f"{found.difference:+.2f}")
+        rows.append((found.metric, *scores, _interval(found.interval), f"{found.p_value:.3f}", found.verdict()))
+    return table(rows)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Align cells in columns two spaces apart: the first and words to the left, numbers and intervals to the right.
+
+    Args:
+        rows: the first is the head; all have as many cells.
+
+    Returns:
+        Lines that end in a newline, without trailing blanks.
+
+    Example:
+        >>> print(table([("metric", "score"), ("BLEU", "9.10"), ("TER", "71.00")]), end="")
+        metric  score
+        BLEU     9.10
+        TER     71.00
+    """
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [
+        len(column) > 1 and all(cell[:1].isdigit() or cell[:1] in "+-[" for cell in column[1:]) for column in columns
+    ]
+    numeric[0] = False
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        for row in rows
+    ]
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _interval(interval: Interval) -> str:
+    return f"[{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

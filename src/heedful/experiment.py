@@ -1,0 +1,230 @@
+"""One run as one value: model, text, training and search; built, saved, loaded and run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import torch
+from pydantic import Field
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from heedful import __version__
+from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
+from heedful.models import rnnsearch, transformer
+from heedful.models.interface import Seq2Seq
+from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.transformer import TransformerConfig
+from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest
+from heedful.search.config import SearchConfig
+from heedful.text.prepare import Prepared
+from heedful.text.tokenizer import TextConfig
+from heedful.training.checkpoint import sync
+from heedful.training.loop import Outcome, Trainer, TrainingConfig, Validation, Watcher
+from heedful.training.precision import resolve_precision
+
+ModelConfig = Annotated[TransformerConfig | RNNsearchConfig, Field(discriminator="kind")]
+
+MODELS: Final = {"transformer": TransformerConfig, "rnnsearch": RNNsearchConfig}
+PRESETS: Final[dict[str, TransformerConfig | RNNsearchConfig]] = {**transformer.PRESETS, **rnnsearch.PRESETS}
+DEFAULT_PRESET: Final = "small"
+
+
+class Experiment(Config):
+    """Everything that decides what a run does, beside its data."""
+
+    model: ModelConfig = TransformerConfig()
+    text: TextConfig = TextConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+
+
+def load_experiment(
+    preset: str = "", file: Path | None = None, settings: Sequence[str] = (), adapted: Mapping[str, Any] | None = None
+) -> Experiment:
+    """Assemble a configuration: defaults < what suits the corpus < preset < file < settings.
+
+    Args:
+        preset: name of model sizes; empty = "small", or the first of the kind that file or settings name.
+        file: TOML.
+        settings: each ``dotted.key=value``.
+        adapted: values chosen from the corpus, of keys that nobody set.
+
+    Returns:
+        The configuration, fully resolved.
+
+    Raises:
+        ConfigError: an unknown preset or key, or a bad value.
+    """
+    if preset and preset not in PRESETS:
+        raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
+    given = merge(read_toml(file) if file else {}, parse_overrides(settings))
+    return validate(Experiment, merge(merge(adapted or {}, _preset_tree(preset, given)), given))
+
+
+def _preset_tree(preset: str, given: Tree) -> Tree:
+    """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind."""
+    kind = given.get("model", {}).get("kind") if isinstance(given.get("model"), dict) else None
+    if kind is not None and kind not in MODELS:
+        raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
+    if not preset:
+        preset = DEFAULT_PRESET if kind in (None, "transformer") else str(kind)
+    config = PRESETS[preset]
+    if kind is not None and kind != config.kind:
+        raise ConfigError(f"model.kind: {kind!r}, but preset {preset!r} is a {config.kind}; leave one of them out")
+    return {"model": config.model_dump(mode="json", exclude_unset=True) | {"kind": config.kind}}
+
+
+def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
+    """Choose what suits a corpus: the smaller it is, the smaller the batches and the larger the dropout.
+
+    Args:
+        num_pairs: for training.
+        num_target_tokens: of all of them, eos included.
+        text: how text becomes ids.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
+    batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
+    steps_per_epoch = max(1, num_target_tokens // batch_tokens)
+    select_by = "bleu" if text.target_units == "pieces" else "token_error_rate"
+    return {
+        "model": {"dropout": dropout},
+        "training": {
+            "batch_tokens": batch_tokens,
+            "validate_every": max(100, min(1000, steps_per_epoch)),
+            "select_by": select_by,
+            "optimizer": {"schedule": {"warmup_steps": max(400, min(4000, 2 * steps_per_epoch))}},
+        },
+    }
+
+
+def build_model(experiment: Experiment, num_source_tokens: int, num_target_tokens: int) -> Seq2Seq:
+    """Make the model with fresh parameters, a function of the seed.
+
+    Args:
+        experiment: what to build.
+        num_source_tokens: size of the source vocabulary.
+        num_target_tokens: size of the target vocabulary.
+
+    Returns:
+        The model.
+    """
+    torch.manual_seed(experiment.training.seed)
+    return experiment.model.build(num_source_tokens, num_target_tokens, experiment.text.is_shared)
+
+
+def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Make a folder that holds tokenizers a model, or give the model in it new weights.
+
+    Args:
+        folder: the model's folder.
+        experiment: written as config.toml, every value resolved.
+        weights: by parameter name.
+        facts: what `heedful.json` should say: languages, tokenizers.
+
+    Raises:
+        ResourceError: the disk is full or refuses; the model that was there is untouched.
+    """
+    temporary = folder / ".weights.safetensors"
+    try:
+        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}, temporary)
+        sync(temporary)
+        name = f"model-{digest(temporary)[:8]}.safetensors"
+        temporary.replace(folder / name)
+        config = folder / f".{CONFIG}"
+        config.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
+        config.replace(folder / CONFIG)
+        tokenizers = {str(facts[role]) for role in ("source_tokenizer", "target_tokenizer")}
+        about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
+        commit(folder, about, [CONFIG, name, *sorted(tokenizers)])
+    except (OSError, SafetensorError) as error:
+        temporary.unlink(missing_ok=True)
+        raise ResourceError(f"{folder}: model not saved: {error}; free some space and run the same command") from None
+    for old in folder.glob("model-*.safetensors"):
+        if old.name != name:
+            old.unlink(missing_ok=True)
+
+
+def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: int, device: str = "cpu") -> Seq2Seq:
+    """Load the PyTorch model of a folder.
+
+    Args:
+        folder: verified.
+        num_source_tokens: size of the source vocabulary.
+        num_target_tokens: size of the target vocabulary.
+        device: where to.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        FileRefused: the weights do not fit the configuration.
+    """
+    experiment = validate(Experiment, read_toml(folder.path / CONFIG))
+    path = folder.file("weights")
+    with torch.device("meta"):
+        model = build_model(experiment, num_source_tokens, num_target_tokens)
+    try:
+        weights = load_file(path, device=device)
+    except (OSError, SafetensorError) as error:
+        raise FileRefused(f"{path}: not readable: {error}") from None
+    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    held = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if wanted != held:
+        wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
+        raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
+    model = build_model(experiment, num_source_tokens, num_target_tokens)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.data = weights[name]
+    return model.to(device).eval()
+
+
+def run(
+    experiment: Experiment,
+    prepared: Prepared,
+    folder: Path,
+    languages: tuple[str, str],
+    validate_model: Callable[[Seq2Seq], Validation],
+    watch: Watcher,
+    warn: Callable[[str], None],
+    device: str = "cpu",
+) -> Outcome:
+    """Train, keeping the best model in the folder all along.
+
+    Args:
+        experiment: fully resolved.
+        prepared: the data.
+        folder: the model's folder; checkpoints go to `run` in it, and are gone on from.
+        languages: codes of source and target, or empty.
+        validate_model: gives scores.
+        watch: told how it goes.
+        warn: told what a person should know.
+        device: where to compute.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        Stopped: a signal; everything is saved.
+        NonFiniteError: the loss or a gradient is not finite.
+    """
+    model = build_model(experiment, len(prepared.source_tokenizer), len(prepared.target_tokenizer)).to(device)
+    facts = {"languages": list(languages), **prepared.tokenizer_files}
+    precision = resolve_precision(experiment.training.precision, torch.device(device))
+    trainer = Trainer(
+        model,
+        validate(TrainingConfig, experiment.training.model_dump(mode="json") | {"precision": precision}, "training"),
+        prepared.train,
+        folder / "run",
+        validate_model,
+        lambda weights: save_model(folder, experiment, weights, facts),
+        watch,
+        warn,
+    )
+    return trainer.run()

@@ -1,0 +1,1 @@
+"""Layers that take plain keywords: multi-head attention, recurrent cells, convolutions, positions, embeddings."""

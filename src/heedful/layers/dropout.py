@@ -1,0 +1,34 @@
+"""Dropout whose random numbers cost a quarter: four decisions from each 64-bit draw."""
+
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_LEVELS: Final = 1 << 16
+
+
+def dropout(vectors: Tensor, probability: float, training: bool) -> Tensor:
+    """Leave out features at random and scale up the rest, so that the expectation stays.
+
+    On a CPU torch draws one number for each element on one thread, a tenth of a small model's training step; here
+    16 bits decide, so the probability is rounded to a multiple of 2^-16 and the scale fits what was rounded.
+
+    Args:
+        vectors: [*].
+        probability: of leaving an element out, in [0, 1).
+        training: whether to do anything.
+
+    Returns:
+        [*] the same shape and dtype.
+    """
+    if not training or probability == 0.0:
+        return vectors
+    if vectors.device.type != "cpu":
+        return functional.dropout(vectors, probability)
+    left_out = round(probability * _LEVELS)
+    draws = torch.empty((vectors.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
+    bits = draws.view(torch.int16)[: vectors.numel()].view(vectors.shape)
+    keep = (bits >= left_out - (_LEVELS >> 1)).to(vectors.dtype)
+    return vectors * keep.mul_(_LEVELS / (_LEVELS - left_out))

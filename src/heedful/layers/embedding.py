@@ -1,0 +1,75 @@
+"""Token embeddings and the output layer that may share their weight."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedful.text.vocabulary import PAD
+
+
+@final
+class Embedding(nn.Module):
+    """weight[token] * scale; the pad row is zero at the start and never trained."""
+
+    def __init__(self, num_tokens: int, size: int, scale: float = 1.0, std: float | None = None) -> None:
+        """Draw the table.
+
+        Args:
+            num_tokens: rows.
+            size: features.
+            scale: what looked-up rows are multiplied by; sqrt(size) in the Transformer.
+            std: of the normal distribution drawn from; None = size^-0.5.
+        """
+        super().__init__()
+        self.scale = scale
+        self.weight = nn.Parameter(torch.empty(num_tokens, size))
+        nn.init.normal_(self.weight, std=size**-0.5 if std is None else std)
+        with torch.no_grad():
+            self.weight[PAD].zero_()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look tokens up.
+
+        Args:
+            ids: [*] token ids.
+
+        Returns:
+            [*, size].
+        """
+        rows = functional.embedding(ids, self.weight, padding_idx=PAD)
+        return rows if self.scale == 1.0 else rows * self.scale
+
+
+@final
+class OutputLayer(nn.Module):
+    """logits = features weight^T + bias, one for each token of the vocabulary."""
+
+    def __init__(self, num_tokens: int, size: int, bias: bool, tied_to: Embedding | None = None) -> None:
+        """Make or share the weight.
+
+        Args:
+            num_tokens: rows.
+            size: features.
+            bias: whether each token has a bias, zero at the start.
+            tied_to: an embedding whose weight is used, so that a word's input and output vector are one.
+        """
+        super().__init__()
+        if tied_to is None:
+            self.weight = nn.Parameter(torch.empty(num_tokens, size))
+            nn.init.xavier_uniform_(self.weight)
+        else:
+            self.weight = tied_to.weight
+        self.bias = nn.Parameter(torch.zeros(num_tokens)) if bias else None
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Score every token.
+
+        Args:
+            features: [*, size].
+
+        Returns:
+            [*, num_tokens] unnormalised log probabilities.
+        """
+        return functional.linear(features, self.weight, self.bias)

@@ -1,0 +1,45 @@
+"""The position-wise feed-forward network."""
+
+from typing import final
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedful.layers.dropout import dropout
+
+
+@final
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 at each position alone: two convolutions of width 1.
+
+    Vaswani et al. 2017, eq. 2.
+    """
+
+    def __init__(self, size: int, hidden_size: int, dropout: float = 0.0) -> None:
+        """Make the two maps.
+
+        Args:
+            size: features in and out.
+            hidden_size: features between.
+            dropout: probability in [0, 1) of leaving out a hidden feature (not in the paper).
+        """
+        super().__init__()
+        self.inner = nn.Linear(size, hidden_size)
+        self.outer = nn.Linear(hidden_size, size)
+        self.dropout = dropout
+        nn.init.xavier_uniform_(self.inner.weight)
+        nn.init.xavier_uniform_(self.outer.weight)
+        nn.init.zeros_(self.inner.bias)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Map each position.
+
+        Args:
+            vectors: [*batch, position, size].
+
+        Returns:
+            [*batch, position, size].
+        """
+        hidden = functional.relu(self.inner(vectors))
+        return self.outer(dropout(hidden, self.dropout, self.training))

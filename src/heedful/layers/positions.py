@@ -1,0 +1,94 @@
+"""Where in the sequence a vector stands: sinusoids of any length, or a learned table."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import UsageError
+
+
+def sinusoids(positions: Tensor, size: int) -> Tensor:
+    """Encode positions by sines and cosines of geometrically growing wavelength.
+
+    PE(p, 2i) = sin(p / 10000^(2i/size)), PE(p, 2i+1) = cos(p / 10000^(2i/size)); Vaswani et al. 2017, section 3.5.
+
+    Args:
+        positions: [*, position] whole numbers.
+        size: even number of features.
+
+    Returns:
+        [*, position, size] in [-1, 1], float64 inside, given back in the default dtype.
+
+    Example:
+        >>> [round(x, 6) for x in sinusoids(torch.tensor([1]), 4)[0].tolist()]
+        [0.841471, 0.540302, 0.01, 0.99995]
+    """
+    exponents = torch.arange(0, size, 2, dtype=torch.float64, device=positions.device) * (-math.log(10_000.0) / size)
+    angles = positions.to(torch.float64)[..., None] * exponents.exp()
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(torch.get_default_dtype())
+
+
+class Positions(nn.Module, ABC):
+    """Adds to each vector a code of its position."""
+
+    @abstractmethod
+    def codes(self, start: int, length: int) -> Tensor:
+        """Give the codes of consecutive positions.
+
+        Args:
+            start: first position, from 0.
+            length: how many.
+
+        Returns:
+            [length, size].
+        """
+
+    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
+        """Add position codes.
+
+        Args:
+            vectors: [*batch, position, size].
+            start: position of the first vector.
+
+        Returns:
+            [*batch, position, size].
+        """
+        return vectors + self.codes(start, vectors.shape[-2]).to(vectors.dtype)
+
+
+@final
+class SinusoidalPositions(Positions):
+    """Fixed codes of any length; see `sinusoids`. The table grows when a longer sequence comes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("table", torch.zeros(0, size), persistent=False)
+        self.table: Tensor
+
+    def codes(self, start: int, length: int) -> Tensor:
+        if start + length > self.table.shape[0]:
+            rows = torch.arange(max(64, 2 * (start + length)), device=self.table.device)
+            self.table = sinusoids(rows, self.size).to(self.table.dtype)
+        return self.table[start : start + length]
+
+
+@final
+class LearnedPositions(Positions):
+    """A trained vector for each position up to a maximum; Vaswani et al. 2017, table 3, row E."""
+
+    def __init__(self, size: int, max_positions: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_positions, size))
+        nn.init.normal_(self.weight, std=size**-0.5)
+
+    def codes(self, start: int, length: int) -> Tensor:
+        if start + length > self.weight.shape[0]:
+            raise UsageError(
+                f"learned positions: {start + length} tokens, but the table has {self.weight.shape[0]}; "
+                "train with a larger model.max_positions or with sinusoidal positions"
+            )
+        return self.weight[start : start + length]

@@ -1,0 +1,42 @@
+"""Add & norm around a sub-layer."""
+
+from collections.abc import Callable
+from typing import Literal, final
+
+from torch import Tensor, nn
+
+from heedful.layers.dropout import dropout
+
+NormOrder = Literal["post", "pre"]
+
+
+@final
+class Residual(nn.Module):
+    """post: LayerNorm(x + Dropout(f(x))), as in Vaswani et al. 2017, 5.4; pre: x + Dropout(f(LayerNorm(x)))."""
+
+    def __init__(self, size: int, dropout: float, order: NormOrder) -> None:
+        """Make the normalisation.
+
+        Args:
+            size: features.
+            dropout: probability in [0, 1) of leaving out a feature of the sub-layer's output.
+            order: whether to normalise after the sum or before the sub-layer.
+        """
+        super().__init__()
+        self.norm = nn.LayerNorm(size, eps=1e-6)
+        self.dropout = dropout
+        self.order = order
+
+    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a sub-layer with its residual connection.
+
+        Args:
+            vectors: [*batch, position, size].
+            sublayer: same shape in and out.
+
+        Returns:
+            [*batch, position, size].
+        """
+        if self.order == "pre":
+            return vectors + dropout(sublayer(self.norm(vectors)), self.dropout, self.training)
+        return self.norm(vectors + dropout(sublayer(vectors), self.dropout, self.training))

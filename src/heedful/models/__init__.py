@@ -1,0 +1,1 @@
+"""Models: one paper, one file, each with its Config, its Model and its PRESETS."""

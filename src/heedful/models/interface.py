@@ -1,0 +1,170 @@
+"""What every sequence-to-sequence model offers: to the training loop, to search, to inspection."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from heedful.attention.kernels.interface import Attended
+from heedful.attention.normalizers import Need
+from heedful.attention.scores import PreparedKey
+from heedful.layers.embedding import OutputLayer
+
+
+@dataclass(frozen=True)
+class Record:
+    """A dataclass of tensors, tuples of tensors and plain numbers. Axis 0 of every tensor = source, everywhere."""
+
+    def select(self, sources: Tensor) -> Self:
+        """Keep some sources.
+
+        Args:
+            sources: [kept] indices into axis 0.
+
+        Returns:
+            The same record with only these.
+        """
+        return replace(self, **{f.name: _select(getattr(self, f.name), sources) for f in fields(self)})
+
+
+def _select(value: object, sources: Tensor) -> object:
+    if isinstance(value, Tensor):
+        return value.index_select(0, sources)
+    if isinstance(value, Record | PreparedKey):
+        return value.select(sources)
+    if isinstance(value, tuple):
+        return tuple(_select(item, sources) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+@dataclass(frozen=True)
+class State(Record):
+    """What a decoder carries from step to step. Axis 1 of every tensor = hypothesis, everywhere."""
+
+    def reorder(self, parents: Tensor) -> Self:
+        """Let each hypothesis go on from the state of another one of the same source.
+
+        Args:
+            parents: [source, hypothesis] which hypothesis each one continues.
+
+        Returns:
+            The state in the new order; its hypothesis axis is as long as that of `parents`.
+        """
+        return replace(self, **{f.name: _reorder(getattr(self, f.name), parents) for f in fields(self)})
+
+
+def _reorder(value: object, parents: Tensor) -> object:
+    if isinstance(value, Tensor):
+        flat = torch.arange(parents.shape[0], device=parents.device)[:, None] * value.shape[1] + parents
+        return value.flatten(0, 1).index_select(0, flat.flatten()).unflatten(0, parents.shape)
+    if isinstance(value, tuple):
+        return tuple(_reorder(item, parents) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+@dataclass(frozen=True)
+class Memory(Record):
+    """What an encoder hands to the decoder, with all that can be computed once per source."""
+
+    lengths: Tensor
+    """[source] real positions."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a decoder made of its inputs."""
+
+    features: Tensor
+    """[*, target_size] input of the output layer."""
+    attended: Mapping[str, Attended]
+    """By the name of the attention; weights [source, (head,) target or hypothesis, position] where asked."""
+
+
+class Seq2Seq(nn.Module, ABC):
+    """An encoder and a decoder that can be run step by step or over a whole gold target at once."""
+
+    output: OutputLayer
+    """From features to the vocabulary; training fuses it with the loss."""
+    alignment: str
+    """Which entry of `Decoded.attended` tells best where each target token comes from."""
+
+    @abstractmethod
+    def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
+        """Read the sources.
+
+        Args:
+            source: [source, position] token ids padded with 0, each ending in eos.
+            source_lengths: [source] real positions.
+
+        Returns:
+            What the decoder attends to.
+        """
+
+    @abstractmethod
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
+        """Make the state before the first step.
+
+        Args:
+            memory: of the sources.
+            num_hypotheses: decoded side by side for each source.
+
+        Returns:
+            The state.
+        """
+
+    @abstractmethod
+    def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
+        """Read one token of each hypothesis.
+
+        Args:
+            tokens: [source, hypothesis] ids; bos at the first step.
+            state: from `start` or the step before.
+            memory: of the sources.
+            need: attention summaries wanted.
+
+        Returns:
+            Features [source, hypothesis, size] that predict the next token, and the new state.
+        """
+
+    @abstractmethod
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        """Read sources and gold targets (teacher forcing); equal to the steps one after the other.
+
+        Args:
+            source: [batch, source] token ids padded with 0.
+            source_lengths: [batch] real positions.
+            target_in: [batch, target] bos and gold tokens.
+            need: attention summaries wanted.
+
+        Returns:
+            Features [batch, target, size] that predict the token after each position.
+        """
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Score every token of the target vocabulary.
+
+        Args:
+            features: [*, size].
+
+        Returns:
+            [*, vocabulary] unnormalised log probabilities.
+        """
+        return self.output(features)
+
+    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+        """Losses beside the likelihood, each summed over the batch.
+
+        Args:
+            decoded: what `forward` gave.
+            token_log_probs: [batch, target] of the gold tokens.
+            real: [batch, target] True where not padding.
+
+        Returns:
+            Named scalars; none by default.
+        """
+        return {}

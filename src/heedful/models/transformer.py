@@ -1,0 +1,260 @@
+"""The Transformer: attention is all you need. Vaswani et al. 2017, arXiv:1706.03762."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, Self, final
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heedful.attention.kernels.interface import Attended
+from heedful.attention.masks import Mask, causal, padding
+from heedful.attention.normalizers import Need
+from heedful.config import Config
+from heedful.layers.dropout import dropout
+from heedful.layers.embedding import Embedding, OutputLayer
+from heedful.layers.feedforward import FeedForward
+from heedful.layers.multihead import MultiheadAttention
+from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
+from heedful.layers.residual import NormOrder, Residual
+from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+
+
+class TransformerConfig(Config):
+    """Sizes and choices; the paper's are norm = "post", positions = "sinusoidal", tie = "all"."""
+
+    kind: Literal["transformer"] = "transformer"
+    num_encoder_layers: int = Field(default=3, ge=1, le=100)
+    num_decoder_layers: int = Field(default=3, ge=1, le=100)
+    model_size: int = Field(default=256, ge=2)
+    num_heads: int = Field(default=4, ge=1)
+    feedforward_size: int = Field(default=1024, ge=1)
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    """Of sub-layer outputs, and of embeddings with positions."""
+    attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    feedforward_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    norm: NormOrder = "pre"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_positions: int = Field(default=512, ge=1)
+    """Rows of the table of learned positions."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Which of source embedding, target embedding and output layer share a weight; "all" needs one vocabulary and
+    falls back to "target" where there are two."""
+    output_bias: bool = False
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        if self.model_size % self.num_heads:
+            raise ValueError(f"model_size {self.model_size} is not divisible by num_heads {self.num_heads}")
+        if self.model_size % 2:
+            raise ValueError(f"model_size {self.model_size} must be even")
+        return self
+
+    def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Transformer":
+        """Make a model with fresh parameters.
+
+        Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
+            is_shared: whether both are one vocabulary.
+
+        Returns:
+            The model.
+        """
+        return Transformer(self, num_source_tokens, num_target_tokens, is_shared)
+
+
+PRESETS: Final[dict[str, TransformerConfig]] = {
+    "tiny": TransformerConfig(
+        num_encoder_layers=2, num_decoder_layers=2, model_size=128, num_heads=4, feedforward_size=512
+    ),
+    "small": TransformerConfig(),
+    "base": TransformerConfig(
+        num_encoder_layers=6, num_decoder_layers=6, model_size=512, num_heads=8, feedforward_size=2048
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TransformerMemory(Memory):
+    """Keys and values of every decoder layer's attention over the source."""
+
+    keys: tuple[Tensor, ...]
+    """Each [source, head, position, depth]."""
+    values: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class TransformerState(State):
+    """Keys and values of every decoder layer's attention over what was said so far."""
+
+    keys: tuple[Tensor, ...]
+    """Each [source, hypothesis, head, position, depth]."""
+    values: tuple[Tensor, ...]
+
+
+@final
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with add & norm; section 3.1."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        size, order = config.model_size, config.norm
+        self.self_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
+        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
+        self.around_attention = Residual(size, config.dropout, order)
+        self.around_feedforward = Residual(size, config.dropout, order)
+
+    def forward(self, vectors: Tensor, mask: Mask) -> Tensor:
+        """Map [batch, position, size] to the same."""
+
+        def attend(inputs: Tensor) -> Tensor:
+            query, key, value = self.self_attention.project(inputs, 0, 3)
+            return self.self_attention.attend(query, key, value, mask)[0]
+
+        return self.around_feedforward(self.around_attention(vectors, attend), self.feedforward)
+
+
+@final
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention over the source, then feed-forward; section 3.1."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        size, order = config.model_size, config.norm
+        self.self_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
+        self.cross_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
+        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
+        self.around_self = Residual(size, config.dropout, order)
+        self.around_cross = Residual(size, config.dropout, order)
+        self.around_feedforward = Residual(size, config.dropout, order)
+
+    def forward(
+        self, vectors: Tensor, attend_self: Callable[[Tensor], Tensor], attend_source: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Map [batch, target, size] to the same, with the attention that a step or a whole target needs."""
+        vectors = self.around_self(vectors, attend_self)
+        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
+
+
+@final
+class Transformer(Seq2Seq):
+    """Encoder and decoder of stacked attention layers."""
+
+    def __init__(
+        self, config: TransformerConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool
+    ) -> None:
+        super().__init__()
+        self.config = config
+        size = config.model_size
+        self.source_embedding = Embedding(num_source_tokens, size, math.sqrt(size))
+        one_table = is_shared and config.tie == "all"
+        self.target_embedding = (
+            self.source_embedding if one_table else Embedding(num_target_tokens, size, math.sqrt(size))
+        )
+        tied_to = None if config.tie == "none" else self.target_embedding
+        self.output = OutputLayer(num_target_tokens, size, config.output_bias, tied_to)
+        self.source_positions = _positions(config)
+        self.target_positions = _positions(config)
+        self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        # Post-norm layers end in a normalisation already.
+        self.encoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
+        # The layer before the last aligns best; the last one already prepares the next word.
+        self.alignment = f"decoder.{max(0, config.num_decoder_layers - 2)}.cross"
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
+        mask = padding(source_lengths)
+        vectors = self._dropout(self.source_positions(self.source_embedding(source)))
+        for layer in self.encoder_layers:
+            vectors = layer(vectors, mask)
+        vectors = self.encoder_norm(vectors)
+        pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self._decoder()]
+        return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
+
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
+        config = self.config
+        shape = (len(memory.lengths), num_hypotheses, config.num_heads, 0, config.model_size // config.num_heads)
+        weight = self.target_embedding.weight
+        empty = tuple(weight.new_zeros(shape) for _ in range(config.num_decoder_layers))
+        return TransformerState(empty, empty)
+
+    def step(
+        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+    ) -> tuple[Decoded, TransformerState]:
+        state, memory = _mine(state, memory)
+        attended: dict[str, Attended] = {}
+        keys, values = list(state.keys), list(state.values)
+        embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
+        vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
+        mask = padding(memory.lengths)
+        for index, layer in enumerate(self._decoder()):
+
+            def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
+                query, key, value = layer.self_attention.project(inputs, 0, 3)
+                keys[index] = torch.cat((keys[index], key), dim=-2)
+                values[index] = torch.cat((values[index], value), dim=-2)
+                # One sequence for each hypothesis: no mask, all that was said before may be attended.
+                flat = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(*flat, need=need)
+                return mapped.unflatten(0, tokens.shape)
+
+            def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
+                # Hypotheses of a source are queries to one set of keys, so keys are never copied.
+                (query,) = layer.cross_attention.project(inputs.squeeze(2), 0, 1)
+                mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
+                    query, memory.keys[index], memory.values[index], mask, need
+                )
+                return mapped[:, :, None]
+
+            vectors = layer(vectors, attend_self, attend_source)
+        features = self.decoder_norm(vectors).squeeze(2)
+        return Decoded(features, attended), TransformerState(tuple(keys), tuple(values))
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        memory = self.encode(source, source_lengths)
+        attended: dict[str, Attended] = {}
+        vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
+        over_source = padding(source_lengths)
+        for index, layer in enumerate(self._decoder()):
+
+            def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
+                query, key, value = layer.self_attention.project(inputs, 0, 3)
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(
+                    query, key, value, causal(), need
+                )
+                return mapped
+
+            def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
+                (query,) = layer.cross_attention.project(inputs, 0, 1)
+                mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
+                    query, memory.keys[index], memory.values[index], over_source, need
+                )
+                return mapped
+
+            vectors = layer(vectors, attend_self, attend_source)
+        return Decoded(self.decoder_norm(vectors), attended)
+
+    def _decoder(self) -> list[DecoderLayer]:
+        return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
+
+    def _dropout(self, vectors: Tensor) -> Tensor:
+        return dropout(vectors, self.config.dropout, self.training)
+
+
+def _positions(config: TransformerConfig) -> Positions:
+    if config.positions == "learned":
+        return LearnedPositions(config.model_size, config.max_positions)
+    return SinusoidalPositions(config.model_size)
+
+
+def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
+    """Narrow the types; a state of another model is a programming error."""
+    if not isinstance(state, TransformerState) or not isinstance(memory, TransformerMemory):
+        raise TypeError(f"transformer: got {type(state).__name__} and {type(memory).__name__}")
+    return state, memory

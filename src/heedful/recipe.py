@@ -1,0 +1,271 @@
+"""From files of pairs to a model folder: prepare, choose settings, train, and score once on the test set."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+import torch
+
+from heedful.config import read_toml, to_toml
+from heedful.errors import ConfigError, DataError, ResourceError, UsageError
+from heedful.evaluation.evaluate import quick_scores
+from heedful.experiment import Experiment, adapt, load_experiment, run
+from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
+from heedful.runtime.engine import decode_sorted
+from heedful.search.config import SearchConfig
+from heedful.text.batching import make_batch
+from heedful.text.corpus import find_pairs
+from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.text.files import language_names
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, prepare
+from heedful.text.vocabulary import EOS
+from heedful.training.loop import Outcome, Validation, Watcher
+from heedful.training.loss import TrainingStep
+from heedful.translator import Translator, encode_source, load
+
+FREE_ON_RESUME: Final = ("training.max_steps", "training.max_epochs", "training.max_minutes", "training.patience", "search.")
+"""Settings that may change when a run goes on; all others would make another model."""
+VALIDATION_SOURCES: Final = 1000
+VALIDATION_TOKENS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a person can say about a training run."""
+
+    data: tuple[Path, ...]
+    """One TSV or JSONL file of pairs, or two aligned files."""
+    out: Path | None = None
+    """The model folder; None = named after the data."""
+    dev: tuple[Path, ...] = ()
+    test: tuple[Path, ...] = ()
+    columns: tuple[int, int] = (1, 2)
+    languages: tuple[str, str] = ("", "")
+    preset: str = ""
+    config: Path | None = None
+    settings: tuple[str, ...] = ()
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Started:
+    """What is known once data and model are ready, before the first step."""
+
+    folder: Path
+    report: tuple[str, ...]
+    experiment: Experiment
+    num_parameters: int
+    is_resumed: bool
+
+
+def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
+    """Train, or go on training, and leave the best model in its folder.
+
+    Args:
+        recipe: data and settings.
+        watch: told how it goes.
+        started: told what was found, before the first step.
+        warn: told what a person should know.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        DataError: the data cannot be used.
+        ConfigError: a setting is wrong, or the folder holds another run.
+        ResourceError: the folder cannot be written.
+        Stopped: a signal; everything is saved, and the same call goes on.
+    """
+    files = _find(recipe)
+    folder = recipe.out or Path(f"{files.train.name}.model")
+    given = load_experiment(recipe.preset, recipe.config, recipe.settings)
+    _claim(folder)
+    is_resumed = _same_data(folder, files)
+    prepared = prepare(files, given.text, folder)
+    num_tokens = int(prepared.train.target.lengths.sum())
+    adapted = adapt(len(prepared.train), num_tokens, given.text)
+    experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
+    _same_experiment(folder, experiment)
+    validator = Validator(prepared, experiment, recipe.languages[1] or language_names(recipe.data)[1])
+    languages = _languages(recipe)
+    counted = experiment.model.build(len(prepared.source_tokenizer), len(prepared.target_tokenizer), experiment.text.is_shared)
+    num_parameters = sum(parameter.numel() for parameter in counted.parameters())
+    started(Started(folder, prepared.report, experiment, num_parameters, is_resumed))
+    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device)
+
+
+@final
+class Validator:
+    """Scores a model by its loss on gold targets and by what it says."""
+
+    def __init__(self, prepared: Prepared, experiment: Experiment, target_language: str) -> None:
+        """Encode the validation set once.
+
+        Args:
+            prepared: tokenizers and the set; its first 1,000 sources are used.
+            experiment: whose search and text settings.
+            target_language: chooses BLEU's tokenizer.
+        """
+        self._dev: Final = EvaluationSet(
+            prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
+        )
+        self._experiment: Final = experiment
+        self._target_tokenizer: Final = prepared.target_tokenizer
+        self._language: Final = target_language
+        self._sources: Final = [encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources]
+        most = experiment.text.max_tokens - 1
+        gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
+        self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
+        by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
+        self._sample: Final = by_length[len(by_length) // 2]
+
+    def __call__(self, model: Seq2Seq) -> Validation:
+        """Validate by loss and by greedy decoding.
+
+        Args:
+            model: in evaluation mode.
+
+        Returns:
+            "loss", "bleu", "chrf", "exact_match" and "token_error_rate", and a sample.
+        """
+        greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
+        backend = torch_backend(model, self._experiment.text.max_tokens)
+        decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
+        outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
+        scores = quick_scores(outputs, self._dev.references, self._language)
+        index = self._sample
+        sample = (self._dev.sources[index], self._dev.references[index][0], outputs[index])
+        return Validation({"loss": self._loss(model), **scores}, sample)
+
+    def _loss(self, model: Seq2Seq) -> float:
+        step = TrainingStep(model, label_smoothing=0.0).eval()
+        device = next(model.parameters()).device
+        total, num_tokens = 0.0, 0
+        order = sorted(range(len(self._corpus)), key=lambda i: int(self._corpus.target.lengths[i]))
+        for start in range(0, len(order), 128):
+            batch = make_batch(self._corpus, torch.tensor(order[start : start + 128]).numpy())
+            arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+            sums = step(*(torch.from_numpy(array).to(device) for array in arrays))
+            total -= float(sums.log_likelihood)
+            num_tokens += batch.num_target_tokens
+        return total / num_tokens
+
+
+def _find(recipe: Recipe) -> Sources:
+    sides = (recipe.data, recipe.dev, recipe.test)
+    train, dev, test = (find_pairs(paths, recipe.columns) if paths else None for paths in sides)
+    if train is None:
+        raise UsageError("train: no data given; give one file of pairs, or two aligned files")
+    return Sources(train, dev, test)
+
+
+def _languages(recipe: Recipe) -> tuple[str, str]:
+    guessed = language_names(recipe.data)
+    if recipe.columns == (2, 1):
+        guessed = guessed[1], guessed[0]
+    return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder, and prove that it can be written before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
+        raise UsageError(f"{folder}: holds files that are no training run; choose another --out")
+    probe = folder / ".writable"
+    try:
+        (folder / "run").mkdir(parents=True, exist_ok=True)
+        probe.write_text("heedful", encoding="utf-8", newline="\n")
+        probe.unlink()
+    except OSError as error:
+        raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
+
+
+def _same_data(folder: Path, files: Sources) -> bool:
+    """Refuse to go on with other data than the run began with; say whether it began before."""
+    kept = folder / "run" / "data.json"
+    parts = {"train": files.train, "dev": files.dev, "test": files.test}
+    now = {name: pairs.fingerprint() for name, pairs in parts.items() if pairs}
+    if not kept.is_file():
+        kept.write_text(json.dumps(now, indent=1), encoding="utf-8", newline="\n")
+        return False
+    before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+        raise DataError(
+            f"{folder}: was trained on other data ({', '.join(changed)} changed); "
+            "choose another --out, or delete the folder to start over"
+        )
+    return True
+
+
+def _same_experiment(folder: Path, experiment: Experiment) -> None:
+    """Refuse to go on with settings that would make another model than the one begun."""
+    kept = folder / "run" / "experiment.toml"
+    if kept.is_file():
+        before, now = (_leaves(tree) for tree in (read_toml(kept), experiment.model_dump(mode="json")))
+        for key in sorted(before.keys() | now.keys()):
+            if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
+                raise ConfigError(
+                    f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
+                    "choose another --out, or delete the folder to start over"
+                )
+    kept.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
+
+
+def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        here = f"{path}.{key}" if path else key
+        leaves |= _leaves(value, here) if isinstance(value, dict) else {here: value}
+    return leaves
+
+
+def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Translator:
+    """Train a model from Python; `heedful train` with the same words.
+
+    Args:
+        data: one TSV or JSONL file of pairs, or two aligned files.
+        quiet: whether to print nothing.
+        options: fields of `Recipe` by name (out, dev, test, columns, languages, preset, config, device), `minutes`,
+            and `settings`, a mapping of dotted keys to values.
+
+    Returns:
+        The trained translator.
+
+    Raises:
+        UsageError: an option that does not exist.
+
+    Example:
+        >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
+    """
+    known = set(Recipe.__dataclass_fields__) | {"minutes"}
+    if unknown := options.keys() - known:
+        raise UsageError(f"train: no option {sorted(unknown)[0]!r}; known: {', '.join(sorted(known - {'data'}))}")
+    settings = [f"{key}={json.dumps(value)}" for key, value in dict(options.pop("settings", {})).items()]
+    if minutes := options.pop("minutes", 0):
+        settings.append(f"training.max_minutes={float(minutes)}")
+    for name in ("dev", "test"):
+        given = options.pop(name, ())
+        options[name] = tuple(Path(path) for path in ([given] if isinstance(given, str | Path) else given))
+    for name in ("out", "config"):
+        if name in options:
+            options[name] = Path(options[name])
+    say = (lambda _text: None) if quiet else print
+    folders: list[Path] = []
+
+    def started(facts: Started) -> None:
+        folders.append(facts.folder)
+        for line in facts.report:
+            say(line)
+
+    def watch(progress: Any) -> None:
+        if progress.validation is not None:
+            scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
+            say(f"step {progress.step}: {scores}")
+
+    train(Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options), watch, started, say)
+    return load(folders[0], options.get("device", "cpu"))
+

@@ -1,0 +1,1 @@
+"""Model folders and the engines that run them without PyTorch."""

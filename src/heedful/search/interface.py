@@ -1,0 +1,148 @@
+"""What the search asks of an engine, and what it answers.
+
+An engine runs a model (in PyTorch, ONNX Runtime, ...) one target token at a time. In every array axis 0 is the
+source and axis 1 the hypothesis; all hypotheses of a source share its memory, which is therefore never copied.
+A log probability is natural (base e), of the model alone: penalties are the search's business. PAD, UNK, BOS and EOS
+are the ids of `heedful.text.vocabulary`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+WeightsArray = NDArray[np.float32]
+
+FinishReason = Literal["eos", "length", "cancelled", "stuck"]
+"""Why a hypothesis ended.
+
+`eos`: the model ended it. `length`: it reached the cap. `cancelled`: the caller stopped the search.
+`stuck`: every continuation was impossible (log probability -inf), such as when all that is left is banned.
+"""
+
+
+def _no_ids() -> IntArray:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_values() -> FloatArray:
+    return np.empty(0, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjust:
+    """A sparse change to one step's log probabilities, made before the best are taken.
+
+    What remains is not normalised again: a log probability that is not changed stays the model's own, so the
+    score of a hypothesis equals the one that forced decoding gives it. All ids lie inside the vocabulary.
+
+    Attributes:
+        banned: [banned] ids that no hypothesis may take; their log probability becomes -inf.
+        sources: [changed] rows of the current batch (not positions in the caller's list).
+        hypotheses: [changed] hypotheses of those rows.
+        ids: [changed] the token whose log probability changes.
+        values: [changed] what is added to it; -inf bans it, and one place named twice gets both.
+    """
+
+    banned: IntArray = field(default_factory=_no_ids)
+    sources: IntArray = field(default_factory=_no_ids)
+    hypotheses: IntArray = field(default_factory=_no_ids)
+    ids: IntArray = field(default_factory=_no_ids)
+    values: FloatArray = field(default_factory=_no_values)
+
+
+class StepScores(Protocol):
+    """What one step of an engine says about the next token of each hypothesis."""
+
+    def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+        """Return the most probable next tokens of each hypothesis.
+
+        Args:
+            k: how many, at least 1; more than the vocabulary holds means all of it.
+            adjust: changes to make first.
+
+        Returns:
+            [source, hypothesis, k] float64 log probabilities, best first (-inf where banned), and
+            [source, hypothesis, k] int64 ids. k shrinks to the size of the vocabulary. Of equal ones the lower id
+            comes first, where the engine's own top-k allows; the search orders again what it is given.
+        """
+        ...
+
+    def full(self) -> NDArray[np.floating]:
+        """Return the log probabilities of the whole vocabulary, unadjusted.
+
+        Returns:
+            [source, hypothesis, vocab] log probabilities.
+        """
+        ...
+
+    @property
+    def weights(self) -> WeightsArray:
+        """[source, hypothesis, position] float32: how much this step's token attends to each source position.
+
+        As wide as the source given to `Engine.start`; zero on its filling. Only asked for when needed.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """A model that the search can drive step by step; the state is the engine's own and goes in and out."""
+
+    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
+        """Read the sources and make the state before the first target token.
+
+        Args:
+            source: [source, position] ids, each row ending in `EOS`, then filled with `PAD`.
+            source_lengths: [source] real length of each row, `EOS` included; at least 1.
+            num_hypotheses: how many hypotheses per source the search carries; at least 1.
+
+        Returns:
+            The state to hand to the first `step`.
+        """
+        ...
+
+    def step(
+        self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None
+    ) -> tuple[StepScores, object]:
+        """Rearrange the state, feed one token to each hypothesis and say what may follow.
+
+        In this order: keep the sources `keep`, reorder their hypotheses by `parents`, feed `tokens`.
+
+        Args:
+            state: from `start` or the step before; the engine may change it, the search uses it no more.
+            tokens: [source, hypothesis] ids to feed; `BOS` at the first step. Rows are those that `keep` leaves.
+            parents: [source, hypothesis] which hypothesis of the same source each one continues, counted after
+                `keep`; None when each continues itself.
+            keep: [kept] ascending rows of the state that stay; None when all stay.
+
+        Returns:
+            The step's scores and the next state. The scores may be read until the next `step`.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One output of the search.
+
+    Attributes:
+        token_ids: the tokens, without `EOS`.
+        log_prob: sum of `token_log_probs`: log p(tokens | source), with `EOS` when the model ended it.
+        score: what hypotheses are ranked by: `log_prob` after the length and coverage penalties.
+        token_log_probs: one per generated token, so one more than `token_ids` when `finish_reason` is `eos`.
+        finish_reason: why it ended.
+        weights: [token, source position] float32, rows as in `token_log_probs`, columns the source's real positions
+            with its `EOS`; None unless asked for.
+    """
+
+    token_ids: tuple[int, ...]
+    log_prob: float
+    score: float
+    token_log_probs: tuple[float, ...]
+    finish_reason: FinishReason
+    weights: WeightsArray | None = field(default=None, compare=False, repr=False)

@@ -1,0 +1,66 @@
+"""What turns the log probability of a hypothesis into the score it is ranked by.
+
+score(Y | X) = log p(Y | X) / lp(Y) + cp(X; Y);  Wu et al. 2016 (GNMT), arXiv:1609.08144, equation 14.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heedful.errors import ConfigError, did_you_mean
+from heedful.search.interface import FloatArray
+
+SMALLEST_COVERAGE = 1e-10
+"""Below this, coverage counts as this: a source position never attended would otherwise rule a hypothesis out."""
+
+
+def length_penalty(length: ArrayLike, kind: Literal["power", "gnmt"], alpha: float) -> FloatArray:
+    """Return what the log probability of a hypothesis is divided by.
+
+    power: length^alpha, with alpha = 1 the mean per token.  gnmt: ((5 + length) / (5 + 1))^alpha.
+
+    Args:
+        length: [...] generated tokens, end mark included; 0 counts as 1.
+        kind: the formula.
+        alpha: at least 0; 0 gives 1 whatever the length.
+
+    Returns:
+        [...] divisors, float64, at least 1.
+
+    Raises:
+        ConfigError: there is no such kind.
+
+    Example:
+        >>> length_penalty(7, "gnmt", 1.0).item()
+        2.0
+        >>> length_penalty([1, 4], "power", 0.5).tolist()
+        [1.0, 2.0]
+    """
+    counted = np.maximum(np.asarray(length, dtype=np.float64), 1.0)
+    if kind == "power":
+        return np.power(counted, alpha)
+    if kind == "gnmt":
+        return np.power((5.0 + counted) / 6.0, alpha)
+    raise ConfigError(f"length_penalty {kind!r}: no such penalty{did_you_mean(kind, ['power', 'gnmt'])}")
+
+
+def coverage_penalty(weights: NDArray[np.floating], beta: float) -> float:
+    """Return what a hypothesis loses for source positions that it did not attend to.
+
+    cp = beta * sum_i log(min(sum_j weights[j, i], 1)), at most 0.
+
+    Args:
+        weights: [token, position] attention of each generated token, end mark included, over the real positions of
+            the source; each row sums to 1 where the model attends at all.
+        beta: at least 0; 0 turns it off.
+
+    Returns:
+        The penalty, to add to the score.
+
+    Example:
+        >>> round(coverage_penalty(np.array([[1.0, 0.0], [0.5, 0.5]]), 2.0), 4)  # 2 log 0.5
+        -1.3863
+    """
+    coverage = np.sum(weights, axis=0, dtype=np.float64)
+    return float(beta * np.sum(np.log(np.clip(coverage, SMALLEST_COVERAGE, 1.0))))

@@ -1,0 +1,1 @@
+"""Text in, integer arrays out: corpora, tokenizers, vocabularies, batches. NumPy only."""

@@ -1,0 +1,192 @@
+"""Batches of about equally long pairs under a token budget, in an order that is a function of seed and epoch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.text.encoded import EncodedCorpus, Ids
+from heedful.text.vocabulary import BOS, PAD
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded pairs; pad is 0."""
+
+    source: IntArray
+    """[batch, source] ids, each row ending in eos."""
+    source_lengths: IntArray
+    """[batch] real ids in each row."""
+    target_in: IntArray
+    """[batch, target] bos, then the gold target without its eos: what the decoder reads (teacher forcing)."""
+    target_out: IntArray
+    """[batch, target] the gold target and its eos: what the decoder should say."""
+    target_lengths: IntArray
+    """[batch] real ids in each row."""
+
+    @property
+    def num_target_tokens(self) -> int:
+        """Real target tokens, eos included."""
+        return int(self.target_lengths.sum())
+
+
+def pad(sequences: Sequence[Ids], first: int | None = None) -> tuple[IntArray, IntArray]:
+    """Stack sequences to a rectangle.
+
+    Args:
+        sequences: ids of each row.
+        first: an id to put before each row, or None.
+
+    Returns:
+        [batch, length] ids padded with 0, and [batch] lengths.
+
+    Example:
+        >>> pad([np.array([5]), np.array([6, 7])])[0].tolist()
+        [[5, 0], [6, 7]]
+    """
+    extra = 0 if first is None else 1
+    lengths = np.array([len(sequence) + extra for sequence in sequences], dtype=np.int64)
+    rows = np.full((len(sequences), int(lengths.max(initial=0))), PAD, dtype=np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
+        if first is not None:
+            row[0] = first
+        row[extra : extra + len(sequence)] = sequence
+    return rows, lengths
+
+
+def make_batch(corpus: EncodedCorpus, indices: IntArray) -> Batch:
+    """Collect pairs of a corpus into a batch.
+
+    Args:
+        corpus: encoded pairs.
+        indices: [batch] which.
+
+    Returns:
+        The padded batch.
+    """
+    source, source_lengths = pad([corpus.source[i] for i in indices])
+    target_out, target_lengths = pad([corpus.target[i] for i in indices])
+    target_in = np.zeros_like(target_out)
+    target_in[:, 1:] = target_out[:, :-1]
+    target_in[:, 0] = BOS
+    real = np.arange(target_out.shape[1]) < target_lengths[:, None]
+    return Batch(source, source_lengths, np.where(real, target_in, PAD), target_out, target_lengths)
+
+
+class Position(NamedTuple):
+    """Where a sampler is: the next batch is number `batch` of epoch `epoch`."""
+
+    epoch: int
+    batch: int
+
+
+@final
+class BatchSampler:
+    """Endless batches; every pair once an epoch.
+
+    Pairs are sorted by target length, then by source length up and down in turn, so that neighbours are alike on
+    both sides also where one target length ends and the next begins; equal ones fall in random order, and batches
+    are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are enough.
+    """
+
+    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, start: Position = Position(0, 0)) -> None:
+        """Prepare to draw.
+
+        Args:
+            corpus: encoded pairs.
+            batch_tokens: most positions of a batch, padding included, on its longer side; one pair always fits.
+            seed: of the order.
+            start: where to go on.
+        """
+        self._corpus = corpus
+        self._batch_tokens = batch_tokens
+        self._seed = seed
+        self._epoch: list[IntArray] = []
+        self._planned = -1
+        self.position = start
+
+    def plan(self, epoch: int) -> list[IntArray]:
+        """Cut an epoch into batches.
+
+        Args:
+            epoch: 0-based.
+
+        Returns:
+            For each batch the indices of its pairs, in the order of training.
+        """
+        if self._planned != epoch:
+            generator = np.random.default_rng((self._seed, epoch))
+            batches = cut_batches(
+                self._corpus.source.lengths, self._corpus.target.lengths, self._batch_tokens, generator
+            )
+            self._epoch = [batches[i] for i in generator.permutation(len(batches))]
+            self._planned = epoch
+        return self._epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            batches = self.plan(self.position.epoch)
+            if self.position.batch >= len(batches):
+                self.position = Position(self.position.epoch + 1, 0)
+                continue
+            indices = batches[self.position.batch]
+            self.position = Position(self.position.epoch, self.position.batch + 1)
+            yield make_batch(self._corpus, indices)
+
+
+def cut_batches(
+    source_lengths: IntArray, target_lengths: IntArray, batch_tokens: int, generator: np.random.Generator
+) -> list[IntArray]:
+    """Sort pairs by length and cut them under the budget.
+
+    Args:
+        source_lengths: [pair] ids on the source side.
+        target_lengths: [pair] ids on the target side.
+        batch_tokens: most positions on the longer side of a batch.
+        generator: shuffles pairs of equal lengths.
+
+    Returns:
+        The indices of each batch, shortest pairs first.
+
+    Cost: one sort; then a loop over batches, not over pairs.
+    """
+    shuffled = generator.permutation(len(source_lengths))
+    source, target = source_lengths[shuffled], target_lengths[shuffled]
+    # Up and down in turn: the last of one target length and the first of the next have sources of like length.
+    snake = np.where(target % 2 == 0, source, -source)
+    order = np.lexsort((snake, target))
+    width = np.maximum(source, target)[order]
+    batches: list[IntArray] = []
+    start = 0
+    while start < len(order):
+        most = max(1, batch_tokens // int(width[start]))
+        widest = np.maximum.accumulate(width[start : start + most])
+        fits = int(np.count_nonzero(widest * np.arange(1, len(widest) + 1) <= batch_tokens))
+        stop = start + max(1, fits)
+        batches.append(shuffled[order[start:stop]])
+        start = stop
+    return batches
+
+
+def padding_share(corpus: EncodedCorpus, batches: Sequence[IntArray]) -> tuple[float, float]:
+    """Measure how much of the batches is padding.
+
+    Args:
+        corpus: encoded pairs.
+        batches: indices of each batch.
+
+    Returns:
+        Padded positions over all positions, source side and target side, each in [0, 1).
+    """
+    shares: list[float] = []
+    for lengths in (corpus.source.lengths, corpus.target.lengths):
+        positions = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
+        shares.append(1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / max(1, positions))
+    return shares[0], shares[1]
+
+
+DEFAULT_BATCH_TOKENS: Final = 4096

@@ -1,0 +1,87 @@
+"""Signs of damage in single texts: control characters, wrong decoding, leftovers of markup."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Final
+
+Sign = Callable[[str], object]
+
+
+def _pattern(characters: str) -> Sign:
+    return re.compile(characters).search
+
+
+# What the bytes 0x80 to 0xBF became when they were read as CP1252 (as Latin-1 where CP1252 has nothing).
+_CONTINUATION: Final = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xC0))
+_ONE: Final = f"[{re.escape(_CONTINUATION)}]"
+# Two bytes: umlauts and accents, and Cyrillic and Greek where they come in rows. Three: dashes and quotes, and Chinese
+# in rows. Rows, because a single letter may well stand before a quotation mark or a dash in sound text.
+_MOJIBAKE: Final = re.compile(f"(?:Ã|Â|â€|ï¿){_ONE}|(?:[ÃÐÑÎÏ]{_ONE}){{2}}|(?:[ã-é]{_ONE}{_ONE}){{2}}")
+
+
+def has_mojibake(text: str) -> bool:
+    """Say whether UTF-8 was read as CP1252 or Latin-1 somewhere on the way.
+
+    Args:
+        text: any text.
+
+    Returns:
+        Whether it holds such characters, and they make sense when taken back.
+
+    Example:
+        >>> has_mojibake("fÃ¼r"), has_mojibake("für"), has_mojibake("IRMÃ")
+        (True, False, False)
+    """
+    return any(_is_utf8(match[0]) for match in _MOJIBAKE.finditer(text))
+
+
+def _is_utf8(text: str) -> bool:
+    raw = b"".join(character.encode("cp1252", "ignore") or character.encode("latin-1", "ignore") for character in text)
+    try:
+        return len(raw.decode("utf-8")) < len(text)
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_decomposed(text: str) -> bool:
+    return not unicodedata.is_normalized("NFC", text)
+
+
+_IN_ASCII: Final[tuple[tuple[str, Sign], ...]] = (
+    ("line break", _pattern("\n")),
+    ("control", _pattern("[\x01-\x08\x0b-\x1f\x7f]")),
+    ("markup", _pattern(r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9A-Fa-f]{1,6});|<(?:br|p|b|i|seg)\s*/?>")),
+)
+_BEYOND_ASCII: Final[tuple[tuple[str, Sign], ...]] = (
+    ("control", _pattern("[\x80-\x9f\u2028\u2029]")),
+    ("bidirectional", _pattern("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")),
+    ("invisible", _pattern("[\u00ad\u200b\u2060\ufeff]")),
+    ("private use", _pattern("[\ue000-\uf8ff\U000f0000-\U0010ffff]")),
+    ("replacement", _pattern("\ufffd")),
+    ("mojibake", has_mojibake),
+    ("decomposed", _is_decomposed),
+)
+
+
+def find_signs(text: str) -> Iterator[str]:
+    r"""Name the signs of damage in a text.
+
+    Args:
+        text: any text.
+
+    Yields:
+        Of "line break" (``\n``), "control", "markup", "bidirectional", "invisible", "private use", "replacement"
+        (U+FFFD), "mojibake" and "decomposed" (not in normal form C) those that apply; "control" may come twice.
+
+    Example:
+        >>> list(find_signs("Tom &amp; Mary\x0b"))
+        ['control', 'markup']
+    """
+    for name, sign in _IN_ASCII:
+        if sign(text):
+            yield name
+    if not text.isascii():
+        for name, sign in _BEYOND_ASCII:
+            if sign(text):
+                yield name

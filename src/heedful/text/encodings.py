@@ -1,0 +1,128 @@
+"""What to say about bytes that are not UTF-8: what they may be written in, and the command that converts them."""
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+
+_MARKS: Final = (
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+
+# iconv's name, Python's codec, the bytes with which its frequent letters begin, the share of such letters that speaks
+# for it, and how long runs of bytes beyond ASCII are then, on average. In Japanese, kana are what to look for: they
+# lie where Chinese encodings have nothing much, but kanji may be as frequent.
+_CODECS: Final = (
+    ("SHIFT_JIS", "shift_jis", 0x82, 0x83, 0.2, 1.0),
+    ("EUC-JP", "euc_jp", 0xA4, 0xA5, 0.2, 2.0),
+    ("EUC-KR", "euc_kr", 0xB0, 0xC8, 0.6, 2.0),
+    ("GB18030", "gb18030", 0xB0, 0xD7, 0.6, 2.0),
+    ("BIG5", "big5", 0xA4, 0xC6, 0.6, 1.2),
+    ("CP1251", "cp1251", 0xE0, 0xFF, 0.6, 3.0),
+)
+
+
+def guess_encoding(sample: bytes, nul_share: float = 0.1) -> str:
+    """Guess what bytes that are not UTF-8 are written in.
+
+    Args:
+        sample: part of a file, from its first byte where a byte order mark is to be seen.
+        nul_share: share of NUL among the even or the odd bytes from which it is UTF-16; in other encodings there is
+            none.
+
+    Returns:
+        A name that ``iconv -f`` knows; CP1252 or ISO-8859-1 where nothing fits better.
+
+    Example:
+        >>> guess_encoding("你好，世界".encode("gb18030")), guess_encoding("für".encode("latin-1"))
+        ('GB18030', 'ISO-8859-1')
+    """
+    for mark, encoding in _MARKS:
+        if sample.startswith(mark):
+            return encoding
+    if utf16 := _utf16_by_nul(sample, nul_share):
+        return utf16
+    scores = [_usual_share(sample, codec, first, last, run) / share for _, codec, first, last, share, run in _CODECS]
+    if max(scores) >= 1.0:
+        return _CODECS[scores.index(max(scores))][0]
+    return "CP1252" if any(0x80 <= byte < 0xA0 for byte in sample) else "ISO-8859-1"
+
+
+def _utf16_by_nul(sample: bytes, nul_share: float) -> str:
+    """Letters of ASCII are every other byte of UTF-16, and NUL is the one beside them."""
+    num_units = len(sample) // 2
+    if num_units < 2 or b"\0" not in sample:
+        return ""
+    high = sample[0 : 2 * num_units : 2].count(0) / num_units
+    low = sample[1 : 2 * num_units : 2].count(0) / num_units
+    if max(high, low) < nul_share or min(high, low) > 0.1 * max(high, low):
+        return ""
+    return "UTF-16BE" if high > low else "UTF-16LE"
+
+
+def _usual_share(sample: bytes, codec: str, first: int, last: int, least_run: float) -> float:
+    """Share of the letters beyond ASCII that are frequent ones of the encoding; 0 where bytes do not fit it."""
+    num_bytes = sum(1 for byte in sample if byte >= 0x80)
+    num_runs = sum(1 for before, byte in zip(b"\0" + sample, sample, strict=False) if before < 0x80 <= byte)
+    if num_bytes < least_run * num_runs:
+        return 0.0
+    try:
+        text = sample.decode(codec)
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:  # nearer to the end, the sample may have been cut inside a character
+            return 0.0
+        text = sample[: error.start].decode(codec)
+    letters = [character for character in text if character > "\x7f" and character.isalpha()]
+    usual = sum(1 for letter in letters if first <= letter.encode(codec)[0] <= last)
+    return usual / len(letters) if letters else 0.0
+
+
+def is_mostly_utf8(sample: bytes) -> bool:
+    """Say whether more characters beyond ASCII are UTF-8 than are not.
+
+    Args:
+        sample: part of a file.
+
+    Returns:
+        Whether this is UTF-8 with some damage rather than another encoding.
+    """
+    text = sample.decode("utf-8", "replace")
+    num_bad = text.count("\ufffd")
+    return sum(1 for character in text if character > "\x7f") > 2 * num_bad
+
+
+def explain_bad_byte(sample: bytes, start: int, seen_utf8: bool, path: Path | None) -> str:
+    """Say what bytes may be that are not UTF-8, and what to do.
+
+    Args:
+        sample: the line and what was read after it.
+        start: 0-based place of the first bad byte.
+        seen_utf8: whether lines before held characters beyond ASCII that were UTF-8.
+        path: the file; None for a stream.
+
+    Returns:
+        A clause that ends in a command.
+    """
+    encoding = guess_encoding(sample)
+    byte = f"byte 0x{sample[start]:02X} is not UTF-8"
+    if encoding.startswith("UTF"):
+        problem = f"the file is {encoding}, not UTF-8; convert it:"
+    elif seen_utf8 or is_mostly_utf8(sample):
+        problem = f"{byte}, though the rest is; mend the line, or drop such bytes:"
+        return f"{problem} {_command('iconv -c -f UTF-8 -t UTF-8', path)}"
+    else:
+        problem = f"{byte}; the file looks like {encoding}; convert it:"
+    return f"{problem} {_command(f'iconv -f {encoding} -t UTF-8', path)}"
+
+
+def _command(convert: str, path: Path | None) -> str:
+    if path is None:
+        return convert
+    file, written = shlex.quote(str(path)), shlex.quote(str(path).removesuffix(".gz") + ".utf8")
+    with path.open("rb") as stream:
+        is_gzip = stream.read(2) == GZIP_MAGIC
+    return f"zcat {file} | {convert} > {written}" if is_gzip else f"{convert} {file} > {written}"

@@ -1,0 +1,238 @@
+"""From files of pairs to what training needs: splits, tokenizers, encoded pairs, and a report of all that was found.
+
+The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from heedful.errors import DataError
+from heedful.text.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.text.encoded import EncodedCorpus, write_encoded
+from heedful.text.leakage import SeenPairs, leakage
+from heedful.text.tokenizer import TextConfig, Tokenizer, Units, choose_size, load_tokenizer, train_tokenizer
+from heedful.text.vocabulary import EOS
+
+MIN_PAIRS: Final = 10
+HELD_OUT_PAIRS: Final = 1000
+"""Wanted for validation and for testing each, where they are split off; at most a tenth of all."""
+TOKENIZER_LINES: Final = 1_000_000
+"""Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of a run."""
+
+    train: PairFile
+    dev: PairFile | None = None
+    test: PairFile | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Sources with one or more references each."""
+
+    sources: list[str]
+    references: list[list[str]]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @classmethod
+    def of(cls, pairs: Iterable[Pair]) -> "EvaluationSet":
+        """Group rows by source.
+
+        Args:
+            pairs: rows of an evaluation file; rows with an empty source are left out.
+
+        Returns:
+            The set.
+        """
+        groups = group_references(pair for pair in pairs if pair.source.strip())
+        return cls([source for source, _ in groups], [references for _, references in groups])
+
+
+@final
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs of the data."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    tokenizer_files: dict[str, str]
+    """File names in the model folder by role."""
+    train: EncodedCorpus
+    dev: EvaluationSet
+    test: EvaluationSet
+    report: tuple[str, ...]
+    """Lines for a person: what was kept, left out, split off, found twice."""
+
+
+class _Split:
+    """Which pairs of the training file are for what; shares follow from their number."""
+
+    def __init__(self, files: Sources, num_pairs: int) -> None:
+        share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
+        # Ten pairs leave nothing to hold out; they are validated on themselves, and the report says so.
+        self.dev_share = 0.0 if files.dev or num_pairs < 10 * MIN_PAIRS else share
+        # Who brings files for validation or testing decides on all of the evaluation.
+        self.test_share = 0.0 if files.test or files.dev or num_pairs < 10 * MIN_PAIRS else share
+
+    def __call__(self, pair: Pair) -> str:
+        return split_of(pair.source, self.dev_share, self.test_share)
+
+
+def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
+    """Split, learn tokenizers and encode, or take from the folder what an earlier call left there.
+
+    Args:
+        files: pairs for training, and perhaps for validation and testing.
+        config: how text becomes ids.
+        folder: the model's folder; encoded pairs go to `run/data` in it, tokenizers beside them.
+
+    Returns:
+        What training needs.
+
+    Raises:
+        DataError: fewer than 10 usable pairs, or a file is malformed.
+    """
+    kept = CorpusFilter(config.max_characters)
+    num_pairs = sum(1 for _ in kept.apply(files.train))
+    report = kept.report(files.train.notes)
+    if num_pairs < MIN_PAIRS:
+        raise DataError(
+            f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
+        )
+    split = _Split(files, num_pairs)
+    data = folder / "run" / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    lines = [*report.notes, report.summary()]
+    source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
+    num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
+    if num_long:
+        lines.append(f"{num_long:,} pairs longer than {config.max_tokens} tokens left out of training")
+    train = EncodedCorpus.open(data)
+    if not len(train):
+        raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise text.max_tokens")
+    dev, test = _held_out(files, split, config)
+    lines += _describe(files, split, len(train), dev, test)
+    lines += _leaks(files, split, config)
+    return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
+
+
+def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Iterator[Pair]:
+    return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
+
+
+def _tokenizers(
+    files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
+) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
+    kept = folder / "run" / "data" / "tokenizers.json"
+    form = config.normalization
+    units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
+    if kept.is_file():
+        names = json.loads(kept.read_text(encoding="utf-8"))
+        source, target = (load_tokenizer(folder / names[f"{s}_tokenizer"], units[s], form) for s in ("source", "target"))
+        return source, target, names
+    sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
+    size = config.vocabulary_size or choose_size(num_pairs)
+    if config.is_shared:
+        lines = [pair.source for pair in sample] + [pair.target for pair in sample]
+        shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
+        name = shared.save(folder, "tokenizer")
+        trained = (shared, shared)
+        names = {"source_tokenizer": name, "target_tokenizer": name}
+    else:
+        sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
+        made = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
+        names = {f"{s}_tokenizer": made[s].save(folder, f"tokenizer-{s}") for s in made}
+        trained = (made["source"], made["target"])
+    kept.write_text(json.dumps(names), encoding="utf-8", newline="\n")
+    return *trained, names
+
+
+def _limit(size: int, units: Units, config: TextConfig) -> int:
+    """Choose a size for pieces; characters and words are all kept unless a size was asked for."""
+    return size if units == "pieces" else config.vocabulary_size
+
+
+def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
+    """Draw a uniform sample in one pass; Vitter 1985, algorithm R."""
+    generator = random.Random(0)
+    sample: list[Pair] = []
+    for count, pair in enumerate(pairs):
+        if count < size:
+            sample.append(pair)
+        elif (place := generator.randrange(count + 1)) < size:
+            sample[place] = pair
+    return sample
+
+
+def _encode(
+    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
+) -> int:
+    """Encode the training pairs unless that was done, and count those that are too long."""
+    counted = data / "too_long.json"
+    if (data / "encoded.json").is_file() and counted.is_file():
+        return int(json.loads(counted.read_text(encoding="utf-8")))
+    source_tokenizer, target_tokenizer = tokenizers
+    num_long = 0
+
+    def encoded() -> Iterator[tuple[list[int], list[int]]]:
+        nonlocal num_long
+        for pair in _rows(files, split, config, "train"):
+            source = [*source_tokenizer.encode(pair.source), EOS]
+            target = [*target_tokenizer.encode(pair.target), EOS]
+            if max(len(source), len(target)) > config.max_tokens:
+                num_long += 1
+            else:
+                yield source, target
+
+    write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
+    counted.write_text(json.dumps(num_long), encoding="utf-8", newline="\n")
+    return num_long
+
+
+def _held_out(files: Sources, split: _Split, config: TextConfig) -> tuple[EvaluationSet, EvaluationSet]:
+    if files.dev:
+        dev = EvaluationSet.of(files.dev)
+    else:
+        part = "dev" if split.dev_share else "train"
+        dev = EvaluationSet.of(_rows(files, split, config, part))
+    if files.test:
+        test = EvaluationSet.of(files.test)
+    else:
+        test = EvaluationSet.of(_rows(files, split, config, "test"))
+    if not len(dev):
+        raise DataError("validation: no usable pair; give more rows or a larger --dev file")
+    return dev, test
+
+
+def _describe(
+    files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet
+) -> Sequence[str]:
+    held = "" if files.dev or files.test else ", split by a hash of the source"
+    counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
+    lines = [counts + (held if split.dev_share else "")]
+    if not files.dev and not split.dev_share:
+        lines.append("too few pairs to hold any out: validation is on the training pairs and says nothing of new ones")
+    return lines
+
+
+def _leaks(files: Sources, split: _Split, config: TextConfig) -> Iterator[str]:
+    """Report evaluation rows that are in the training pairs; where we split, there can be none."""
+    given = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
+    if not given:
+        return
+    seen = SeenPairs()
+    for _ in seen.watch(_rows(files, split, config, "train")):
+        pass
+    for name, file in given:
+        found = leakage(seen, file)
+        if found.num_pairs or found.num_sources:
+            yield f"{name}: {found.summary()}"

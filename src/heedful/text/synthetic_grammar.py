@@ -1,0 +1,168 @@
+"""Templates with slots, families of templates, and draws that repeat on every machine.
+
+A *template* is a text with slots, such as ``due: {weekday}, {month_name} {day}, {year}``. It is made of a *core*, the
+value as somebody writes it, and a *carrier*, the words around it (``due: {}``). A *family* holds cores and carriers
+that all go together, so that each of its templates is something a person writes.
+"""
+
+import hashlib
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar, final, get_args
+
+Kind = Literal["date", "number"]
+Language = Literal["en", "zh"]
+Split = Literal["train", "dev", "test"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+Value = TypeVar("Value")
+Item = TypeVar("Item")
+
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_PLACE_OF_CORE = "{}"
+_NUM_BUCKETS = 20
+_HELD_OUT_BUCKETS: Mapping[int, Split] = {0: "dev", 1: "test"}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with slots, and what it is about.
+
+    Attributes:
+        text: what is written, with slots in braces.
+        kind: "date" or "number".
+        language: "en" or "zh"; a bare numeric date belongs to where it is written most.
+        domain: the name of the set of values that may fill the slots; outside it the text would be
+            ambiguous (a day-first 5/3/2021) or not what people write (廿 for a day below 20).
+    """
+
+    text: str
+    kind: Kind
+    language: Language
+    domain: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Templates whose every core fits every carrier.
+
+    Attributes:
+        kind: "date" or "number".
+        language: "en" or "zh".
+        domain: the name of the set of values, as in `Template`.
+        weight: how often the family is drawn, relative to the others of its kind and language; above 0.
+        cores: the value as it is written.
+        carriers: the words around it; ``{}`` marks the place of the core.
+        bare_share: how often a core stands alone, in [0, 1]; at 0 no core does, at 1 each does.
+    """
+
+    kind: Kind
+    language: Language
+    domain: str
+    weight: float
+    cores: tuple[str, ...]
+    carriers: tuple[str, ...] = ()
+    bare_share: float = 0.5
+
+    def templates(self) -> Iterator[Template]:
+        """Yield every template of the family, each once.
+
+        Yields:
+            The bare cores first, unless `bare_share` is 0; then each carrier with each core.
+        """
+        frames = (*([_PLACE_OF_CORE] if self.bare_share > 0 else []), *self.carriers)
+        for frame, core in itertools.product(frames, self.cores):
+            yield self._template(frame, core)
+
+    def draw(self, source: random.Random) -> Template:
+        """Draw one template.
+
+        Args:
+            source: where randomness comes from; two or three numbers are taken.
+
+        Returns:
+            One of `templates`.
+        """
+        core = pick(source, self.cores)
+        is_bare = source.random() < self.bare_share
+        return self._template(_PLACE_OF_CORE if is_bare else pick(source, self.carriers), core)
+
+    def _template(self, frame: str, core: str) -> Template:
+        return Template(frame.replace(_PLACE_OF_CORE, core), self.kind, self.language, self.domain)
+
+
+@final
+class SlotTexts(dict[str, str], Generic[Value]):
+    """The text of each slot for one value, written out when a template asks for it (``str.format_map``)."""
+
+    def __init__(self, slots: Mapping[str, Callable[[Value], str]], value: Value) -> None:
+        super().__init__()
+        self._slots = slots
+        self._value = value
+
+    def __missing__(self, name: str) -> str:
+        return self._slots[name](self._value)
+
+
+def expand(*patterns: str) -> tuple[str, ...]:
+    """Write out patterns with choices.
+
+    Args:
+        patterns: texts in which ``[a|b|]`` stands for a, b or nothing; choices do not nest.
+
+    Returns:
+        Every text the patterns stand for, in order.
+
+    Example:
+        >>> expand("[on|by] {month_name} {day}[,|] {year}", "{year}")[:2]
+        ('on {month_name} {day}, {year}', 'on {month_name} {day} {year}')
+    """
+    texts: list[str] = []
+    for pattern in patterns:
+        pieces = _CHOICE.split(pattern)  # what is written plainly at even places, what is chosen from at odd ones
+        choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
+        texts += map("".join, itertools.product(*choices))
+    return tuple(texts)
+
+
+def pick(source: random.Random, items: Sequence[Item]) -> Item:
+    """Draw one item, each as likely as the others.
+
+    Only `Random.random` is used, here and by all that calls this: it is the one method of which Python
+    promises that a seed gives the same sequence in every version; `choice`, `randrange` and `shuffle` have changed.
+
+    Args:
+        source: where randomness comes from; one number is taken.
+        items: at least one.
+
+    Returns:
+        One of the items.
+    """
+    return items[int(source.random() * len(items))]
+
+
+def split_of(target: str) -> Split:
+    """Say in which split a value belongs: its canonical form alone decides, however it is written.
+
+    The form is hashed with BLAKE2b into 20 buckets, of which one is "dev" and one "test". So no date and
+    no number of dev or test is ever trained on, whatever the seed.
+
+    Args:
+        target: the canonical form, such as "2021-03-05" or "-3.5".
+
+    Returns:
+        The split.
+
+    Example:
+        >>> split_of("2021-03-05"), split_of("312")
+        ('train', 'train')
+    """
+    digest = hashlib.blake2b(target.encode("utf-8"), digest_size=8).digest()
+    return _HELD_OUT_BUCKETS.get(int.from_bytes(digest, "big") % _NUM_BUCKETS, "train")

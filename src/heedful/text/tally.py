@@ -1,0 +1,85 @@
+"""Counts that remember where the first of each kind stood, in constant memory."""
+
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, TypeVar, final
+
+import numpy as np
+
+Key = TypeVar("Key", bound=Hashable)
+
+NUM_PLACES: Final = 5
+
+
+@final
+class Tally(Generic[Key]):
+    """How often each key was met, and the first lines."""
+
+    def __init__(self) -> None:
+        self.counts: Final[dict[Key, int]] = {}
+        self._lines: Final[dict[Key, list[int]]] = {}
+
+    def add(self, key: Key, line: int) -> None:
+        """Count a key.
+
+        Args:
+            key: what was met.
+            line: where; lines of a key come in rising order.
+        """
+        self.counts[key] = self.counts.get(key, 0) + 1
+        lines = self._lines.setdefault(key, [])
+        if len(lines) < NUM_PLACES:
+            lines.append(line)
+
+    def total(self, keys: Iterable[Key]) -> int:
+        """Count several keys together.
+
+        Args:
+            keys: different keys, met or not.
+
+        Returns:
+            How often any of them was met.
+        """
+        return sum(self.counts.get(key, 0) for key in keys)
+
+    def lines(self, keys: Iterable[Key]) -> tuple[int, ...]:
+        """Say where several keys were met first.
+
+        Args:
+            keys: different keys, met or not.
+
+        Returns:
+            At most `NUM_PLACES` lines, rising.
+        """
+        return tuple(sorted(line for key in keys for line in self._lines.get(key, ()))[:NUM_PLACES])
+
+
+def far_from_median(counts: dict[int, int], num_deviations: float, least: float) -> list[int]:
+    """Find the outlying bins of a histogram.
+
+    Args:
+        counts: bin -> how many.
+        num_deviations: how many standard deviations are still usual; the deviation is 1.4826 times the median absolute
+            deviation, as for a normal distribution, and so does not feel the outliers.
+        least: distance from the median, in bins, that is usual in any case.
+
+    Returns:
+        The bins farther away, rising.
+
+    Example:
+        >>> far_from_median({0: 50, 1: 100, 2: 50, 40: 3}, 4.0, 5.0)
+        [40]
+    """
+    if not counts:
+        return []
+    middle = _median(counts)
+    distances: dict[int, int] = {}
+    for key, count in counts.items():
+        distances[abs(key - middle)] = distances.get(abs(key - middle), 0) + count
+    bound = max(least, num_deviations * 1.4826 * _median(distances))
+    return sorted(key for key in counts if abs(key - middle) > bound)
+
+
+def _median(counts: dict[int, int]) -> int:
+    keys = sorted(counts)
+    running = np.cumsum([counts[key] for key in keys])
+    return keys[int(np.searchsorted(running, running[-1] / 2))]

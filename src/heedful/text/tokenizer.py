@@ -1,0 +1,336 @@
+"""Text to token ids and back: subword pieces, characters or words.
+
+All keep what they are given: `decode(encode(text)) == normalize(text)` for pieces always, for characters and
+words as long as every token is known (and words are separated by single spaces). No language needs a segmenter:
+Chinese is cut into characters and frequent runs of them by the same model that cuts German.
+"""
+
+import io
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, final
+
+import sentencepiece
+from pydantic import Field
+
+from heedful.config import Config
+from heedful.errors import DataError, FileRefused
+from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
+
+Units = Literal["pieces", "characters", "words"]
+Normalization = Literal["NFC", "NFKC", "none"]
+
+SPACE_MARK: Final = "\u2581"  # sentencepiece writes a space so
+
+
+class TextConfig(Config):
+    """How text becomes token ids."""
+
+    source_units: Units = "pieces"
+    target_units: Units = "pieces"
+    shared: bool = True
+    """One vocabulary for both sides, where both use the same units."""
+    vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
+    """Tokens in each vocabulary; 0 chooses from the corpus."""
+    min_count: int = Field(default=1, ge=1)
+    """Words or characters seen less often are unknown."""
+    normalization: Normalization = "NFC"
+    max_characters: int = Field(default=2_000, ge=1)
+    """Longer lines are left out of training, before any tokenising."""
+    max_tokens: int = Field(default=250, ge=1)
+    """Pairs with a longer side are left out of training; `translate` cuts there and says so."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both sides use one vocabulary."""
+        return self.shared and self.source_units == self.target_units
+
+
+class Tokenizer(ABC):
+    """Text to ids and back, for one side."""
+
+    normalization: Normalization
+
+    def normalize(self, text: str) -> str:
+        """Bring text to the Unicode normal form that the model was trained on.
+
+        Args:
+            text: any text.
+
+        Returns:
+            The same text in that form.
+        """
+        return text if self.normalization == "none" else unicodedata.normalize(self.normalization, text)
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Cut text into token ids, without bos or eos.
+
+        Args:
+            text: one line.
+
+        Returns:
+            Ids, each below `len(self)`; none is pad, bos or eos.
+        """
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """Join token ids to text.
+
+        Args:
+            ids: token ids; pad, bos and eos are left out.
+
+        Returns:
+            The text.
+        """
+
+    @abstractmethod
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Name tokens as a person should see them, for alignments and pictures.
+
+        Args:
+            ids: token ids.
+
+        Returns:
+            One string for each; a leading space is shown as ``▁`` for pieces.
+        """
+
+    @abstractmethod
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Say which whitespace-separated word each token belongs to.
+
+        Args:
+            ids: token ids without bos or eos.
+
+        Returns:
+            0-based word numbers, never falling.
+        """
+
+    @abstractmethod
+    def save(self, folder: Path, name: str) -> str:
+        """Write the tokenizer into a folder.
+
+        Args:
+            folder: an existing folder.
+            name: file name without suffix.
+
+        Returns:
+            The file name written.
+        """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
+@final
+class PieceTokenizer(Tokenizer):
+    """SentencePiece, unigram with byte fallback: any text comes back unchanged (Kudo and Richardson 2018)."""
+
+    def __init__(self, model: bytes, normalization: Normalization) -> None:
+        """Load a serialized SentencePiece model.
+
+        Args:
+            model: its bytes.
+            normalization: Unicode normal form applied before it.
+
+        Raises:
+            FileRefused: the bytes are no SentencePiece model, or its special ids are not ours.
+        """
+        self._model = model
+        self.normalization = normalization
+        try:
+            # The binding is untyped.
+            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except (RuntimeError, TypeError) as error:
+            raise FileRefused(f"tokenizer: not a SentencePiece model: {error}") from None
+        processor = self._processor
+        if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != (PAD, UNK, BOS, EOS):
+            raise FileRefused("tokenizer: its pad, unk, bos, eos are not ids 0, 1, 2, 3")
+
+    @classmethod
+    def train(cls, lines: Iterable[str], size: int, normalization: Normalization) -> "PieceTokenizer":
+        """Learn pieces from text.
+
+        Args:
+            lines: normalized text.
+            size: pieces wanted; fewer are made where the text has no more.
+            normalization: recorded, and applied by `encode`.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            DataError: the text has nothing to learn from.
+        """
+        written = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(  # pyright: ignore[reportUnknownMemberType]
+                sentence_iterator=iter(lines),
+                model_writer=written,
+                model_type="unigram",
+                vocab_size=size,
+                hard_vocab_limit=False,
+                byte_fallback=True,
+                character_coverage=0.9995,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                max_sentence_length=1_000_000,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                pad_piece=SPECIAL_TOKENS[PAD],
+                unk_piece=SPECIAL_TOKENS[UNK],
+                bos_piece=SPECIAL_TOKENS[BOS],
+                eos_piece=SPECIAL_TOKENS[EOS],
+                num_threads=1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise DataError(f"tokenizer: SentencePiece could not learn {size} pieces: {error}") from None
+        return cls(written.getvalue(), normalization)
+
+    def encode(self, text: str) -> list[int]:
+        return self._processor.encode(self.normalize(text))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._processor.decode([int(index) for index in ids if index not in (PAD, BOS, EOS)])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._processor.id_to_piece(int(index)) for index in ids]
+
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        return _count_words(self.pieces(ids), lambda piece: piece.startswith(SPACE_MARK))
+
+    def save(self, folder: Path, name: str) -> str:
+        file_name = f"{name}.model"
+        (folder / file_name).write_bytes(self._model)
+        return file_name
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+
+@final
+class UnitTokenizer(Tokenizer):
+    """Characters, or words separated by spaces, each with an id of its own."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, units: Literal["characters", "words"], normalization: Normalization
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.units: Literal["characters", "words"] = units
+        self.normalization = normalization
+
+    @staticmethod
+    def split(text: str, units: Literal["characters", "words"]) -> list[str]:
+        """Cut text into characters or into words.
+
+        Args:
+            text: normalized text.
+            units: which.
+
+        Returns:
+            The tokens.
+
+        Example:
+            >>> UnitTokenizer.split("a bc", "characters"), UnitTokenizer.split("a bc", "words")
+            (['a', ' ', 'b', 'c'], ['a', 'bc'])
+        """
+        return list(text) if units == "characters" else [word for word in text.split(" ") if word]
+
+    def encode(self, text: str) -> list[int]:
+        return self.vocabulary.ids(self.split(self.normalize(text), self.units))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        tokens = [self.vocabulary.tokens[index] for index in ids if index not in (PAD, BOS, EOS)]
+        return ("" if self.units == "characters" else " ").join(tokens)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.vocabulary.tokens[index] for index in ids]
+
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        if self.units == "words":
+            return list(range(len(ids)))
+        return _count_words(self.pieces(ids), lambda piece: piece == " ")
+
+    def save(self, folder: Path, name: str) -> str:
+        file_name = f"{name}.json"
+        self.vocabulary.save(folder / file_name)
+        return file_name
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+
+def _count_words(pieces: Sequence[str], is_start: Callable[[str], bool]) -> list[int]:
+    indices: list[int] = []
+    word = 0
+    for place, piece in enumerate(pieces):
+        word += int(place > 0 and is_start(piece))
+        indices.append(word)
+    return indices
+
+
+def choose_size(num_pairs: int) -> int:
+    """Choose how many pieces suit a corpus: few for few pairs, so that each is seen often enough.
+
+    Args:
+        num_pairs: pairs in the training corpus.
+
+    Returns:
+        A multiple of 8 in [256, 32000]; 8,000 for 30,000 pairs, growing with the cube root.
+
+    Example:
+        >>> choose_size(30_000), choose_size(1_000), choose_size(10_000_000)
+        (8000, 2576, 32000)
+    """
+    size = 8_000 * (num_pairs / 30_000) ** (1 / 3)
+    return int(min(32_000, max(256, round(size / 8) * 8)))
+
+
+def train_tokenizer(lines: Sequence[str], units: Units, size: int, config: TextConfig) -> Tokenizer:
+    """Learn a tokenizer for one side, or for both from the text of both.
+
+    Args:
+        lines: text, not yet normalized.
+        units: what a token is.
+        size: most tokens; 0 keeps every character or word seen.
+        config: normal form and least count.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        DataError: there is nothing to learn from.
+    """
+    form = config.normalization
+    normalized = [line if form == "none" else unicodedata.normalize(form, line) for line in lines]
+    if units == "pieces":
+        return PieceTokenizer.train(normalized, size, form)
+    split = (UnitTokenizer.split(line, units) for line in normalized)
+    return UnitTokenizer(Vocabulary.build(split, size, config.min_count), units, form)
+
+
+def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> Tokenizer:
+    """Read a tokenizer file written by `Tokenizer.save`.
+
+    Args:
+        path: the file.
+        units: what a token is.
+        normalization: Unicode normal form applied first.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        FileRefused: the file is missing or is no tokenizer of that kind.
+    """
+    if units != "pieces":
+        return UnitTokenizer(Vocabulary.load(path), units, normalization)
+    try:
+        return PieceTokenizer(path.read_bytes(), normalization)
+    except OSError as error:
+        raise FileRefused(f"{path}: {error.strerror}") from None

@@ -1,0 +1,336 @@
+"""The training loop: steps, validation, the best model, checkpoints, early stopping."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, final
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from heedful.config import Config
+from heedful.errors import NonFiniteError, Stopped
+from heedful.models.interface import Seq2Seq
+from heedful.text.batching import Batch, BatchSampler, Position
+from heedful.text.encoded import EncodedCorpus
+from heedful.training.average import PolynomialAverage
+from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.optimizer import OptimizerConfig, make_optimizer, restore_optimizer, store_optimizer
+from heedful.training.precision import Precision, autocast
+from heedful.training.schedule import rate_factor
+from heedful.training.signals import StopRequest
+
+Metric = Literal["bleu", "chrf", "exact_match", "token_error_rate", "loss"]
+
+
+class TrainingConfig(Config):
+    """How a model is trained. Limits that are 0 do not limit."""
+
+    seed: int = Field(default=1, ge=0)
+    batch_tokens: int = Field(default=0, ge=0)
+    """Most positions of a batch on its longer side; 0 chooses from the corpus."""
+    accumulate: int = Field(default=1, ge=1)
+    """Batches whose gradients make one update."""
+    label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
+    clip_norm: float = Field(default=1.0, ge=0.0)
+    """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    average: float = Field(default=8.0, ge=0.0)
+    """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
+    precision: Precision = "auto"
+    max_steps: int = Field(default=0, ge=0)
+    max_epochs: int = Field(default=0, ge=0)
+    max_minutes: float = Field(default=0.0, ge=0.0)
+    validate_every: int = Field(default=0, ge=0)
+    """Steps between validations; 0 = about an epoch."""
+    patience: int = Field(default=8, ge=1)
+    """Validations in a row without a better score after which training ends."""
+    select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
+    """Score that decides which model is kept; auto: BLEU for pieces, token error rate for characters and words."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What validating a model gave."""
+
+    scores: Mapping[str, float]
+    """By metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
+    sample: tuple[str, str, str] = ("", "", "")
+    """Source, reference and the model's output of one fixed sentence."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a person watching wants to know."""
+
+    step: int
+    epoch: float
+    loss: float
+    """Mean smoothed loss of a token since the last report, in nats."""
+    tokens_per_second: float
+    """Real target tokens trained on, since the last report."""
+    learning_rate: float
+    seconds: float
+    """Trained so far, over all resumes."""
+    done: float
+    """Share of the tightest limit that is used up, in [0, 1]; 0 where there is no limit."""
+    validation: Validation | None = None
+    is_best: bool = False
+
+
+class Watcher(Protocol):
+    """Whoever follows the training: a progress bar, a log."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Take a report.
+
+        Args:
+            progress: where training is.
+        """
+        ...
+
+
+@dataclass
+class _Course:
+    """What changes while training, beside the tensors; all of it goes into checkpoints."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    best: float = -math.inf
+    best_step: int = 0
+    num_without_better: int = 0
+    finished: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    step: int
+    seconds: float
+    best: float
+    best_step: int
+    reason: str
+
+
+@dataclass
+class _Window:
+    """Sums since the last report."""
+
+    started: float = field(default_factory=time.monotonic)
+    loss: float = 0.0
+    num_tokens: int = 0
+
+
+REPORT_SECONDS: Final = 1.0
+CHECKPOINT_SECONDS: Final = 300.0
+
+
+@final
+class Trainer:
+    """Trains a model on an encoded corpus, and goes on where it stopped."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        config: TrainingConfig,
+        corpus: EncodedCorpus,
+        folder: Path,
+        validate: Callable[[Seq2Seq], Validation],
+        keep: Callable[[Mapping[str, Tensor]], None],
+        watch: Watcher,
+        warn: Callable[[str], None] = print,
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            model: trained in place.
+            config: how; `batch_tokens`, `validate_every` and `select_by` resolved.
+            corpus: training pairs.
+            folder: for checkpoints and metrics.jsonl.
+            validate: given a model in evaluation mode.
+            keep: given the weights of each new best model.
+            watch: given reports.
+            warn: told what a person should know.
+        """
+        self._config: Final = config
+        self._module: Final = TrainingStep(model, config.label_smoothing)
+        self._device = next(model.parameters()).device
+        self._optimizer: Final = make_optimizer(model, config.optimizer)
+        self._average: Final = PolynomialAverage(model, config.average)
+        self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
+        self._checkpoints: Final = CheckpointFolder(folder / "checkpoints", warn=warn)
+        self._metrics: Final = folder / "metrics.jsonl"
+        self._validate: Final = validate
+        self._keep: Final = keep
+        self._watch: Final = watch
+        self._course = _Course()
+        self._window = _Window()
+
+    def run(self) -> Outcome:
+        """Train until a limit or until validation stops improving.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            Stopped: SIGINT or SIGTERM; everything is saved.
+            NonFiniteError: the loss or a gradient is not finite; nothing of it reached the weights.
+        """
+        self._resume()
+        course = self._course
+        batches = iter(self._sampler)
+        saved_at = time.monotonic()
+        with StopRequest() as stop:
+            while not course.finished:
+                self._update([next(batches) for _ in range(self._config.accumulate)])
+                now = time.monotonic()
+                if course.step % self._config.validate_every == 0:
+                    self._validate_now()
+                    saved_at = self._save()
+                elif now - self._window.started >= REPORT_SECONDS:
+                    self._report()
+                course.finished = course.finished or self._limit_reached()
+                if stop.signal_number or course.finished or now - saved_at >= CHECKPOINT_SECONDS:
+                    saved_at = self._save()
+                if stop.signal_number and not course.finished:
+                    raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
+        return Outcome(course.step, course.seconds, course.best, course.best_step, course.finished)
+
+    def _update(self, batches: list[Batch]) -> None:
+        course, config = self._course, self._config
+        started = time.monotonic()
+        course.step += 1
+        # Dropout is a function of (seed, step): no generator has to be saved.
+        torch.manual_seed((config.seed << 32) + course.step)
+        self._module.train()
+        num_tokens = sum(batch.num_target_tokens for batch in batches)
+        total = 0.0
+        for batch in batches:
+            with autocast(config.precision, self._device):
+                sums: LossSum = self._module(*self._tensors(batch))
+            loss = sums.total / num_tokens
+            total += float(loss.detach())
+            loss.backward()
+        norm = nn.utils.clip_grad_norm_(self._module.parameters(), config.clip_norm or math.inf, foreach=True)
+        if not math.isfinite(total) or not bool(torch.isfinite(norm)):
+            raise NonFiniteError(
+                f"step {course.step}: the loss is {total} and its gradient's norm {float(norm)}; nothing of this step was "
+                "kept; try a lower training.optimizer.learning_rate or training.precision=float32"
+            )
+        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = config.optimizer.learning_rate * factor
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._average.update(course.step)
+        course.epoch, course.batch = self._sampler.position
+        self._window.loss += total * num_tokens
+        self._window.num_tokens += num_tokens
+        course.seconds += time.monotonic() - started
+
+    def _tensors(self, batch: Batch) -> list[Tensor]:
+        arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+        return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
+
+    def _validate_now(self) -> None:
+        course = self._course
+        progress = self._progress()
+        started = time.monotonic()
+        self._module.eval()
+        with self._average.swapped_in(), torch.inference_mode():
+            validation = self._validate(self._module.model)
+            score = validation.scores[self._metric]
+            score = -score if self._metric in ("loss", "token_error_rate") else score
+            is_best = score > course.best
+            if is_best:
+                course.best, course.best_step, course.num_without_better = score, course.step, 0
+                self._keep(dict(self._module.model.named_parameters()))  # tied ones once
+            else:
+                course.num_without_better += 1
+        if course.num_without_better >= self._config.patience:
+            course.finished = f"no better {self._metric} in {self._config.patience} validations"
+        course.seconds += time.monotonic() - started
+        self._log(progress, validation, is_best)
+        self._watch(Progress(**(vars(progress) | {"validation": validation, "is_best": is_best})))
+        self._window = _Window()
+
+    @property
+    def _metric(self) -> str:
+        return self._config.select_by
+
+    def _limit_reached(self) -> str:
+        course, config = self._course, self._config
+        if config.max_steps and course.step >= config.max_steps:
+            return f"{config.max_steps} steps"
+        if config.max_epochs and course.epoch + self._epoch_share() >= config.max_epochs:
+            return f"{config.max_epochs} epochs"
+        if config.max_minutes and course.seconds >= 60.0 * config.max_minutes:
+            return f"{config.max_minutes:g} minutes"
+        return ""
+
+    def _epoch_share(self) -> float:
+        return self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
+
+    def _progress(self) -> Progress:
+        course, config, window = self._course, self._config, self._window
+        epoch = course.epoch + self._epoch_share()
+        shares = [
+            course.step / config.max_steps if config.max_steps else 0.0,
+            epoch / config.max_epochs if config.max_epochs else 0.0,
+            course.seconds / (60.0 * config.max_minutes) if config.max_minutes else 0.0,
+        ]
+        return Progress(
+            step=course.step,
+            epoch=epoch,
+            loss=window.loss / max(1, window.num_tokens),
+            tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
+            learning_rate=float(self._optimizer.param_groups[0]["lr"]),
+            seconds=course.seconds,
+            done=min(1.0, max(shares)),
+        )
+
+    def _report(self) -> None:
+        self._watch(self._progress())
+        self._window = _Window()
+
+    def _log(self, progress: Progress, validation: Validation, is_best: bool) -> None:
+        facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
+        facts |= {"is_best": is_best, "scores": dict(validation.scores), "sample": validation.sample}
+        self._metrics.parent.mkdir(parents=True, exist_ok=True)
+        with self._metrics.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps(facts, ensure_ascii=False) + "\n")
+
+    def _save(self) -> float:
+        model = self._module.model
+        tensors = {
+            "model": dict(model.named_parameters()),
+            "average": self._average.tensors(),
+            "optimizer": store_optimizer(self._optimizer),
+        }
+        held = {name: {key: tensor.detach() for key, tensor in group.items()} for name, group in tensors.items()}
+        self._checkpoints.save(Checkpoint(self._course.step, held, vars(self._course)))
+        return time.monotonic()
+
+    def _resume(self) -> None:
+        checkpoint = self._checkpoints.load_newest()
+        if checkpoint is None:
+            return
+        with torch.no_grad():
+            for name, parameter in self._module.model.named_parameters():
+                parameter.copy_(checkpoint.tensors["model"][name])
+        self._average.restore(checkpoint.tensors["average"])
+        restore_optimizer(self._optimizer, checkpoint.tensors["optimizer"])
+        self._course = _Course(**checkpoint.state)
+        # A limit that ended the run may have been raised since.
+        self._course.finished = self._limit_reached() if self._course.finished else ""
+        if self._course.num_without_better >= self._config.patience:
+            self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
+        self._sampler.position = Position(self._course.epoch, self._course.batch)

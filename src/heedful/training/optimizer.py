@@ -1,0 +1,84 @@
+"""The papers' optimizers, by name."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from heedful.config import Config
+from heedful.training.schedule import ScheduleConfig
+
+
+class OptimizerConfig(Config):
+    """Which optimizer, and its numbers.
+
+    adam: Vaswani et al. 2017 (betas 0.9, 0.98, epsilon 1e-9); adadelta: Bahdanau et al. 2015 (rho 0.95,
+    epsilon 1e-6, learning rate 1); sgd: Luong et al. 2015 (learning rate 1).
+    """
+
+    kind: Literal["adam", "adadelta", "sgd"] = "adam"
+    learning_rate: float = Field(default=1e-3, gt=0.0)
+    """Peak of the schedule."""
+    beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
+    beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
+    epsilon: float = Field(default=1e-9, gt=0.0)
+    rho: float = Field(default=0.95, ge=0.0, lt=1.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    """Decoupled from the gradient; of matrices only, not of biases and normalisations."""
+    schedule: ScheduleConfig = ScheduleConfig()
+
+
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Make the optimizer of a model's parameters.
+
+    Args:
+        model: whose parameters.
+        config: which optimizer.
+
+    Returns:
+        The optimizer, at its peak learning rate.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    match config.kind:
+        case "adam":
+            return torch.optim.AdamW(
+                groups, config.learning_rate, (config.beta1, config.beta2), config.epsilon, fused=True
+            )
+        case "adadelta":
+            return torch.optim.Adadelta(groups, config.learning_rate, config.rho, config.epsilon)
+        case "sgd":
+            return torch.optim.SGD(groups, config.learning_rate)
+
+
+def store_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Flatten an optimizer's state for saving.
+
+    Args:
+        optimizer: which.
+
+    Returns:
+        Tensors named by the place of their parameter and their role, such as "3.exp_avg".
+    """
+    state: dict[int, dict[str, Tensor]] = optimizer.state_dict()["state"]
+    return {f"{index}.{role}": tensor for index, roles in state.items() for role, tensor in roles.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put a flattened state back.
+
+    Args:
+        optimizer: made for the same parameters with the same configuration.
+        tensors: what `store_optimizer` gave.
+    """
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, role = name.partition(".")
+        state.setdefault(int(index), {})[role] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

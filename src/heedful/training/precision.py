@@ -1,0 +1,40 @@
+"""Which number format products are computed in while training; weights and sums stay in float32."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+import torch
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+def resolve_precision(precision: Precision, device: torch.device) -> Precision:
+    """Decide what "auto" means on a device.
+
+    Args:
+        precision: as configured.
+        device: where the model is.
+
+    Returns:
+        bfloat16 where the device multiplies it faster, else float32.
+    """
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():  # pyright: ignore[reportPrivateUsage]
+        return "bfloat16"
+    return "float32"
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Make the context for a forward pass.
+
+    Args:
+        precision: resolved.
+        device: where the model is.
+
+    Returns:
+        The context; it does nothing for float32.
+    """
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()

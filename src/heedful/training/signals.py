@@ -1,0 +1,39 @@
+"""Ctrl-C and SIGTERM as a request to finish the step, save and stop."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Final, Self, final
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@final
+class StopRequest:
+    """Within its block the first signal is only remembered; a second one does what it does without us."""
+
+    def __init__(self) -> None:
+        self.signal_number = 0
+        """The signal received; 0 = none."""
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._remember)
+        except ValueError:
+            pass  # not the main thread: whoever started it decides about signals
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.signal_number = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal itself returned
+        self._before = {}

@@ -1,0 +1,94 @@
+import numpy as np
+
+from heedful.search.config import SearchConfig
+from heedful.search.live import Live, Offers
+from heedful.text.vocabulary import EOS
+
+NOT_LAST = np.array([False])
+
+
+def offers_of(log_probs: list[float], ids: list[int], parents: list[int] | None = None) -> Offers:
+    row = np.array([log_probs])
+    return Offers(row, row, np.array([parents or [0] * len(ids)]), np.array([ids]))
+
+
+def test_only_the_first_hypothesis_is_live_at_the_start() -> None:
+    live = Live.start(2, SearchConfig(beam=3, nbest=2))
+    assert live.log_probs.tolist() == [[0.0, -np.inf, -np.inf]] * 2
+    assert live.token_ids.shape == (2, 3, 0)
+    assert live.sources.tolist() == [0, 1]
+
+
+def test_rank_adds_up_and_orders_by_log_prob_hypothesis_and_id() -> None:
+    live = Live.start(1, SearchConfig(beam=2))
+    live.log_probs[:] = [[-1.0, -2.0]]
+    log_probs = np.array([[[-1.0, -2.0, -2.0], [-1.0, -1.0, -9.0]]])
+    ids = np.array([[[5, 9, 8], [6, 4, 3]]])
+    offers = live.rank(log_probs, ids)
+    assert offers.log_probs.tolist() == [[-2.0, -3.0, -3.0, -3.0]]
+    assert offers.parents.tolist() == [[0, 0, 0, 1]]
+    assert offers.ids.tolist() == [[5, 8, 9, 4]]
+    assert offers.token_log_probs.tolist() == [[-1.0, -2.0, -2.0, -1.0]]
+
+
+def test_rank_takes_nothing_from_empty_places_whatever_they_offer() -> None:
+    live = Live.start(1, SearchConfig(beam=2))
+    offers = live.rank(np.array([[[-1.0], [np.nan]]]), np.array([[[4], [5]]]))
+    assert offers.exist.tolist() == [[True, False]]
+    assert offers.ids[0, 0] == 4
+
+
+def test_ending_is_eos_within_the_beam_or_anything_at_the_cap() -> None:
+    offers = offers_of([-1.0, -2.0, -3.0, -np.inf], [4, EOS, EOS, 5])
+    assert offers.ending(2, NOT_LAST).tolist() == [[False, True, False, False]]
+    assert offers.ending(3, NOT_LAST).tolist() == [[False, True, True, False]]
+    assert offers.ending(4, ~NOT_LAST).tolist() == [[True, True, True, False]]
+
+
+def test_advance_fills_the_beam_with_the_best_that_go_on() -> None:
+    config = SearchConfig(beam=2)
+    live = Live.start(1, config)
+    live, parents, done = live.advance(offers_of([-1.0, -2.0, -3.0, -4.0], [EOS, 4, EOS, 5]), NOT_LAST, config)
+    assert live.log_probs.tolist() == [[-2.0, -4.0]]
+    assert live.token_ids.tolist() == [[[4], [5]]]
+    assert live.num_finished.tolist() == [1]
+    assert parents.tolist() == [[0, 0]]
+    assert not done
+    live, parents, done = live.advance(
+        offers_of([-4.5, -5.0, -6.0, -7.0], [6, EOS, 7, 8], [1, 0, 1, 0]), NOT_LAST, config
+    )
+    assert live.token_ids.tolist() == [[[5, 6], [5, 7]]]
+    assert live.token_log_probs.tolist() == [[[-4.0, -4.5], [-4.0, -6.0]]]
+    assert live.origins.tolist() == [[[0, 1], [0, 1]]]
+    assert parents.tolist() == [[1, 1]]
+    assert done
+
+
+def test_a_row_with_nothing_live_or_at_its_cap_is_done() -> None:
+    config = SearchConfig(beam=2)
+    offers = offers_of([-1.0, -np.inf], [EOS, 4])
+    after, _, done = Live.start(1, config).advance(offers, NOT_LAST, config)
+    assert done
+    assert after.log_probs.tolist() == [[-np.inf, -np.inf]]
+    _, _, done = Live.start(1, config).advance(offers_of([-1.0, -2.0], [5, 4]), ~NOT_LAST, config)
+    assert done
+
+
+def test_bare_log_probabilities_wait_until_the_nth_best_cannot_be_beaten() -> None:
+    offers = offers_of([-1.0, -2.0, -3.0, -4.0], [EOS, 4, EOS, 5])
+    for nbest, expected in ((1, True), (2, False)):
+        config = SearchConfig(beam=3, nbest=nbest, alpha=0.0)
+        after, _, done = Live.start(1, config).advance(offers, NOT_LAST, config)
+        assert done.tolist() == [expected]
+        assert after.best_finished.tolist() == [[-1.0, -3.0][:nbest]]
+    for beta in (0.0, 0.5):  # with coverage the number counts, as in CTranslate2
+        config = SearchConfig(beam=2, alpha=0.0, beta=beta)
+        _, _, done = Live.start(1, config).advance(offers, NOT_LAST, config)
+        assert done.tolist() == [beta == 0]
+
+
+def test_select_keeps_rows_of_everything() -> None:
+    live = Live.start(3, SearchConfig(beam=2)).select(np.array([0, 2]))
+    assert live.sources.tolist() == [0, 2]
+    assert {len(getattr(live, name)) for name in Live.__slots__} == {2}
+    assert live.places(np.array([[1, 0], [1, 1]])).tolist() == [[1, 0], [3, 3]]
