@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -17,11 +17,10 @@ from heedful.models import rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest
+from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest, sync
 from heedful.search.config import SearchConfig
 from heedful.text.prepare import Prepared
 from heedful.text.tokenizer import TextConfig
-from heedful.training.checkpoint import sync
 from heedful.training.loop import Outcome, Trainer, TrainingConfig, Validation, Watcher
 from heedful.training.precision import resolve_precision
 
@@ -30,6 +29,8 @@ ModelConfig = Annotated[TransformerConfig | RNNsearchConfig, Field(discriminator
 MODELS: Final = {"transformer": TransformerConfig, "rnnsearch": RNNsearchConfig}
 PRESETS: Final[dict[str, TransformerConfig | RNNsearchConfig]] = {**transformer.PRESETS, **rnnsearch.PRESETS}
 DEFAULT_PRESET: Final = "small"
+LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
+"""Settings of training, and the values by which a person leaves them to `adapt`."""
 
 
 class Experiment(Config):
@@ -39,6 +40,13 @@ class Experiment(Config):
     text: TextConfig = TextConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
+
+    @model_validator(mode="after")
+    def _check_positions(self) -> Self:
+        model, most = self.model, self.text.max_tokens
+        if isinstance(model, TransformerConfig) and model.positions == "learned" and model.max_positions < most:
+            raise ValueError(f"model.max_positions {model.max_positions} is below text.max_tokens {most}; raise it")
+        return self
 
 
 def load_experiment(
@@ -61,13 +69,23 @@ def load_experiment(
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
     given = merge(read_toml(file) if file else {}, parse_overrides(settings))
+    if isinstance(training := given.get("training"), dict):
+        given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
     return validate(Experiment, merge(merge(adapted or {}, _preset_tree(preset, given)), given))
 
 
+def _is_left_open(key: str, value: object) -> bool:
+    return not isinstance(value, bool) and key in LEFT_OPEN and value == LEFT_OPEN[key]
+
+
 def _preset_tree(preset: str, given: Tree) -> Tree:
-    """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind."""
+    """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind.
+
+    Raises:
+        ConfigError: no such kind, or the preset is of another kind.
+    """
     kind = given.get("model", {}).get("kind") if isinstance(given.get("model"), dict) else None
-    if kind is not None and kind not in MODELS:
+    if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
     if not preset:
         preset = DEFAULT_PRESET if kind in (None, "transformer") else str(kind)
@@ -138,6 +156,7 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         temporary.replace(folder / name)
         config = folder / f".{CONFIG}"
         config.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
+        sync(config)
         config.replace(folder / CONFIG)
         tokenizers = {str(facts[role]) for role in ("source_tokenizer", "target_tokenizer")}
         about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
@@ -167,18 +186,20 @@ def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: i
     """
     experiment = validate(Experiment, read_toml(folder.path / CONFIG))
     path = folder.file("weights")
-    with torch.device("meta"):
-        model = build_model(experiment, num_source_tokens, num_target_tokens)
     try:
         weights = load_file(path, device=device)
     except (OSError, SafetensorError) as error:
         raise FileRefused(f"{path}: not readable: {error}") from None
-    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-    held = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    with torch.device("meta"), torch.random.fork_rng(devices=[]):
+        model = build_model(experiment, num_source_tokens, num_target_tokens)
+    wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
+    held = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
     if wanted != held:
         wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
         raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
-    model = build_model(experiment, num_source_tokens, num_target_tokens)
+    # The caller's random numbers are none of a model's that is only loaded.
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(experiment, num_source_tokens, num_target_tokens)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.data = weights[name]

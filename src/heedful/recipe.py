@@ -1,12 +1,11 @@
 """From files of pairs to a model folder: prepare, choose settings, train, and score once on the test set."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
-
-import torch
 
 from heedful.config import read_toml, to_toml
 from heedful.errors import ConfigError, DataError, ResourceError, UsageError
@@ -16,17 +15,22 @@ from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
-from heedful.text.batching import make_batch
 from heedful.text.corpus import find_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.files import language_names
 from heedful.text.prepare import EvaluationSet, Prepared, Sources, prepare
 from heedful.text.vocabulary import EOS
+from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
-from heedful.training.loss import TrainingStep
 from heedful.translator import Translator, encode_source, load
 
-FREE_ON_RESUME: Final = ("training.max_steps", "training.max_epochs", "training.max_minutes", "training.patience", "search.")
+FREE_ON_RESUME: Final = (
+    "training.max_steps",
+    "training.max_epochs",
+    "training.max_minutes",
+    "training.patience",
+    "search.",
+)
 """Settings that may change when a run goes on; all others would make another model."""
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
@@ -58,7 +62,13 @@ class Started:
     report: tuple[str, ...]
     experiment: Experiment
     num_parameters: int
-    is_resumed: bool
+    num_source_tokens: int
+    """Size of the source vocabulary."""
+    num_target_tokens: int
+    test: EvaluationSet
+    """What was held out or given for testing; may be empty."""
+    step: int
+    """Of the newest checkpoint, from which training goes on; 0 = it begins."""
 
 
 def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
@@ -83,17 +93,21 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     folder = recipe.out or Path(f"{files.train.name}.model")
     given = load_experiment(recipe.preset, recipe.config, recipe.settings)
     _claim(folder)
-    is_resumed = _same_data(folder, files)
+    _same_data(folder, files)
+    _same_experiment(folder, given, "text.")  # before tokenizers are read that would not fit
     prepared = prepare(files, given.text, folder)
     num_tokens = int(prepared.train.target.lengths.sum())
     adapted = adapt(len(prepared.train), num_tokens, given.text)
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
-    validator = Validator(prepared, experiment, recipe.languages[1] or language_names(recipe.data)[1])
+    (folder / "run" / "experiment.toml").write_text(to_toml(experiment), encoding="utf-8", newline="\n")
     languages = _languages(recipe)
-    counted = experiment.model.build(len(prepared.source_tokenizer), len(prepared.target_tokenizer), experiment.text.is_shared)
+    validator = Validator(prepared, experiment, languages[1])
+    sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
+    counted = experiment.model.build(*sizes, experiment.text.is_shared)
     num_parameters = sum(parameter.numel() for parameter in counted.parameters())
-    started(Started(folder, prepared.report, experiment, num_parameters, is_resumed))
+    step = _newest_step(folder)
+    started(Started(folder, prepared.report, experiment, num_parameters, *sizes, prepared.test, step))
     return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device)
 
 
@@ -115,7 +129,9 @@ class Validator:
         self._experiment: Final = experiment
         self._target_tokenizer: Final = prepared.target_tokenizer
         self._language: Final = target_language
-        self._sources: Final = [encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources]
+        self._sources: Final = [
+            encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
+        ]
         most = experiment.text.max_tokens - 1
         gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
         self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
@@ -138,20 +154,8 @@ class Validator:
         scores = quick_scores(outputs, self._dev.references, self._language)
         index = self._sample
         sample = (self._dev.sources[index], self._dev.references[index][0], outputs[index])
-        return Validation({"loss": self._loss(model), **scores}, sample)
-
-    def _loss(self, model: Seq2Seq) -> float:
-        step = TrainingStep(model, label_smoothing=0.0).eval()
-        device = next(model.parameters()).device
-        total, num_tokens = 0.0, 0
-        order = sorted(range(len(self._corpus)), key=lambda i: int(self._corpus.target.lengths[i]))
-        for start in range(0, len(order), 128):
-            batch = make_batch(self._corpus, torch.tensor(order[start : start + 128]).numpy())
-            arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-            sums = step(*(torch.from_numpy(array).to(device) for array in arrays))
-            total -= float(sums.log_likelihood)
-            num_tokens += batch.num_target_tokens
-        return total / num_tokens
+        loss = log_likelihood(model, self._corpus).loss
+        return Validation({"loss": loss, **scores}, sample)
 
 
 def _find(recipe: Recipe) -> Sources:
@@ -170,7 +174,12 @@ def _languages(recipe: Recipe) -> tuple[str, str]:
 
 
 def _claim(folder: Path) -> None:
-    """Make the folder, and prove that it can be written before any work is done."""
+    """Make the folder, and prove that it can be written before any work is done.
+
+    Raises:
+        UsageError: it holds something else.
+        ResourceError: it cannot be written.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
@@ -184,35 +193,49 @@ def _claim(folder: Path) -> None:
         raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
 
 
-def _same_data(folder: Path, files: Sources) -> bool:
-    """Refuse to go on with other data than the run began with; say whether it began before."""
+def _newest_step(folder: Path) -> int:
+    checkpoints = folder / "run" / "checkpoints"
+    return max((int(path.name) for path in checkpoints.glob("[0-9]*") if path.name.isdecimal()), default=0)
+
+
+def _same_data(folder: Path, files: Sources) -> None:
+    """Refuse to go on with other data than the run began with.
+
+    Raises:
+        DataError: the data changed.
+    """
     kept = folder / "run" / "data.json"
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
     now = {name: pairs.fingerprint() for name, pairs in parts.items() if pairs}
-    if not kept.is_file():
+    if not (folder / "run" / "experiment.toml").is_file():
+        # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
+        shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         kept.write_text(json.dumps(now, indent=1), encoding="utf-8", newline="\n")
-        return False
+        return
     before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: was trained on other data ({', '.join(changed)} changed); "
             "choose another --out, or delete the folder to start over"
         )
-    return True
 
 
-def _same_experiment(folder: Path, experiment: Experiment) -> None:
-    """Refuse to go on with settings that would make another model than the one begun."""
+def _same_experiment(folder: Path, experiment: Experiment, section: str = "") -> None:
+    """Refuse to go on with settings that would make another model than the one begun.
+
+    Raises:
+        ConfigError: a setting changed.
+    """
     kept = folder / "run" / "experiment.toml"
-    if kept.is_file():
-        before, now = (_leaves(tree) for tree in (read_toml(kept), experiment.model_dump(mode="json")))
-        for key in sorted(before.keys() | now.keys()):
-            if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
-                raise ConfigError(
-                    f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
-                    "choose another --out, or delete the folder to start over"
-                )
-    kept.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
+    if not kept.is_file():
+        return
+    before, now = (_leaves(tree) for tree in (read_toml(kept), experiment.model_dump(mode="json")))
+    for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
+        if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
+            raise ConfigError(
+                f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
+                "choose another --out, or delete the folder to start over"
+            )
 
 
 def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -241,9 +264,9 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
     """
-    known = set(Recipe.__dataclass_fields__) | {"minutes"}
+    known = set(Recipe.__dataclass_fields__) - {"data"} | {"minutes"}
     if unknown := options.keys() - known:
-        raise UsageError(f"train: no option {sorted(unknown)[0]!r}; known: {', '.join(sorted(known - {'data'}))}")
+        raise UsageError(f"train: no option {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
     settings = [f"{key}={json.dumps(value)}" for key, value in dict(options.pop("settings", {})).items()]
     if minutes := options.pop("minutes", 0):
         settings.append(f"training.max_minutes={float(minutes)}")
@@ -268,4 +291,3 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
 
     train(Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options), watch, started, say)
     return load(folders[0], options.get("device", "cpu"))
-

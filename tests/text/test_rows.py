@@ -58,6 +58,7 @@ def test_too_few_columns_are_refused(line: str, columns: tuple[int, int], messag
         ({"id": 7, "de": "s", "en": "t"}, (1, 2), ("s", "t")),
         ({"id": 7, "de": "s", "en": "t"}, (3, 2), ("t", "s")),
         ({"a": "1", "b": "2", "c": "3"}, (2, 3), ("2", "3")),
+        ({"a": "1", "source": "s", "target": "t"}, (1, 3), ("1", "t")),
         ({"translation": {"de": "s", "en": "t"}}, (1, 2), ("s", "t")),
     ],
 )

@@ -21,6 +21,8 @@ KERNELS: Final[tuple[Kernel, ...]] = (ScaledDotProduct(), Eager())
 observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
 """Where set, every `attend` computes its weights and shows them to this function."""
 
+_WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
+
 
 def attend(
     query: Tensor,
@@ -53,7 +55,8 @@ def attend(
         The contexts and all that was asked; see `Attended`.
 
     Raises:
-        ShapeError: query or keys have not the size the score was made for, or keys and values differ in number.
+        ShapeError: query or keys have not the size the score was made for, keys and values differ in number, or the
+            argmax of no keys is asked.
         NeedError: the normalizer cannot provide what is asked.
         KernelUnsupported: the named kernel cannot do this, or there is none of that name.
 
@@ -72,9 +75,13 @@ def attend(
     num_keys = prepared.key.shape[-2]
     if value.shape[-2] != num_keys:
         raise ShapeError(f"attend: {num_keys} keys but {value.shape[-2]} values ({_shapes(prepared.key, value)})")
-    wanted = frozenset(need) | ({"weights"} if watch else frozenset())
+    wanted: frozenset[Need] = frozenset(need)
+    if watch:
+        wanted |= _WATCHED
     if missing := wanted - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
+    if num_keys == 0 and "argmax" in wanted:
+        raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(prepared.key, value)})")
     pairs = score.lower(_sized(query, score.query_size, "query"), prepared, normalizer.inverse_temperature)
     request = Request(
         type(pairs),
@@ -85,7 +92,7 @@ def attend(
         num_keys,
         wanted,
         dropout,
-        torch.is_grad_enabled() and (query.requires_grad or prepared.key.requires_grad or value.requires_grad),
+        torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (pairs.query, pairs.key, value)),
     )
     rows = None if mask is None else mask.rows(query.shape[-2], num_keys, query.device)
     attended = _choose(request, kernel).run(pairs, value, rows, normalizer, request)

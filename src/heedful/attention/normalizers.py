@@ -7,6 +7,8 @@ from typing import ClassVar, Final, Literal, final
 import torch
 from torch import Tensor
 
+from heedful.errors import UsageError
+
 Need = Literal["weights", "log_normalizer", "argmax", "entropy"]
 
 
@@ -54,6 +56,10 @@ class Softmax(Normalizer):
 
     provides = frozenset({"weights", "log_normalizer", "argmax", "entropy"})
     weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.temperature, Tensor) and not self.temperature > 0.0:
+            raise UsageError(f"softmax: temperature {self.temperature} is not above 0")
 
     @property
     def inverse_temperature(self) -> Tensor | float:

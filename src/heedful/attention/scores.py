@@ -78,13 +78,15 @@ class _Dot(Score):
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         if query_size != key_size:
             raise ShapeError(
-                f"dot score: query size {query_size} and key size {key_size} differ; use General, which maps between them"
+                f"dot score: query size {query_size} and key size {key_size} differ; use General, "
+                "which maps between them"
             )
         super().__init__(query_size, key_size, hidden_size)
 
     @property
     @abstractmethod
-    def scale(self) -> float: ...
+    def scale(self) -> float:
+        """What dot products are multiplied by."""
 
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)

@@ -27,7 +27,7 @@ def dropout(vectors: Tensor, probability: float, training: bool) -> Tensor:
         return vectors
     if vectors.device.type != "cpu":
         return functional.dropout(vectors, probability)
-    left_out = round(probability * _LEVELS)
+    left_out = min(_LEVELS - 1, round(probability * _LEVELS))
     draws = torch.empty((vectors.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
     bits = draws.view(torch.int16)[: vectors.numel()].view(vectors.shape)
     keep = (bits >= left_out - (_LEVELS >> 1)).to(vectors.dtype)

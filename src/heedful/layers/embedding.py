@@ -11,7 +11,7 @@ from heedful.text.vocabulary import PAD
 
 @final
 class Embedding(nn.Module):
-    """weight[token] * scale; the pad row is zero at the start and never trained."""
+    """weight[token] * scale; the pad row is zero at the start, and looking it up never trains it."""
 
     def __init__(self, num_tokens: int, size: int, scale: float = 1.0, std: float | None = None) -> None:
         """Draw the table.

@@ -20,7 +20,7 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
         size: even number of features.
 
     Returns:
-        [*, position, size] in [-1, 1], float64 inside, given back in the default dtype.
+        [*, position, size] float64, in [-1, 1].
 
     Example:
         >>> [round(x, 6) for x in sinusoids(torch.tensor([1]), 4)[0].tolist()]
@@ -28,7 +28,7 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     """
     exponents = torch.arange(0, size, 2, dtype=torch.float64, device=positions.device) * (-math.log(10_000.0) / size)
     angles = positions.to(torch.float64)[..., None] * exponents.exp()
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(torch.get_default_dtype())
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
 
 
 class Positions(nn.Module, ABC):

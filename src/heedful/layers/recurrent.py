@@ -29,8 +29,10 @@ class GatedRecurrentUnit(nn.Module):
         self.hidden_size = hidden_size
         self.reset: ResetPlacement = reset
         self.input_map = nn.Linear(input_size, 3 * hidden_size)  # update, reset, candidate
-        self.state_map = nn.Parameter(torch.empty(3 * hidden_size, hidden_size))
-        for block in self.state_map.chunk(3):
+        # Two parameters, not slices of one: mixed precision keeps converted parameters from step to step, not slices.
+        self.gates_map = nn.Parameter(torch.empty(2 * hidden_size, hidden_size))
+        self.candidate_map = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        for block in (*self.gates_map.chunk(2), self.candidate_map):
             nn.init.orthogonal_(block)
         for block in self.input_map.weight.chunk(3):
             nn.init.xavier_uniform_(block)
@@ -48,14 +50,11 @@ class GatedRecurrentUnit(nn.Module):
         """
         size = self.hidden_size
         gates_in, candidate_in = mapped.split((2 * size, size), dim=-1)
+        update, reset = torch.sigmoid(gates_in + functional.linear(state, self.gates_map)).chunk(2, dim=-1)
         if self.reset == "after":
-            gates_state, candidate_state = functional.linear(state, self.state_map).split((2 * size, size), dim=-1)
-            update, reset = torch.sigmoid(gates_in + gates_state).chunk(2, dim=-1)
-            candidate = torch.tanh(candidate_in + reset * candidate_state)
+            candidate = torch.tanh(candidate_in + reset * functional.linear(state, self.candidate_map))
         else:
-            gates = torch.sigmoid(gates_in + functional.linear(state, self.state_map[: 2 * size]))
-            update, reset = gates.chunk(2, dim=-1)
-            candidate = torch.tanh(candidate_in + functional.linear(reset * state, self.state_map[2 * size :]))
+            candidate = torch.tanh(candidate_in + functional.linear(reset * state, self.candidate_map))
         return state + update * (candidate - state)
 
 

@@ -1,6 +1,6 @@
 """A PyTorch model behind the interface that search knows."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
@@ -85,7 +85,8 @@ class TorchEngine(Engine):
             if parents is not None:
                 inner = inner.reorder(self._tensor(parents))
             decoded, inner = self._model.step(self._tensor(tokens), inner, memory, self._need)
-            log_probs = torch.log_softmax(self._model.logits(decoded.features).float(), dim=-1)
+            logits = self._model.logits(decoded.features)
+            log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
             weights = decoded.attended[self._model.alignment].weights if self._need else None
             if weights is not None and weights.dim() == 4:
                 weights = weights.mean(dim=1)  # heads
@@ -109,7 +110,7 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
 
 
 @contextmanager
-def _changed(log_probs: Tensor, adjust: Adjust | None) -> Iterator[Tensor]:
+def _changed(log_probs: Tensor, adjust: Adjust | None) -> Generator[Tensor]:
     """Apply a sparse change for a while, in place: the vocabulary is large, and the change touches little of it."""
     if adjust is None:
         yield log_probs

@@ -157,7 +157,7 @@ class Seq2Seq(nn.Module, ABC):
         return self.output(features)
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
-        """Losses beside the likelihood, each summed over the batch.
+        """Compute the losses beside the likelihood, each summed over the batch.
 
         Args:
             decoded: what `forward` gave.

@@ -38,7 +38,7 @@ class RNNsearchConfig(Config):
     readout: Literal["maxout", "state"] = "maxout"
     """maxout: of s_{i-1}, y_{i-1} and c_i, as in the paper; state: softmax of the new state s_i alone."""
     initial_state: Literal["backward", "last"] = "backward"
-    """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), the last states of both directions."""
+    """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states."""
     reset: ResetPlacement = "before"
     """Whether reset gates act before the state's map, as in the paper, or after it, as in cuDNN."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)

@@ -198,8 +198,8 @@ class Transformer(Seq2Seq):
                 keys[index] = torch.cat((keys[index], key), dim=-2)
                 values[index] = torch.cat((values[index], value), dim=-2)
                 # One sequence for each hypothesis: no mask, all that was said before may be attended.
-                flat = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(*flat, need=need)
+                query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, need=need)
                 return mapped.unflatten(0, tokens.shape)
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -254,7 +254,11 @@ def _positions(config: TransformerConfig) -> Positions:
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
-    """Narrow the types; a state of another model is a programming error."""
+    """Narrow the types.
+
+    Raises:
+        TypeError: the state is of another model, which is a programming error.
+    """
     if not isinstance(state, TransformerState) or not isinstance(memory, TransformerMemory):
         raise TypeError(f"transformer: got {type(state).__name__} and {type(memory).__name__}")
     return state, memory

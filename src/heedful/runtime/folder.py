@@ -36,11 +36,13 @@ class ModelFolder:
             Its path.
 
         Raises:
-            FileRefused: the model has no such file.
+            FileRefused: the model has no such file, or names one whose content was not verified.
         """
         name = self.facts.get(role)
         if not isinstance(name, str):
             raise FileRefused(f"{self.path / MANIFEST}: names no {role}")
+        if name not in self.facts["files"]:
+            raise FileRefused(f"{self.path / MANIFEST}: its {role} {name!r} is none of its files")
         return self.path / name
 
 
@@ -59,6 +61,7 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path / MANIFEST)
+    sync(path)
 
 
 def open_folder(path: Path) -> ModelFolder:
@@ -80,7 +83,7 @@ def open_folder(path: Path) -> ModelFolder:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileRefused(f"{path / MANIFEST}: damaged: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
@@ -107,6 +110,21 @@ def digest(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Have the operating system write a file or folder to disk now.
+
+    Args:
+        path: which.
+    """
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open folders; its renames are journalled
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _models_beside(path: Path) -> str:

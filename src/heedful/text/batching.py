@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,11 @@ class Batch:
         return int(self.target_lengths.sum())
 
 
-def pad(sequences: Sequence[Ids], first: int | None = None) -> tuple[IntArray, IntArray]:
+def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     """Stack sequences to a rectangle.
 
     Args:
         sequences: ids of each row.
-        first: an id to put before each row, or None.
 
     Returns:
         [batch, length] ids padded with 0, and [batch] lengths.
@@ -48,13 +47,10 @@ def pad(sequences: Sequence[Ids], first: int | None = None) -> tuple[IntArray, I
         >>> pad([np.array([5]), np.array([6, 7])])[0].tolist()
         [[5, 0], [6, 7]]
     """
-    extra = 0 if first is None else 1
-    lengths = np.array([len(sequence) + extra for sequence in sequences], dtype=np.int64)
+    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     rows = np.full((len(sequences), int(lengths.max(initial=0))), PAD, dtype=np.int64)
     for row, sequence in zip(rows, sequences, strict=True):
-        if first is not None:
-            row[0] = first
-        row[extra : extra + len(sequence)] = sequence
+        row[: len(sequence)] = sequence
     return rows, lengths
 
 
@@ -88,26 +84,26 @@ class Position(NamedTuple):
 class BatchSampler:
     """Endless batches; every pair once an epoch.
 
-    Pairs are sorted by target length, then by source length up and down in turn, so that neighbours are alike on
-    both sides also where one target length ends and the next begins; equal ones fall in random order, and batches
-    are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are enough.
+    Pairs stand in the order of `cut_batches`, alike beside alike on both sides; equal ones fall in random order, and
+    batches are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are
+    enough.
     """
 
-    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, start: Position = Position(0, 0)) -> None:
+    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare to draw.
 
         Args:
             corpus: encoded pairs.
             batch_tokens: most positions of a batch, padding included, on its longer side; one pair always fits.
             seed: of the order.
-            start: where to go on.
         """
         self._corpus = corpus
         self._batch_tokens = batch_tokens
         self._seed = seed
         self._epoch: list[IntArray] = []
         self._planned = -1
-        self.position = start
+        self.position = Position(0, 0)
+        """Where it is; may be set, to go on there."""
 
     def plan(self, epoch: int) -> list[IntArray]:
         """Cut an epoch into batches.
@@ -141,7 +137,10 @@ class BatchSampler:
 def cut_batches(
     source_lengths: IntArray, target_lengths: IntArray, batch_tokens: int, generator: np.random.Generator
 ) -> list[IntArray]:
-    """Sort pairs by length and cut them under the budget.
+    """Walk through pairs so that neighbours are alike on both sides, and cut the walk under the budget.
+
+    The walk is a Hilbert curve through the plane of source and target lengths: a piece of it is a patch about as wide
+    as high, so a batch pads either side little. Sorting by one side and then by the other pads the second far more.
 
     Args:
         source_lengths: [pair] ids on the source side.
@@ -150,15 +149,13 @@ def cut_batches(
         generator: shuffles pairs of equal lengths.
 
     Returns:
-        The indices of each batch, shortest pairs first.
+        The indices of each batch, in the order of the walk.
 
     Cost: one sort; then a loop over batches, not over pairs.
     """
     shuffled = generator.permutation(len(source_lengths))
     source, target = source_lengths[shuffled], target_lengths[shuffled]
-    # Up and down in turn: the last of one target length and the first of the next have sources of like length.
-    snake = np.where(target % 2 == 0, source, -source)
-    order = np.lexsort((snake, target))
+    order = np.argsort(_places_on_curve(source, target), kind="stable")
     width = np.maximum(source, target)[order]
     batches: list[IntArray] = []
     start = 0
@@ -170,6 +167,22 @@ def cut_batches(
         batches.append(shuffled[order[start:stop]])
         start = stop
     return batches
+
+
+def _places_on_curve(x: IntArray, y: IntArray) -> IntArray:
+    """Number the points (x, y), 0 or larger, in the order of a Hilbert curve; Hilbert 1891."""
+    places = np.zeros_like(x)
+    side = 1 << int(max(x.max(initial=0), y.max(initial=0))).bit_length()
+    half = side >> 1
+    while half:
+        right, upper = (x & half) > 0, (y & half) > 0
+        places += half * half * ((3 * right) ^ upper)
+        # The lower quarters are turned, so that the curve leaves each where it enters the next.
+        turned, mirrored = ~upper, ~upper & right
+        x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
+        x, y = np.where(turned, y, x), np.where(turned, x, y)
+        half >>= 1
+    return places
 
 
 def padding_share(corpus: EncodedCorpus, batches: Sequence[IntArray]) -> tuple[float, float]:
@@ -187,6 +200,3 @@ def padding_share(corpus: EncodedCorpus, batches: Sequence[IntArray]) -> tuple[f
         positions = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
         shares.append(1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / max(1, positions))
     return shares[0], shares[1]
-
-
-DEFAULT_BATCH_TOKENS: Final = 4096

@@ -58,7 +58,7 @@ class EncodedCorpus:
         return len(self.source)
 
     @classmethod
-    def open(cls, folder: Path) -> "EncodedCorpus":
+    def read(cls, folder: Path) -> "EncodedCorpus":
         """Map the files that `write_encoded` made.
 
         Args:
@@ -73,7 +73,7 @@ class EncodedCorpus:
         try:
             facts = json.loads((folder / "encoded.json").read_text(encoding="utf-8"))
             sides = [_map_side(folder, name, facts) for name in ("source", "target")]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileRefused(f"{folder}: not an encoded corpus: {error}; delete the folder to encode again") from None
         return cls(*sides)
 
@@ -122,7 +122,7 @@ def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vo
                 array("q", [counts[side]]).tofile(offsets_file)
             num_pairs += 1
     facts = {"dtype": dtype, "num_pairs": num_pairs} | {f"num_{name}_ids": counts[i] for i, name in enumerate(names)}
-    (folder / "encoded.json").write_text(json.dumps(facts), encoding="utf-8")
+    (folder / "encoded.json").write_text(json.dumps(facts), encoding="utf-8", newline="\n")
     return num_pairs
 
 

@@ -73,6 +73,7 @@ class Prepared:
     """Lines for a person: what was kept, left out, split off, found twice."""
 
 
+@final
 class _Split:
     """Which pairs of the training file are for what; shares follow from their number."""
 
@@ -116,7 +117,7 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
         lines.append(f"{num_long:,} pairs longer than {config.max_tokens} tokens left out of training")
-    train = EncodedCorpus.open(data)
+    train = EncodedCorpus.read(data)
     if not len(train):
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise text.max_tokens")
     dev, test = _held_out(files, split, config)
@@ -137,7 +138,9 @@ def _tokenizers(
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
     if kept.is_file():
         names = json.loads(kept.read_text(encoding="utf-8"))
-        source, target = (load_tokenizer(folder / names[f"{s}_tokenizer"], units[s], form) for s in ("source", "target"))
+        source, target = (
+            load_tokenizer(folder / names[f"{s}_tokenizer"], units[s], form) for s in ("source", "target")
+        )
         return source, target, names
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
@@ -213,9 +216,7 @@ def _held_out(files: Sources, split: _Split, config: TextConfig) -> tuple[Evalua
     return dev, test
 
 
-def _describe(
-    files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet
-) -> Sequence[str]:
+def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
     held = "" if files.dev or files.test else ", split by a hash of the source"
     counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
     lines = [counts + (held if split.dev_share else "")]

@@ -112,10 +112,10 @@ _DATES = (
     _dates("any date", 22, _DIGITS, (*_LABELS, *_PROSE, *_TIMES)),
     _dates("any date", 18, _NUMERALS, (*_LABELS, *_PROSE, *_TIMES)),
     _dates("any date", 8, _TWO_DIGIT_YEAR, (*_LABELS, *_PROSE, *_TIMES)),
-    _dates("any date", 14, _WITH_WEEKDAY, (*_LABELS, *_NOTICES, *_TIMES, *_DIARY)),
+    _dates("any date", 14, _WITH_WEEKDAY, (*_LABELS[:-1], *_NOTICES, *_TIMES, *_DIARY)),
     _dates("any date", 8, _NUMERIC, (*_LABELS, *_PROSE, "{} {clock_24}", "{} {clock_han}")),
     _dates("any date", 4, ("{year}-{mm}-{dd}", "{year}-{month}-{day}"), (*_LABELS, *_PROSE), 0),
-    _dates("any date", 6, _NUMERIC_WITH_WEEKDAY, (*_LABELS, *_NOTICES, "{} {clock_24}", *_DIARY)),
+    _dates("any date", 6, _NUMERIC_WITH_WEEKDAY, (*_LABELS[:-1], *_NOTICES, "{} {clock_24}", *_DIARY)),
     _dates("any date", 5, _FULL_WIDTH, _LABELS),
     _dates(
         "any date",

@@ -135,7 +135,7 @@ _DATES = (
         0,
     ),
     _dates("any date", 2, ("{year}-{mm}-{dd}",), expand("{}[T| ]{clock_24}[Z|:00|]", "{} {clock_24} UTC"), 0),
-    _dates("any date", 3, _ISO_WITH_WEEKDAY, (*_LABELS, "{}, {clock_24}", "{} at {clock_12}")),
+    _dates("any date", 3, _ISO_WITH_WEEKDAY, (*_LABELS[:-1], "{}, {clock_24}", "{} at {clock_12}")),
     _dates("any date", 2, ("{year}-{mm}-{dd}", "{year}{mm}{dd}"), _FILE_NAMES, 0),
     _dates("any date", 1, ("{year}_{mm}_{dd}",), tuple(name for name in _FILE_NAMES if "-" not in name)),
     _dates("day above 12", 10, _CLEAR_DAY, (*_LABELS, *_LOWER[:-1])),

@@ -1,14 +1,15 @@
 """Text to token ids and back: subword pieces, characters or words.
 
-All keep what they are given: `decode(encode(text)) == normalize(text)` for pieces always, for characters and
-words as long as every token is known (and words are separated by single spaces). No language needs a segmenter:
+All keep what they are given: `decode(encode(text)) == normalize(text)` for pieces always (only U+2581, the sign by
+which SentencePiece writes a space, is read as one), for characters and words as long as every token is known (and
+words are separated by single spaces). No language needs a segmenter:
 Chinese is cut into characters and frequent runs of them by the same model that cuts German.
 """
 
 import io
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -99,7 +100,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Say which whitespace-separated word each token belongs to.
+        """Say which of the words separated by spaces each token belongs to; a space belongs to the word after it.
 
         Args:
             ids: token ids without bos or eos.
@@ -126,7 +127,10 @@ class Tokenizer(ABC):
 
 @final
 class PieceTokenizer(Tokenizer):
-    """SentencePiece, unigram with byte fallback: any text comes back unchanged (Kudo and Richardson 2018)."""
+    """SentencePiece, unigram with byte fallback: any text comes back unchanged (Kudo and Richardson 2018).
+
+    But for U+2581: it stands for a space inside SentencePiece, so `normalize` makes it one.
+    """
 
     def __init__(self, model: bytes, normalization: Normalization) -> None:
         """Load a serialized SentencePiece model.
@@ -192,6 +196,9 @@ class PieceTokenizer(Tokenizer):
             raise DataError(f"tokenizer: SentencePiece could not learn {size} pieces: {error}") from None
         return cls(written.getvalue(), normalization)
 
+    def normalize(self, text: str) -> str:
+        return super().normalize(text).replace(SPACE_MARK, " ")
+
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self.normalize(text))
 
@@ -202,7 +209,7 @@ class PieceTokenizer(Tokenizer):
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        return _count_words(self.pieces(ids), lambda piece: piece.startswith(SPACE_MARK))
+        return _count_words(self.pieces(ids), SPACE_MARK)
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.model"
@@ -254,7 +261,7 @@ class UnitTokenizer(Tokenizer):
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         if self.units == "words":
             return list(range(len(ids)))
-        return _count_words(self.pieces(ids), lambda piece: piece == " ")
+        return _count_words(self.pieces(ids), " ")
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.json"
@@ -265,13 +272,17 @@ class UnitTokenizer(Tokenizer):
         return len(self.vocabulary)
 
 
-def _count_words(pieces: Sequence[str], is_start: Callable[[str], bool]) -> list[int]:
+def _count_words(pieces: Sequence[str], space: str) -> list[int]:
+    """Number words; a new one starts at the first space after a word, so several spaces make no empty words."""
     indices: list[int] = []
-    word = 0
-    for place, piece in enumerate(pieces):
-        word += int(place > 0 and is_start(piece))
+    word, has_begun = 0, False
+    for piece in pieces:
+        if has_begun and piece.startswith(space):
+            word, has_begun = word + 1, False
+        has_begun = has_begun or piece.strip(space) != ""
         indices.append(word)
-    return indices
+    last = word if has_begun or word == 0 else word - 1  # spaces at the end belong to the last word
+    return [min(index, last) for index in indices]
 
 
 def choose_size(num_pairs: int) -> int:

@@ -34,10 +34,11 @@ class Vocabulary:
         if tuple(tokens[: len(SPECIAL_TOKENS)]) != SPECIAL_TOKENS:
             raise FileRefused(f"vocabulary: must start with {', '.join(SPECIAL_TOKENS)}")
         self.tokens: Final = tuple(tokens)
-        self._ids: Final = {token: index for index, token in enumerate(tokens)}
-        if len(self._ids) != len(self.tokens):
+        if len(set(self.tokens)) != len(self.tokens):
             repeated = next(token for token, count in Counter(tokens).items() if count > 1)
             raise FileRefused(f"vocabulary: token {repeated!r} is listed twice")
+        # Text may hold the word "<eos>": it is unknown there, and ends nothing.
+        self._ids: Final = {token: index for index, token in enumerate(tokens) if index >= len(SPECIAL_TOKENS)}
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], max_size: int = 0, min_count: int = 1) -> "Vocabulary":
@@ -55,7 +56,7 @@ class Vocabulary:
         for special in SPECIAL_TOKENS:
             counts.pop(special, None)
         ranked = sorted((item for item in counts.items() if item[1] >= min_count), key=lambda item: (-item[1], item[0]))
-        room = max_size - len(SPECIAL_TOKENS) if max_size else len(ranked)
+        room = max(0, max_size - len(SPECIAL_TOKENS)) if max_size else len(ranked)
         return cls([*SPECIAL_TOKENS, *(token for token, _ in ranked[:room])])
 
     @classmethod
@@ -73,11 +74,14 @@ class Vocabulary:
         """
         try:
             tokens = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, OSError) as error:
+        except (ValueError, RecursionError, OSError) as error:
             raise FileRefused(f"{path}: not a vocabulary: {error}") from None
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise FileRefused(f"{path}: not a vocabulary: expected a JSON list of strings")
-        return cls(tokens)
+        try:
+            return cls(tokens)
+        except FileRefused as error:
+            raise FileRefused(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
         """Write the tokens as a JSON list.
@@ -85,7 +89,7 @@ class Vocabulary:
         Args:
             path: where to.
         """
-        path.write_text(json.dumps(self.tokens, ensure_ascii=False, indent=0), encoding="utf-8")
+        path.write_text(json.dumps(self.tokens, ensure_ascii=False, indent=0), encoding="utf-8", newline="\n")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -100,6 +104,6 @@ class Vocabulary:
             tokens: what to look up.
 
         Returns:
-            One id for each.
+            One id for each; none is pad, bos or eos.
         """
         return [self._ids.get(token, UNK) for token in tokens]

@@ -1,6 +1,6 @@
 """A running average of the weights that needs no horizon."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import final
 
@@ -37,10 +37,11 @@ class PolynomialAverage:
         """
         if self._average:
             share = min(1.0, (self._exponent + 1.0) / (step + self._exponent))
-            torch._foreach_lerp_(self._average, self._weights, share)  # pyright: ignore[reportPrivateUsage]
+            for average, weights in zip(self._average, self._weights, strict=True):
+                average.lerp_(weights, share)
 
     @contextmanager
-    def swapped_in(self) -> Iterator[None]:
+    def swapped_in(self) -> Generator[None]:
         """Let the model have the average as its weights for a while.
 
         Yields:

@@ -4,7 +4,6 @@ One folder each, `checkpoints/000123/`, written under another name, synced, then
 the size and sha256 of every file, so a damaged one is recognised, named and passed over for the one before it.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -19,8 +18,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import FileRefused, ResourceError
+from heedful.runtime.folder import digest, sync
 
 _NAME: Final = re.compile(r"\d{6,}")
+_HALF_DONE: Final = re.compile(r"\.\d{6,}-\d+")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class CheckpointFolder:
         half_done = self.path / f".{name}-{os.getpid()}"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(half_done, ignore_errors=True)
+            self._clear()
             half_done.mkdir()
             _fill(half_done, checkpoint)
             final = self.path / name
@@ -96,34 +97,25 @@ class CheckpointFolder:
             raise FileRefused(f"{self.path}: all {len(names)} checkpoints are damaged; delete the folder to start over")
         return None
 
+    def _clear(self) -> None:
+        """Remove what killed runs left half-done."""
+        for entry in self.path.iterdir():
+            if _HALF_DONE.fullmatch(entry.name):
+                shutil.rmtree(entry, ignore_errors=True)
+
     def _names(self) -> list[str]:
         if not self.path.is_dir():
             return []
         return sorted((entry.name for entry in self.path.iterdir() if _NAME.fullmatch(entry.name)), key=int)
 
 
-def sync(path: Path) -> None:
-    """Have the operating system write a file or folder to disk now.
-
-    Args:
-        path: which.
-    """
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open folders; its renames are journalled
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _fill(folder: Path, checkpoint: Checkpoint) -> None:
     for name, tensors in checkpoint.tensors.items():
         save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, folder / f"{name}.safetensors")
     state = {"step": checkpoint.step, "state": checkpoint.state}
-    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    files = {path.name: _digest(path) for path in sorted(folder.iterdir())}
-    (folder / "manifest.json").write_text(json.dumps(files, indent=1), encoding="utf-8")
+    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8", newline="\n")
+    files = {path.name: digest(path) for path in sorted(folder.iterdir())}
+    (folder / "manifest.json").write_text(json.dumps(files, indent=1), encoding="utf-8", newline="\n")
     for path in folder.iterdir():
         sync(path)
     sync(folder)
@@ -132,8 +124,8 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
 def _read(folder: Path) -> Checkpoint:
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        for name, digest in manifest.items():
-            if Path(name).name != name or _digest(folder / name) != digest:
+        for name, written in manifest.items():
+            if Path(name).name != name or digest(folder / name) != written:
                 raise FileRefused(f"{folder / name}: not as it was written")
         held = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         stems = [Path(name).stem for name in manifest if name.endswith(".safetensors")]
@@ -141,8 +133,3 @@ def _read(folder: Path) -> Checkpoint:
         return Checkpoint(int(held["step"]), tensors, held["state"])
     except (OSError, ValueError, KeyError, AttributeError, SafetensorError) as error:
         raise FileRefused(f"{folder}: damaged checkpoint: {error}") from None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,7 +4,7 @@ Loss and gradient of a block are made while its logits are still in the cache, s
 once rather than a dozen times. Liger-Kernel fuses the same way on GPUs.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -48,13 +48,13 @@ def linear_cross_entropy(
     return CrossEntropy(total, gold_log_probs, num_correct)
 
 
+@final
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         wants_gradient = any(ctx.needs_input_grad[:3])
-        vocabulary = weight.shape[0]
         gold_log_probs = torch.empty(len(gold), dtype=_wide(weight.dtype), device=weight.device)
         total = gold_log_probs.new_zeros(())
         num_correct = torch.zeros((), dtype=torch.int64, device=weight.device)
@@ -63,30 +63,19 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias_grad = torch.zeros_like(bias) if wants_gradient and bias is not None else None
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
-        rows = max(1, BLOCK_ELEMENTS // vocabulary)
+        rows = max(1, BLOCK_ELEMENTS // len(weight))
         for start in range(0, len(gold), rows):
             block = slice(start, start + rows)
             inputs, labels = features[block].to(compute), gold[block, None]
             logits = (inputs @ narrow_weight.mT).to(gold_log_probs.dtype)
             if bias is not None:
                 logits += bias
-            gold_logits = logits.gather(1, labels)
-            largest = logits.amax(dim=1, keepdim=True)
-            num_correct += (gold_logits >= largest).sum()
-            mean_logits = logits.mean(dim=1, keepdim=True) if label_smoothing else torch.zeros_like(largest)
-            exponentials = logits.sub_(largest).exp_()
-            sums = exponentials.sum(dim=1, keepdim=True)
-            log_sums = largest + sums.log()
-            gold_log_probs[block] = (gold_logits - log_sums).squeeze(1)
-            losses = log_sums - (1.0 - label_smoothing) * gold_logits - label_smoothing * mean_logits
+            losses, gold_log_probs[block], is_correct, sums = _losses(logits, labels, label_smoothing)
             total += losses.sum()
+            num_correct += is_correct.sum()
             if features_grad is None or weight_grad is None:
                 continue
-            # d loss / d logits = p - (1 - e) onehot - e / V
-            gradient = exponentials.div_(sums)
-            if label_smoothing:
-                gradient.sub_(label_smoothing / vocabulary)
-            gradient.scatter_add_(1, labels, torch.full_like(gold_logits, label_smoothing - 1.0))
+            gradient = _gradient(logits, sums, labels, label_smoothing)
             if bias_grad is not None:
                 bias_grad += gradient.sum(dim=0)
             narrow = gradient.to(compute)
@@ -97,12 +86,38 @@ class _LinearCrossEntropy(torch.autograd.Function):
             ctx.save_for_backward(features_grad, weight_grad, *([] if bias_grad is None else [bias_grad]))
         return total, gold_log_probs, num_correct
 
+    # The decorator's type says less than the method's.
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_total: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
         features_grad, weight_grad, *bias_grads = ctx.saved_tensors
+        grad_total = grad_outputs[0]
         bias_grad = bias_grads[0] * grad_total if bias_grads else None
         return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None
+
+
+def _losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Compute the losses of a block, its gold log probabilities, hits and sums of exponentials.
+
+    The logits [row, vocabulary] are overwritten by their exponentials, shifted by the largest of each row.
+    """
+    gold_logits = logits.gather(1, labels)
+    largest = logits.amax(dim=1, keepdim=True)
+    mean_logits = logits.mean(dim=1, keepdim=True) if label_smoothing else 0.0
+    sums = logits.sub_(largest).exp_().sum(dim=1, keepdim=True)
+    log_sums = largest + sums.log()
+    losses = log_sums - (1.0 - label_smoothing) * gold_logits - label_smoothing * mean_logits
+    return losses, (gold_logits - log_sums).squeeze(1), gold_logits >= largest, sums
+
+
+def _gradient(exponentials: Tensor, sums: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
+    """Turn the exponentials, in place, into d loss / d logits = p - (1 - e) onehot - e / V."""
+    gradient = exponentials.div_(sums)
+    if label_smoothing:
+        gradient.sub_(label_smoothing / gradient.shape[1])
+    return gradient.scatter_add_(1, labels, torch.full_like(sums, label_smoothing - 1.0))
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:

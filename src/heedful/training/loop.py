@@ -4,12 +4,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, final
+from typing import Any, Final, Literal, Protocol, Self, final
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.config import Config
@@ -31,7 +31,7 @@ Metric = Literal["bleu", "chrf", "exact_match", "token_error_rate", "loss"]
 class TrainingConfig(Config):
     """How a model is trained. Limits that are 0 do not limit."""
 
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, lt=1 << 31)
     batch_tokens: int = Field(default=0, ge=0)
     """Most positions of a batch on its longer side; 0 chooses from the corpus."""
     accumulate: int = Field(default=1, ge=1)
@@ -52,6 +52,13 @@ class TrainingConfig(Config):
     """Validations in a row without a better score after which training ends."""
     select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
     """Score that decides which model is kept; auto: BLEU for pieces, token error rate for characters and words."""
+
+    @model_validator(mode="after")
+    def _check_horizon(self) -> Self:
+        kind = self.optimizer.schedule.kind
+        if kind in ("linear", "cosine") and not self.max_steps:
+            raise ValueError(f"the {kind} schedule falls to zero at the last step: set training.max_steps")
+        return self
 
 
 @dataclass(frozen=True)
@@ -192,13 +199,14 @@ class Trainer:
             while not course.finished:
                 self._update([next(batches) for _ in range(self._config.accumulate)])
                 now = time.monotonic()
-                if course.step % self._config.validate_every == 0:
+                course.finished = self._limit_reached()
+                # The last step is validated too: a run shorter than an epoch leaves a model all the same.
+                is_due = bool(course.finished) or course.step % self._config.validate_every == 0
+                if is_due:
                     self._validate_now()
-                    saved_at = self._save()
                 elif now - self._window.started >= REPORT_SECONDS:
                     self._report()
-                course.finished = course.finished or self._limit_reached()
-                if stop.signal_number or course.finished or now - saved_at >= CHECKPOINT_SECONDS:
+                if is_due or stop.signal_number or now - saved_at >= CHECKPOINT_SECONDS:
                     saved_at = self._save()
                 if stop.signal_number and not course.finished:
                     raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
@@ -222,8 +230,8 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self._module.parameters(), config.clip_norm or math.inf, foreach=True)
         if not math.isfinite(total) or not bool(torch.isfinite(norm)):
             raise NonFiniteError(
-                f"step {course.step}: the loss is {total} and its gradient's norm {float(norm)}; nothing of this step was "
-                "kept; try a lower training.optimizer.learning_rate or training.precision=float32"
+                f"step {course.step}: the loss is {total} and its gradient's norm {float(norm)}; nothing of this step "
+                "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
         factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps)
         for group in self._optimizer.param_groups:
@@ -255,11 +263,11 @@ class Trainer:
                 self._keep(dict(self._module.model.named_parameters()))  # tied ones once
             else:
                 course.num_without_better += 1
-        if course.num_without_better >= self._config.patience:
+        if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
         course.seconds += time.monotonic() - started
         self._log(progress, validation, is_best)
-        self._watch(Progress(**(vars(progress) | {"validation": validation, "is_best": is_best})))
+        self._watch(replace(progress, validation=validation, is_best=is_best))
         self._window = _Window()
 
     @property

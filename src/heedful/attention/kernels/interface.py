@@ -40,7 +40,7 @@ class Attended:
     log_normalizer: Tensor | None = None
     """[*batch, query] log of the sum of exponentiated scores."""
     argmax: Tensor | None = None
-    """[*batch, query] key of largest weight."""
+    """[*batch, query] key of largest weight; 0 where nothing may be attended."""
     entropy: Tensor | None = None
     """[*batch, query] of the weights, in nats."""
 

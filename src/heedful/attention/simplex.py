@@ -1,0 +1,304 @@
+"""Sparse weights: sparsemax and entmax, softmax's relatives that give exactly zero to keys that score too low.
+
+entmax_alpha(z) = argmax over the simplex of p . z + (1 / (alpha (alpha - 1))) sum_j (p_j - p_j^alpha), which is
+p_j = [(alpha - 1) z_j - threshold]_+ ^ (1 / (alpha - 1)) with the threshold that makes the sum 1.
+alpha = 1 is softmax, alpha = 2 sparsemax (Martins and Astudillo 2016, arXiv:1602.02068), the rest Peters, Niculae and
+Martins 2019, arXiv:1905.05702; alpha may be learned (Correia, Niculae and Martins 2019, arXiv:1909.00015).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from heedful.attention.normalizers import SOFTMAX, Normalized, Normalizer
+from heedful.errors import ShapeError, UsageError
+
+FLOOR: Final = -1000.0
+"""Where scores this far below the largest of their row are cut off: exp(-1000) is zero in every dtype."""
+
+_LARGEST_EXPONENT: Final = 80.0
+"""exp of it is still finite in float32 after a factor of 1000."""
+
+
+def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """Project scores onto the simplex: the nearest point to them whose coordinates are weights.
+
+    weights_j = [z_j - threshold]_+; Martins and Astudillo 2016, arXiv:1602.02068, algorithm 1, exact by sorting.
+
+    Args:
+        scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+
+    Returns:
+        [*batch, query, key] weights in the dtype of the scores; a zero row, without gradient, where nothing is allowed.
+
+    Cost: a sort of each row; backward is one pass. Kept for it: the weights.
+
+    Example:
+        >>> sparsemax(torch.tensor([[1.0, 0.5, -1.0]])).tolist()
+        [[0.75, 0.25, 0.0]]
+    """
+    return entmax(scores, allowed, 2.0)
+
+
+def entmax(scores: Tensor, allowed: Tensor | None = None, alpha: Tensor | float = 1.5) -> Tensor:
+    """Turn scores into weights that are the sparser the larger alpha is.
+
+    alpha = 1.5 (Peters et al. 2019, arXiv:1905.05702, algorithm 2) and 2 are exact by sorting, 1 is softmax; every
+    other number, and every tensor, is found by bisection to the last bits of the dtype and divided by its sum.
+
+    Args:
+        scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+        alpha: at least 1. A tensor has shape [] or [#*batch, #query, 1] (one for each head: [head, 1, 1]) and
+            receives gradient; its values below 1 count as 1. Above 2 gradients grow as num_keys ** (alpha - 2).
+
+    Returns:
+        [*batch, query, key] weights in the dtype of the scores; a zero row, without gradient, where nothing is allowed.
+
+    Raises:
+        UsageError: alpha is a number below 1 or not finite.
+        ShapeError: alpha is a tensor that does not fit the rows of the scores.
+
+    Cost: a sort of each row, or 28 (float64: 58) passes of log and exp; backward is one pass. Kept for it: the weights.
+
+    Example:
+        >>> [round(weight, 4) for weight in entmax(torch.tensor([0.4, 0.0, -2.0])).tolist()]
+        [0.64, 0.36, 0.0]
+    """
+    if isinstance(alpha, Tensor):
+        rows = (*scores.shape[:-1], 1)
+        pairs = zip(reversed(alpha.shape), reversed(rows), strict=False)
+        if alpha.dim() > len(rows) or any(size not in (1, row) for size, row in pairs):
+            raise ShapeError(f"entmax: alpha {list(alpha.shape)} must broadcast to the rows {list(rows)} of the scores")
+        alpha = alpha.to(scores.device, wide_dtype(scores.dtype)).expand(rows)
+    else:
+        _require_order(alpha)
+        if alpha == 1.0:
+            return SOFTMAX.normalize(scores, allowed).weights
+    return _Entmax.apply(scores.to(wide_dtype(scores.dtype)), allowed, alpha).to(scores.dtype)
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Say in what to compute.
+
+    Args:
+        dtype: of the scores.
+
+    Returns:
+        float64 for float64, else float32.
+    """
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+def require_positive(temperature: Tensor | float, name: str) -> None:
+    """Refuse a temperature that is a number and not above 0; a tensor is not looked into.
+
+    Args:
+        temperature: what scores are divided by.
+        name: of the normalizer, for the message.
+
+    Raises:
+        UsageError: it is not above 0.
+    """
+    if not isinstance(temperature, Tensor) and not temperature > 0.0:
+        raise UsageError(f"{name}: temperature {temperature} is not above 0")
+
+
+def shift(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Move each row so that its largest allowed score is 0, which changes no softmax and no entmax.
+
+    Args:
+        scores: [*batch, query, key].
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+
+    Returns:
+        [*batch, query, key] in float32 at least, between `FLOOR` and 0; `FLOOR`, without gradient, where not allowed.
+    """
+    wide = scores.to(wide_dtype(scores.dtype))
+    if not wide.shape[-1]:
+        return wide
+    hidden = wide if allowed is None else wide.masked_fill(~allowed, -torch.inf)
+    largest = hidden.detach().amax(dim=-1, keepdim=True)
+    # The largest of a row that allows nothing is -inf, and -inf - -inf would not be a number.
+    return (hidden - largest.masked_fill(largest == -torch.inf, 0.0)).clamp_min(FLOOR)
+
+
+def _require_order(alpha: float) -> None:
+    if not 1.0 <= alpha < math.inf:
+        raise UsageError(f"entmax: alpha must be a finite number of at least 1, got {alpha}")
+
+
+@final
+class _Entmax(torch.autograd.Function):
+    """Jacobian diag(s) - s s^T / sum(s), s = p^(2 - alpha) where p > 0, else 0; Peters et al. 2019, proposition 2."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, allowed: Tensor | None, alpha: Tensor | float) -> Tensor:
+        if not scores.numel():
+            weights = torch.zeros_like(scores)
+        else:
+            weights = _solve(shift(scores, allowed), alpha)
+        if allowed is not None:
+            weights = weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
+        ctx.alpha = None if isinstance(alpha, Tensor) else alpha
+        ctx.save_for_backward(weights, *([alpha] if isinstance(alpha, Tensor) else []))
+        return weights
+
+    # The decorator's type says less than the method's.
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        weights, *alphas = ctx.saved_tensors
+        alpha = alphas[0].clamp_min(1.0) if alphas else ctx.alpha
+        support = weights > 0
+        # A gradient may be infinite where a weight is zero (that of an entropy is): no share of it comes through.
+        grad = grad_outputs[0].masked_fill(~support, 0.0)
+        slopes = (weights ** (2.0 - alpha)).masked_fill(~support, 0.0)
+        total = slopes.sum(dim=-1, keepdim=True)
+        mean = (slopes * grad).sum(dim=-1, keepdim=True) / total.masked_fill(total == 0, 1.0)
+        alpha_grad = None
+        if ctx.needs_input_grad[2]:
+            bends = _bends(weights, alpha - 1.0).masked_fill(~support, 0.0)
+            alpha_grad = ((grad - mean) * bends).sum(dim=-1, keepdim=True)
+        return slopes * (grad - mean), None, alpha_grad
+
+
+def _bends(weights: Tensor, excess: Tensor) -> Tensor:
+    """How p = [1 + (alpha - 1) (z - t)]_+ ^ (1 / (alpha - 1)) moves with alpha while t stays; `excess` is alpha - 1.
+
+    d p / d alpha = -p (log p)^2 (e^-u - 1 + u) / u^2, u = (alpha - 1) log p; the caller then lets t keep the sum at 1.
+    Together they equal Correia et al. 2019, proposition 1, without its differences divided by (alpha - 1)^2, which
+    lose all digits near alpha = 1.
+    """
+    logs = weights.log()
+    u = excess * logs
+    series = torch.full_like(u, 1.0 / math.factorial(13))
+    for power in range(12, 1, -1):
+        series = 1.0 / math.factorial(power) - u * series
+    remainder = torch.where(u.abs() < 0.25, series, (torch.expm1(-u) + u) / u.square())
+    return -weights * logs.square() * remainder
+
+
+def _solve(shifted: Tensor, alpha: Tensor | float) -> Tensor:
+    if isinstance(alpha, Tensor):
+        weights = _bisect(shifted, alpha - 1.0)
+    elif alpha == 2.0:
+        weights = _sparsemax_by_sorting(shifted)
+    elif alpha == 1.5:
+        weights = _entmax15_by_sorting(shifted)
+    else:
+        weights = _bisect(shifted, torch.full_like(shifted[..., :1], alpha - 1.0))
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def _sparsemax_by_sorting(shifted: Tensor) -> Tensor:
+    """The k largest scores have weight as long as 1 + k z_(k) > sum of the k largest."""
+    ordered, counts = _sorted(shifted)
+    sums = ordered.cumsum(dim=-1)
+    threshold = _last(sums.sub(1.0).div_(counts), (1.0 + counts * ordered > sums) & (ordered > -1.0))
+    # The running sum has rounded key by key; a step of Newton's method sums what has weight afresh.
+    weights = (shifted - threshold).clamp_min_(0.0)
+    threshold += (weights.sum(dim=-1, keepdim=True) - 1.0) / (weights > 0).sum(dim=-1, keepdim=True).clamp_min(1)
+    return (shifted - threshold).clamp_min_(0.0)
+
+
+def _entmax15_by_sorting(shifted: Tensor) -> Tensor:
+    """With k keys of weight, the threshold is the smaller root of sum_j (z_j / 2 - threshold)^2 = 1."""
+    half = shifted / 2.0
+    ordered, counts = _sorted(half)
+    mean = ordered.cumsum(dim=-1) / counts
+    variance = ordered.square().cumsum(dim=-1) / counts - mean.square()
+    thresholds = mean - (1.0 / counts - variance).clamp_min_(0.0).sqrt_()
+    threshold = _last(thresholds, (thresholds <= ordered) & (ordered > -1.0))
+    # The variance is a difference of like numbers; two steps of Newton's method bring back the digits it lost.
+    for _ in range(2):
+        roots = (half - threshold).clamp_min_(0.0)
+        threshold += (roots.square().sum(dim=-1, keepdim=True) - 1.0) / (2.0 * roots.sum(dim=-1, keepdim=True))
+    return (half - threshold).clamp_min_(0.0).square_()
+
+
+def _sorted(shifted: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows from the largest score down, and 1, 2, 3 ..."""
+    ordered = shifted.sort(dim=-1, descending=True).values
+    return ordered, torch.arange(1, shifted.shape[-1] + 1, device=shifted.device, dtype=shifted.dtype)
+
+
+def _last(thresholds: Tensor, has_weight: Tensor) -> Tensor:
+    """The threshold for as many keys as have weight; none have only where nothing is allowed."""
+    return thresholds.gather(-1, has_weight.sum(dim=-1, keepdim=True).clamp_min_(1).sub_(1))
+
+
+def _bisect(shifted: Tensor, excess: Tensor) -> Tensor:
+    """Find log p_max, which lies between -log num_keys and 0; `excess` is alpha - 1.
+
+    Seen from it p_j = p_max [1 + (alpha - 1) z_j / p_max^(alpha - 1)]_+ ^ (1 / (alpha - 1)), which is accurate for
+    every alpha and becomes exp(z_j) p_max as alpha approaches 1.
+    """
+    excess = excess.clamp_min(torch.finfo(shifted.dtype).eps)
+    step = math.log(shifted.shape[-1]) / 2.0
+    log_largest = torch.full_like(excess, -step)
+    for _ in range(58 if shifted.dtype == torch.float64 else 28):
+        step /= 2.0
+        total = _powers(shifted, log_largest, excess).sum(dim=-1, keepdim=True)
+        log_largest += torch.where(total < 1.0, step, -step)
+    return _powers(shifted, log_largest, excess)
+
+
+def _powers(shifted: Tensor, log_largest: Tensor, excess: Tensor) -> Tensor:
+    slope = excess * (-excess * log_largest).clamp_max_(_LARGEST_EXPONENT).exp_()
+    return (shifted * slope).clamp_min_(-1.0).log1p_().div_(excess).add_(log_largest).exp_()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sparsemax(Normalizer):
+    """weights = nearest point of the simplex to scores / temperature. Martins and Astudillo 2016, arXiv:1602.02068."""
+
+    temperature: Tensor | float = 1.0
+    """Above 0; a tensor receives gradient."""
+
+    provides = frozenset({"weights", "argmax", "entropy"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "sparsemax")
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        return Normalized(sparsemax(scores, allowed))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Entmax(Normalizer):
+    """weights = entmax_alpha(scores / temperature). Peters, Niculae and Martins 2019, arXiv:1905.05702."""
+
+    alpha: Tensor | float = 1.5
+    """From 1, softmax, over 2, sparsemax, on; a tensor, as `entmax` takes it, receives gradient."""
+    temperature: Tensor | float = 1.0
+    """Above 0; a tensor receives gradient."""
+
+    provides = frozenset({"weights", "argmax", "entropy"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "entmax")
+        if not isinstance(self.alpha, Tensor):
+            _require_order(self.alpha)
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        return Normalized(entmax(scores, allowed, self.alpha))

@@ -1,0 +1,378 @@
+"""Hard attention: one key for each query, the best or a drawn one, and the ways to learn through the choice.
+
+Xu et al. 2015, arXiv:1502.03044, section 4.1: the key s ~ softmax(scores) is drawn and learnt with REINFORCE
+(Williams 1992). Gumbel-softmax and straight-through: Jang, Gu and Poole 2017, arXiv:1611.01144; Bengio, Leonard and
+Courville 2013, arXiv:1308.3432.
+
+Noise is a function of (seed, row, key) and of nothing else, so that a tile of rows computed again draws the same keys,
+on every device and whatever was computed between. The same seed in two calls draws the same noise: take a fresh
+one for every call and every decoding step.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.normalizers import SOFTMAX, Normalized, Normalizer
+from heedful.attention.simplex import require_positive, shift, wide_dtype
+from heedful.errors import ShapeError
+
+# SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
+_STEP: Final = 0x9E3779B97F4A7C15 - (1 << 64)
+_FIRST_FACTOR: Final = 0xBF58476D1CE4E5B9 - (1 << 64)
+_SECOND_FACTOR: Final = 0x94D049BB133111EB - (1 << 64)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A key drawn for each query, and the distribution that it came from."""
+
+    weights: Tensor
+    """[*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed."""
+    log_prob: Tensor
+    """[*batch, query] of the drawn key, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
+    entropy: Tensor
+    """[*batch, query] of the distribution, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
+    probabilities: Tensor
+    """[*batch, query, key] the distribution, with gradient: soft weights."""
+
+
+def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> Tensor:
+    """Number the rows of a whole call from 0 on, so that a tile of them can be computed again.
+
+    Args:
+        leading: (*batch, query).
+        device: where the scores live.
+
+    Returns:
+        [*batch, query] int64; the `row_ids` of a tile are the same slice of it as the scores are.
+    """
+    return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
+
+
+def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
+    """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream of its own.
+
+    Args:
+        seed: [] int64, or any integer, of which the last 64 bits count.
+        row_ids: [*batch, query] int64, any numbers; equal numbers give equal bits.
+        num_keys: bits of the first keys do not depend on how many there are.
+
+    Returns:
+        [*batch, query, key] int64, all values alike probable.
+    """
+    if not isinstance(seed, Tensor):
+        # Two's complement: what int64 holds of a larger number.
+        seed = torch.tensor((seed + (1 << 63)) % (1 << 64) - (1 << 63), device=row_ids.device)
+    rows = _mix(_mix(seed + _STEP) + row_ids * _STEP)
+    return _mix(rows[..., None] + torch.arange(1, num_keys + 1, device=row_ids.device) * _STEP)
+
+
+def gumbel_noise(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Make noise -log(-log u), u uniform in (0, 1): the argmax of scores + noise is a draw from their softmax.
+
+    Args:
+        seed: as for `random_bits`.
+        row_ids: [*batch, query] int64.
+        num_keys: at least 0.
+        dtype: float32 or float64; the noise of one is that of the other, rounded (coarsely near the lower end).
+
+    Returns:
+        [*batch, query, key] finite, between -4 and 38.
+    """
+    bits = random_bits(seed, row_ids, num_keys)
+    # 1 - u rather than u: the largest noise decides, and floating point is finest near 0. 53 bits are a float64's.
+    uniform = ((bits >> 11) & ((1 << 53) - 1)).to(dtype) * 2.0**-53
+    uniform = uniform.clamp_(2.0**-54, 1.0 - torch.finfo(dtype).eps / 2)
+    return uniform.neg_().log1p_().neg_().log_().neg_()
+
+
+def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """Put all weight on the key of the largest score; of equal ones on the first.
+
+    Args:
+        scores: [*batch, query, key] finite.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+
+    Returns:
+        [*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed.
+
+    Example:
+        >>> hard(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
+        [[0.0, 1.0, 0.0]]
+    """
+    weights = torch.zeros_like(scores)
+    if not scores.shape[-1]:
+        return weights
+    scores = scores.detach()
+    hidden = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    weights.scatter_(-1, hidden.argmax(dim=-1, keepdim=True), 1.0)
+    return weights if allowed is None else weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
+
+
+def sample(scores: Tensor, allowed: Tensor | None, seed: Tensor | int, row_ids: Tensor | None = None) -> Drawn:
+    """Draw one key for each query from softmax(scores).
+
+    The weights carry no gradient; learn with `reinforce_loss` on log_prob and entropy. Xu et al. 2015, section 4.1.
+
+    Args:
+        scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+        seed: as for `random_bits`.
+        row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
+
+    Returns:
+        The draw, and what REINFORCE needs of its distribution.
+    """
+    shifted = shift(scores, allowed)
+    log_probs = torch.log_softmax(shifted, dim=-1)
+    probabilities = log_probs.exp()
+    if allowed is not None:
+        probabilities = probabilities.masked_fill(~allowed, 0.0)
+    weights = hard(shifted + _noise(shifted, seed, row_ids), allowed)
+    return Drawn(
+        weights=weights.to(scores.dtype),
+        log_prob=(log_probs * weights).sum(dim=-1),
+        entropy=-(probabilities * log_probs).sum(dim=-1),
+        probabilities=probabilities.to(scores.dtype),
+    )
+
+
+def straight_through(
+    scores: Tensor, allowed: Tensor | None = None, seed: Tensor | int | None = None, row_ids: Tensor | None = None
+) -> Tensor:
+    """Choose one key for each query, and let gradients through as if the weights were softmax(scores).
+
+    Bengio et al. 2013, arXiv:1308.3432: biased, but without the variance of REINFORCE.
+
+    Args:
+        scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+        seed: draws the key from the softmax, as `sample` does; None takes the key of the largest score.
+        row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
+
+    Returns:
+        [*batch, query, key] exactly one-hot, with the gradient of softmax; a zero row where nothing is allowed.
+    """
+    shifted = shift(scores, allowed)
+    choice = hard(shifted if seed is None else shifted + _noise(shifted, seed, row_ids), allowed)
+    return _with_gradient_of(SOFTMAX.normalize(shifted, allowed).weights, choice).to(scores.dtype)
+
+
+def gumbel_softmax(
+    scores: Tensor,
+    allowed: Tensor | None,
+    seed: Tensor | int,
+    temperature: Tensor | float = 1.0,
+    is_hard: bool = False,
+    row_ids: Tensor | None = None,
+) -> Tensor:
+    """Relax a draw from softmax(scores): weights = softmax((scores + noise) / temperature).
+
+    Jang et al. 2017, arXiv:1611.01144, eq. 2; as the temperature goes to 0 the weights become the one-hot draw.
+
+    Args:
+        scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
+        allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+        seed: as for `random_bits`.
+        temperature: above 0; a tensor receives gradient.
+        is_hard: give the one-hot draw with the gradient of the relaxed weights (section 2.2, straight-through).
+        row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
+
+    Returns:
+        [*batch, query, key] weights with gradient; a zero row, without gradient, where nothing is allowed.
+
+    Raises:
+        UsageError: the temperature is a number that is not above 0.
+    """
+    require_positive(temperature, "gumbel_softmax")
+    inverse_temperature = 1.0 / temperature
+    scaled = scores.to(wide_dtype(scores.dtype)) * inverse_temperature
+    return _relax(scaled, allowed, inverse_temperature, is_hard, seed, row_ids).to(scores.dtype)
+
+
+def reinforce_loss(
+    log_prob: Tensor,
+    reward: Tensor,
+    baseline: Tensor | float,
+    entropy: Tensor,
+    reward_weight: float = 1.0,
+    entropy_weight: float = 0.0,
+) -> Tensor:
+    """Compute the loss whose gradient is REINFORCE's, to be added to the negative log likelihood.
+
+    loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
+    gradient: for weight 1 its expected gradient is that of -E[reward], whatever the baseline. Xu et al. 2015,
+    arXiv:1502.03044, section 4.1, who sum over steps and average over images; their code has 0.1 and 0.002.
+
+    Args:
+        log_prob: [*leading, *step] of what was drawn; 0 where nothing was.
+        reward: [*leading], log p(y | drawn keys, source) in the paper; its axes are the first ones of `log_prob`.
+        baseline: [] or as `reward`: what reward to expect.
+        entropy: [*leading, *step] of the distributions drawn from, in nats.
+        reward_weight: the paper's lambda_r, at least 0.
+        entropy_weight: the paper's lambda_e, at least 0.
+
+    Returns:
+        [*leading, *step] the loss of each draw; leave out the padding, then sum.
+
+    Raises:
+        ShapeError: the axes of the reward are not the first ones of `log_prob`.
+    """
+    if reward.shape != log_prob.shape[: reward.dim()]:
+        raise ShapeError(f"reinforce_loss: reward {list(reward.shape)} is not the start of {list(log_prob.shape)}")
+    advantage = (reward - baseline).detach().reshape(*reward.shape, *(1,) * (log_prob.dim() - reward.dim()))
+    return -reward_weight * advantage * log_prob - entropy_weight * entropy
+
+
+def update_baseline(baseline: Tensor, reward: Tensor, decay: float = 0.9) -> Tensor:
+    """Move the expected reward towards what a minibatch got: b <- decay b + (1 - decay) mean(reward).
+
+    Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.
+
+    Args:
+        baseline: [].
+        reward: [*] of one minibatch, not empty.
+        decay: in [0, 1).
+
+    Returns:
+        [] the new baseline, without gradient, in the dtype of the old one.
+    """
+    return decay * baseline.detach() + (1.0 - decay) * reward.detach().to(baseline.dtype).mean()
+
+
+def _mix(state: Tensor) -> Tensor:
+    """SplitMix64's output function; int64 products wrap, and the shifts are freed of the sign that >> drags along."""
+    state = (state ^ ((state >> 30) & ((1 << 34) - 1))) * _FIRST_FACTOR
+    state = (state ^ ((state >> 27) & ((1 << 37) - 1))) * _SECOND_FACTOR
+    return state ^ ((state >> 31) & ((1 << 33) - 1))
+
+
+def _noise(scores: Tensor, seed: Tensor | int, row_ids: Tensor | None) -> Tensor:
+    rows = number_rows(scores.shape[:-1], scores.device) if row_ids is None else row_ids
+    return gumbel_noise(seed, rows, scores.shape[-1], scores.dtype)
+
+
+def _with_gradient_of(soft: Tensor, choice: Tensor) -> Tensor:
+    # Their difference is exactly 0, so that the choice stays exactly one-hot.
+    return choice + (soft - soft.detach())
+
+
+def _relax(
+    scaled: Tensor,
+    allowed: Tensor | None,
+    inverse_temperature: Tensor | float,
+    is_hard: bool,
+    seed: Tensor | int,
+    row_ids: Tensor | None,
+) -> Tensor:
+    """Gumbel-softmax of scores that have been divided by the temperature already."""
+    wide = scaled.to(wide_dtype(scaled.dtype))
+    noisy = wide + _noise(wide, seed, row_ids) * inverse_temperature
+    soft = SOFTMAX.normalize(noisy, allowed).weights
+    return (_with_gradient_of(soft, hard(noisy, allowed)) if is_hard else soft).to(scaled.dtype)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Hard(Normalizer):
+    """weights = one-hot of the largest score, the first of equal ones; no gradient reaches the scores."""
+
+    provides = frozenset({"weights", "argmax", "entropy"})
+    weights_lie_in = "simplex"
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        return Normalized(hard(scores, allowed))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sampled(Normalizer):
+    """weights = one-hot of a key drawn from softmax(scores / temperature). Xu et al. 2015, arXiv:1502.03044, 4.1."""
+
+    seed: Tensor | int
+    """As for `random_bits`; a fresh one for every call."""
+    temperature: Tensor | float = 1.0
+    """Above 0; a tensor receives gradient through log_prob and entropy."""
+
+    provides = frozenset({"weights", "argmax"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "sampled")
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def draw(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Drawn:
+        """Draw a key for each query.
+
+        Args:
+            scores: [*batch, query, key], temperature already applied.
+            allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+            row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
+
+        Returns:
+            The draw, its log probability and the entropy of its distribution.
+        """
+        return sample(scores, allowed, self.seed, row_ids)
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+        return Normalized(self.draw(scores, allowed, row_ids).weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StraightThrough(Normalizer):
+    """weights = one-hot going forward, softmax(scores / temperature) going back. Bengio et al. 2013 (1308.3432)."""
+
+    seed: Tensor | int | None = None
+    """Draws the key, a fresh one for every call; None takes the key of the largest score."""
+    temperature: Tensor | float = 1.0
+    """Above 0; a tensor receives gradient."""
+
+    provides = frozenset({"weights", "argmax"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "straight_through")
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+        return Normalized(straight_through(scores, allowed, self.seed, row_ids))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GumbelSoftmax(Normalizer):
+    """weights = softmax((scores + Gumbel noise) / temperature). Jang, Gu and Poole 2017, arXiv:1611.01144, eq. 2."""
+
+    seed: Tensor | int
+    """As for `random_bits`; a fresh one for every call."""
+    temperature: Tensor | float = 1.0
+    """Above 0, of the relaxation: 0 would be the one-hot draw; a tensor receives gradient."""
+    is_hard: bool = False
+    """Whether to go forward with the one-hot draw."""
+
+    provides = frozenset({"weights", "argmax"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "gumbel_softmax")
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+        return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, self.seed, row_ids))

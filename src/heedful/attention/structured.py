@@ -1,0 +1,165 @@
+"""Structured attention (Kim, Denton, Hoang, Rush 2017): weights are marginals of a distribution over structures."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from heedful.attention.normalizers import SOFTMAX, Normalized, Normalizer
+from heedful.attention.structured_chain import binary_chain_log_odds
+from heedful.attention.structured_tree import projective_tree_marginals
+from heedful.errors import ShapeError
+
+Scope = Literal["row", "matrix"]
+"""What a normalizer must see at once: all scores of one query, or those of all queries."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinearChain(Normalizer):
+    """Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query.
+
+    p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_j+1]) / Z
+
+    Each weight lies in [0, 1]; a query may attend any number of keys, none as well. With a transition of zeros weights
+    are the sigmoid of the scores. Keys that are not allowed are no part of the chain: those about them are neighbours.
+    """
+
+    transition: Tensor
+    """[2, 2] or [*leading, 2, 2] score of a state (first axis) followed by another; finite; receives gradient. Leading
+    axes align from the left with those of the scores: [1, head, 2, 2] differs between heads."""
+    start: Tensor | None = None
+    """[2] or [*leading, 2] score of the state of the first key; None = 0. The paper's code has transition.mean(-2)."""
+    stop: Tensor | None = None
+    """[2] or [*leading, 2] score of the state of the last key; None = 0. The paper's code has transition.mean(-1)."""
+
+    provides = frozenset({"weights", "log_normalizer", "argmax"})
+    weights_lie_in = "box"
+    scope: ClassVar[Scope] = "row"
+
+    @property
+    def inverse_temperature(self) -> float:
+        return 1.0
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
+        weights = log_odds.sigmoid()
+        return Normalized(weights if allowed is None else weights.masked_fill(~allowed, 0.0), log_normalizer)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NormalizedLinearChain(Normalizer):
+    """As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
+
+    The paper's translation model reads lambda = 2 times the context that these weights give.
+    """
+
+    transition: Tensor
+    """As in `LinearChain`."""
+    start: Tensor | None = None
+    """As in `LinearChain`."""
+    stop: Tensor | None = None
+    """As in `LinearChain`."""
+
+    provides = frozenset({"weights", "log_normalizer", "argmax", "entropy"})
+    weights_lie_in = "simplex"
+    scope: ClassVar[Scope] = "row"
+
+    @property
+    def inverse_temperature(self) -> float:
+        return 1.0
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
+        # In logs, so that marginals too small for a float still share out the weight.
+        return Normalized(SOFTMAX.normalize(functional.logsigmoid(log_odds), allowed).weights, log_normalizer)
+
+
+def _chain(
+    scores: Tensor, allowed: Tensor | None, transition: Tensor, start: Tensor | None, stop: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    num_leading = scores.dim() - 1
+    if allowed is not None:
+        allowed = allowed[(None,) * (scores.dim() - allowed.dim())]
+    if transition.dim() > 2:
+        transition = _aligned(transition, 2, num_leading).unsqueeze(-3)
+    start, stop = (
+        None if end is None else _aligned(end, 1, num_leading) if end.dim() > 1 else end for end in (start, stop)
+    )
+    log_odds, log_normalizer = binary_chain_log_odds(scores, transition, allowed, start, stop)
+    if scores.shape[-1] == 0:
+        log_normalizer = torch.full_like(log_normalizer, -torch.inf)
+    elif allowed is not None:
+        log_normalizer = log_normalizer.masked_fill(~allowed.any(dim=-1), -torch.inf)
+    return log_odds, log_normalizer
+
+
+def _aligned(tensor: Tensor, trailing: int, num_leading: int) -> Tensor:
+    """Insert axes after the leading ones, so that leading axes align from the left.
+
+    Raises:
+        ShapeError: it has more leading axes than the scores.
+    """
+    given = tensor.dim() - trailing
+    if given >= num_leading:
+        raise ShapeError(
+            f"chain: {list(tensor.shape)} has {given} leading axes, but the scores have only {num_leading - 1}"
+        )
+    return tensor.reshape(*tensor.shape[:given], *(1,) * (num_leading - given), *tensor.shape[given:])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProjectiveTree(Normalizer):
+    """Syntactic attention: weights[i, j] = p(key j is the head of query i) in a projective dependency tree.
+
+    p(tree) = exp(sum of scores[i, j] over its arcs j -> i) / Z;  the first key is the root.
+
+    With as many queries as keys, both are the root and then the words: the root's own row is zero. With one query
+    less, the queries are the words. Every other row sums to 1. A word is in the tree if its key may be attended by
+    some query and its row may attend some key, so a mask of padding is enough; then the mask says which arcs may be.
+    Without a possible tree all weights are zero. The log of the sum over trees, one number for all rows, is given by
+    `projective_tree_marginals`.
+    """
+
+    provides = frozenset({"weights", "argmax", "entropy"})
+    weights_lie_in = "sub-simplex"
+    scope: ClassVar[Scope] = "matrix"
+
+    @property
+    def inverse_temperature(self) -> float:
+        return 1.0
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+        num_queries, num_keys = scores.shape[-2:]
+        if num_keys - num_queries not in {0, 1} or num_keys == 0:
+            raise ShapeError(
+                f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
+                "or the queries the words and the keys the root and the words"
+            )
+        rootless = num_keys - num_queries
+        arcs = functional.pad(scores.mT, (rootless, 0))
+        if allowed is None:
+            weights = projective_tree_marginals(arcs).weights
+        else:
+            weights = _masked_tree(arcs, functional.pad(allowed.expand(scores.shape).mT, (rootless, 0), value=False))
+        return Normalized(weights[..., rootless:].mT)
+
+
+def _masked_tree(arcs: Tensor, allowed: Tensor) -> Tensor:
+    """Compute marginals of the arcs between the nodes that take part, moved together so that no gap parts them."""
+    is_head, is_dependent = allowed.any(dim=-1), allowed.any(dim=-2)
+    is_dependent[..., 0] = True  # the root needs no head
+    present = is_head & is_dependent & is_head[..., :1]
+    order = (~present).int().argsort(dim=-1, stable=True)
+    hidden = _reordered(arcs.masked_fill(~allowed, -torch.inf), order)
+    lengths = (present.sum(dim=-1) - 1).clamp(min=0)
+    return _reordered(projective_tree_marginals(hidden, lengths).weights, order.argsort(dim=-1))
+
+
+def _reordered(arcs: Tensor, order: Tensor) -> Tensor:
+    rows = arcs.gather(-2, order[..., :, None].expand(arcs.shape))
+    return rows.gather(-1, order[..., None, :].expand(arcs.shape))

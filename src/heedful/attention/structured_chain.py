@@ -1,0 +1,274 @@
+"""Linear chains: every position has a state, neighbours agree; the probability of each state at each position.
+
+Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions are one walk, side by side, and what is
+passed on is normalised at every step, so that neither long chains nor large scores lose digits.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from heedful.errors import ShapeError
+
+
+class Marginals(NamedTuple):
+    """What a distribution over structures says of the parts of a structure."""
+
+    weights: Tensor
+    """Probability of each part; zero where there is nothing."""
+    log_normalizer: Tensor
+    """[*batch] log of the sum over all structures of the exponential of their scores."""
+
+
+def log_sum(terms: Tensor, dim: int) -> Tensor:
+    """Compute the log of a sum of exponentials; nothing but -inf sums to -inf, and never gives NaN as a gradient.
+
+    Args:
+        terms: finite or -inf.
+        dim: axis to sum over.
+
+    Returns:
+        Without that axis.
+
+    Example:
+        >>> log_sum(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]), 1).exp().tolist()
+        [2.0, 0.0]
+    """
+    exponentials, top = _exponentials(terms, dim)
+    total = exponentials.sum(dim)
+    empty = total == 0
+    return (total.masked_fill(empty, 1.0).log() + top.squeeze(dim)).masked_fill(empty, -torch.inf)
+
+
+def shares(terms: Tensor, dim: int) -> Tensor:
+    """Compute the softmax; where there is nothing but -inf it is zero, and never gives NaN as a gradient.
+
+    Args:
+        terms: finite or -inf.
+        dim: axis that is shared among its places.
+
+    Returns:
+        As large as `terms`; in [0, 1].
+    """
+    exponentials, _ = _exponentials(terms, dim)
+    total = exponentials.sum(dim, keepdim=True)
+    return exponentials / total.masked_fill(total == 0, 1.0)
+
+
+def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    top = terms.detach().amax(dim, keepdim=True)
+    top = top.masked_fill(top == -torch.inf, 0.0)
+    return (terms - top).exp(), top
+
+
+def linear_chain_marginals(
+    unary: Tensor,
+    transition: Tensor,
+    allowed: Tensor | None = None,
+    start: Tensor | None = None,
+    stop: Tensor | None = None,
+) -> Marginals:
+    """Compute the probability of every state at every position of a chain.
+
+    p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_i+1] + stop[z_n]) / Z
+
+    A position that is not allowed is no part of the chain: its neighbours follow each other.
+
+    Args:
+        unary: [*batch, position, state] score of a state at a position.
+        transition: [state, state] score of a state (first axis) followed by another, or [*#batch, 1 or position - 1,
+            state, state] where it differs; -inf forbids. Of two allowed positions with others between them, the
+            transition into the second counts.
+        allowed: [*#batch, position] bool, True = part of the chain; None = all.
+        start: [state] or [*#batch, state] score of the state of the first position; None = 0.
+        stop: [state] or [*#batch, state] score of the state of the last position; None = 0.
+
+    Returns:
+        Weights [*batch, position, state], which sum to 1 over the states of each allowed position and are 0 elsewhere.
+        A chain without positions has log normalizer 0; one without a possible sequence of states -inf, and weights 0.
+
+    Raises:
+        ShapeError: axes of the arguments do not fit each other.
+
+    Cost: position * state^2 exponentials; memory the same when training.
+
+    Example:
+        >>> chain = linear_chain_marginals(torch.tensor([[0.0, 0.5], [0.0, -0.2]]), torch.zeros(2, 2))
+        >>> [round(weight, 4) for weight in chain.weights[:, 1].tolist()]
+        [0.6225, 0.4502]
+    """
+    wide = unary.to(torch.promote_types(unary.dtype, torch.float32))
+    if unary.shape[-2] == 0:
+        return Marginals(unary, unary.new_zeros(unary.shape[:-2]))
+    if allowed is not None:
+        wide = wide.masked_fill(~allowed[..., None], 0.0)
+    walk = _walk(tuple(unary.shape[:-1]), unary.shape[-1], transition.to(wide.dtype), allowed, start, stop)
+    states = wide.movedim((-2, -1), (0, 1))
+    messages, log_normalizer = _state_messages(torch.stack([states, states.flip(0)], dim=1), walk)
+    weights = shares(states + messages[:, 0] + messages[:, 1].flip(0), dim=1).movedim((0, 1), (-2, -1))
+    if allowed is not None:
+        weights = weights.masked_fill(~allowed[..., None], 0.0)
+        log_normalizer = log_normalizer.masked_fill(~allowed.any(dim=-1), 0.0)
+    return Marginals(weights.to(unary.dtype), log_normalizer.to(unary.dtype))
+
+
+def binary_chain_log_odds(
+    scores: Tensor,
+    transition: Tensor,
+    allowed: Tensor | None = None,
+    start: Tensor | None = None,
+    stop: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute log p(z_i = 1) - log p(z_i = 0) at every position of a chain of two states.
+
+    The same as `linear_chain_marginals` where state 0 has score 0 everywhere, with a quarter of its numbers: what is
+    passed on is one log odds. Its sigmoid is the marginal.
+
+    Args:
+        scores: [*batch, position] score of state 1 at a position.
+        transition: [2, 2] or [*#batch, 1 or position - 1, 2, 2] as for `linear_chain_marginals`, but finite.
+        allowed: [*#batch, position] bool, True = part of the chain; None = all.
+        start: [2] or [*#batch, 2] score of the state of the first position; None = 0.
+        stop: [2] or [*#batch, 2] score of the state of the last position; None = 0.
+
+    Returns:
+        [*batch, position] log odds, without meaning where not allowed, and [*batch] log normalizer, 0 for a chain
+        without positions.
+
+    Raises:
+        ShapeError: axes of the arguments do not fit each other.
+    """
+    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    if scores.shape[-1] == 0:
+        return scores, scores.new_zeros(scores.shape[:-1])
+    if allowed is not None:
+        wide = wide.masked_fill(~allowed, 0.0)
+    walk = _walk(tuple(scores.shape), 2, transition.to(wide.dtype), allowed, start, stop)
+    places = wide.movedim(-1, 0)
+    messages, log_normalizer = _odds_messages(torch.stack([places, places.flip(0)], dim=1), walk)
+    log_odds = (places + messages[:, 0] + messages[:, 1].flip(0)).movedim(0, -1)
+    if allowed is not None:
+        log_normalizer = log_normalizer.masked_fill(~allowed.any(dim=-1), 0.0)
+    return log_odds.to(scores.dtype), log_normalizer.to(scores.dtype)
+
+
+class _Walk(NamedTuple):
+    """All but the scores of single positions, for both directions: the axis of 2 is left to right, right to left."""
+
+    steps: Tensor
+    """[1 or position - 1, 2, state, state, *#batch] score of moving from a state to another."""
+    ends: Tensor
+    """[2, state, *#batch] score of setting out in a state; that of the other direction is the score of arriving."""
+    allowed: Tensor | None
+    """[position, 2, *#batch]"""
+    first: Tensor | None
+    """[position, 2, *#batch] whether the chain begins here."""
+
+    def step(self, place: int) -> int:
+        """The row of `steps` that leads into a position."""
+        return place - 1 if self.steps.shape[0] > 1 else 0
+
+
+def _walk(
+    positions: tuple[int, ...],
+    num_states: int,
+    transition: Tensor,
+    allowed: Tensor | None,
+    start: Tensor | None,
+    stop: Tensor | None,
+) -> _Walk:
+    leading, num_positions = len(positions) - 1, positions[-1]
+    if transition.dim() == 2:
+        transition = transition[(None,) * (leading + 1)]
+    is_square = transition.shape[-2:] == (num_states, num_states)
+    if transition.dim() != leading + 3 or not is_square or transition.shape[-3] not in {1, num_positions - 1}:
+        raise ShapeError(
+            f"chain: transition {list(transition.shape)} does not fit positions {list(positions)}, {num_states} states"
+        )
+    right = transition.movedim((-3, -2, -1), (0, 1, 2))
+    left = right
+    if allowed is not None:
+        allowed = _led(allowed, leading, "allowed").movedim(-1, 0)
+        left = right if right.shape[0] == 1 else _leaving(right, allowed)
+    steps = torch.stack(torch.broadcast_tensors(right, left.flip(0).transpose(1, 2)), dim=1)
+    given = [transition.new_zeros(num_states) if end is None else end.to(transition.dtype) for end in (start, stop)]
+    ends = torch.broadcast_tensors(*(_led(end, leading, "start or stop") for end in given))
+    ends = torch.stack(ends).movedim(-1, 1)
+    if allowed is None:
+        return _Walk(steps, ends, None, None)
+    both = torch.stack([allowed, allowed.flip(0)], dim=1)
+    return _Walk(steps, ends, both, both & (_places(both) == both.byte().argmax(dim=0)))
+
+
+def _leaving(steps: Tensor, allowed: Tensor) -> Tensor:
+    """For every position but the last the transition into the next allowed one, which need not be its neighbour."""
+    places = _places(allowed)
+    # Where none follows, the last will do: nothing comes from there.
+    following = torch.where(allowed, places, places[-1]).flip(0).cummin(0).values.flip(0)[1:]
+    batch = torch.broadcast_shapes(steps.shape[3:], allowed.shape[1:])
+    index = (following - 1)[:, None, None].expand(*steps.shape[:3], *batch)
+    return steps.expand(*steps.shape[:3], *batch).gather(0, index)
+
+
+def _places(rows: Tensor) -> Tensor:
+    return torch.arange(rows.shape[0], device=rows.device).reshape(-1, *(1,) * (rows.dim() - 1))
+
+
+def _led(tensor: Tensor, leading: int, name: str) -> Tensor:
+    """Put axes in front of a tensor that has no leading ones.
+
+    Raises:
+        ShapeError: it has some, but not as many as the scores.
+    """
+    given = tensor.dim() - 1
+    if given not in {0, leading}:
+        raise ShapeError(f"chain: {name} {list(tensor.shape)} has {given} leading axes, the scores have {leading}")
+    return tensor if given else tensor[(None,) * leading]
+
+
+def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
+    """What reaches each position from behind, for [position, 2, state, *batch], and the log normalizer."""
+    messages: list[Tensor] = []
+    log_probs, total = states[0], torch.zeros_like(states[0, :, 0])
+    for place, score in enumerate(states.unbind(0)):
+        arriving = walk.ends.expand_as(score)
+        if place > 0:
+            moved = log_sum(log_probs[:, :, None] + walk.steps[walk.step(place)], dim=1)
+            arriving = moved if walk.first is None else torch.where(walk.first[place][:, None], arriving, moved)
+        messages.append(arriving)
+        joint = arriving + score
+        scale = log_sum(joint, dim=1)
+        here = joint - scale.masked_fill(scale == -torch.inf, 0.0)[:, None]
+        if walk.allowed is None:
+            log_probs, total = here, total + scale
+        else:
+            log_probs = torch.where(walk.allowed[place][:, None], here, log_probs)
+            total = total + scale.masked_fill(~walk.allowed[place], 0.0)
+    return torch.stack(messages), total[0] + log_sum(log_probs[0] + walk.ends[1], dim=0)
+
+
+def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
+    """The same as log odds of state 1, for [position, 2, *batch]."""
+    (stay, rise), (fall, hold) = (row.unbind(2) for row in walk.steps.unbind(2))
+    begin = walk.ends[:, 1] - walk.ends[:, 0]
+    # With w = sigmoid(behind) the probability of coming from state 1, the odds here are (1 - w) e^low + w e^high.
+    low, high, bias = (rise - stay).unbind(0), (hold - fall).unbind(0), (fall - stay).unbind(0)
+    messages: list[Tensor] = [begin.expand_as(scores[0])]
+    odds, total = messages[0] + scores[0], walk.ends[0, 0] + walk.ends[1, 0]
+    for place, score in enumerate(scores.unbind(0)[1:], start=1):
+        step = walk.step(place)
+        behind = odds + bias[step]
+        from_0, from_1 = functional.logsigmoid(-behind), functional.logsigmoid(behind)
+        arriving = torch.logaddexp(low[step] + from_0, high[step] + from_1)
+        grown = stay[step, 0] - from_0[0]
+        if walk.allowed is None or walk.first is None:
+            odds = arriving + score
+        else:
+            arriving = torch.where(walk.first[place], begin, arriving)
+            odds = torch.where(walk.allowed[place], arriving + score, odds)
+            grown = grown.masked_fill(~(walk.allowed[place, 0] & ~walk.first[place, 0]), 0.0)
+        messages.append(arriving)
+        total = total + grown
+    return torch.stack(messages), total - functional.logsigmoid(-(odds[0] + walk.ends[1, 1] - walk.ends[1, 0]))

@@ -1,0 +1,216 @@
+"""Projective dependency trees: the probability of every arc, by inside-outside over Eisner's spans.
+
+Kim et al. 2017, section 3.2.2. Node 0 is the root, left of all words; several words may hang on it. For nodes s < t
+
+    joined(s, t)       = log sum over s <= u < t of complete(s -> u) + complete(t -> u + 1)
+    incomplete(s -> t) = joined(s, t) + score of the arc s -> t
+    complete(s -> t)   = log sum over s < u <= t of incomplete(s -> u) + complete(u -> t)
+
+and mirrored for t -> s; log Z = complete(0 -> n). On the way down the probability of a span is handed to its halves by
+their shares in those sums; no large logs are subtracted. The marginals are the gradient of log Z, so the product of a
+vector with their Jacobian, a Hessian and symmetric, is their derivative in the direction of that vector: the same two
+passes carry it along. Training thus keeps node^2 numbers, not the node^3 that a recorded graph would.
+"""
+
+from typing import Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from heedful.attention.structured_chain import Marginals, log_sum, shares
+from heedful.errors import ShapeError
+
+
+def projective_tree_marginals(scores: Tensor, lengths: Tensor | None = None) -> Marginals:
+    """Compute the probability of every arc under a distribution over projective dependency trees.
+
+    p(tree) = exp(sum of the scores of its arcs) / Z, over trees in which every word has one head and no arcs cross.
+
+    Args:
+        scores: [*batch, head, dependent] score of an arc; node 0 is the root, node j the j-th word. -inf forbids an
+            arc; those into the root and from a node to itself are forbidden anyway.
+        lengths: [*leading] words of each sentence, the root not counted, at most head - 1; leading axes align from the
+            left. None = all.
+
+    Returns:
+        Weights [*batch, head, dependent], which sum to 1 over the heads of each word and are 0 elsewhere. A sentence
+        without words has log normalizer 0; one without a possible tree -inf, and weights 0.
+
+    Raises:
+        ShapeError: the scores are not square, or the lengths have axes the scores have not.
+
+    Cost: words^3 exponentials in 4 words tensor operations; memory words^2, for gradients too.
+
+    Example:
+        >>> tree = projective_tree_marginals(torch.zeros(3, 3))
+        >>> round(tree.log_normalizer.exp().item()), tree.weights[:, 1].tolist()
+        (3, [0.66..., 0.0, 0.33...])
+    """
+    if scores.dim() < 2 or scores.shape[-1] != scores.shape[-2] or scores.shape[-1] == 0:
+        raise ShapeError(f"tree: scores must be square with the root as node 0, got {list(scores.shape)}")
+    batch, num_nodes = scores.shape[:-2], scores.shape[-1]
+    if lengths is None:
+        lengths = torch.full((), num_nodes - 1, device=scores.device)
+    if lengths.dim() > len(batch):
+        raise ShapeError(f"tree: lengths {list(lengths.shape)} have more axes than the scores {list(scores.shape)}")
+    missing = len(batch) - lengths.dim()
+    lengths = lengths.to(scores.device).reshape((*lengths.shape, *(1,) * missing)).expand(batch)
+    nodes = torch.arange(num_nodes, device=scores.device)
+    real = nodes <= lengths[..., None]
+    possible = real[..., :, None] & real[..., None, :] & (nodes > 0) & (nodes[:, None] != nodes)
+    arcs = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~possible, -torch.inf)
+    # Every word has exactly one head: taking a word's best score off all its arcs changes no probability, and keeps
+    # the sums small.
+    best = arcs.detach().amax(dim=-2)
+    best = best.masked_fill(best == -torch.inf, 0.0)
+    shifted = (arcs - best[..., None, :]).reshape(batch.numel(), num_nodes, num_nodes)
+    weights, log_normalizer = _InsideOutside.apply(shifted, lengths.reshape(batch.numel()))
+    log_normalizer = log_normalizer.reshape(batch) + best.sum(dim=-1)
+    return Marginals(weights.reshape(scores.shape).to(scores.dtype), log_normalizer.to(scores.dtype))
+
+
+class _Spans(NamedTuple):
+    """A number per span, by direction (to the right, to the left), one end, and width.
+
+    To the left, places count from the right, so that both directions look the same: a span of width w whose head is at
+    place h ends at place h + w.
+    """
+
+    by_head: Tensor
+    """[batch, 2, head, width] complete spans."""
+    by_end: Tensor
+    """[batch, 2, end, width] the same ones."""
+    incomplete: Tensor
+    """[batch, 2, head, width]"""
+
+    def halves_of_joined(self, width: int) -> Tensor:
+        """[batch, left end, split]: what joins two heads that face each other."""
+        right, left = self.by_head[:, :, :-width, :width].unbind(1)
+        return right + left.flip(-2, -1)
+
+    def halves_of_complete(self, width: int) -> Tensor:
+        """[batch, 2, head, split]: what makes a head and all its dependents on one side."""
+        return self.incomplete[:, :, :-width, 1 : width + 1] + self.by_end[:, :, width:, :width].flip(-1)
+
+
+def _spans(arcs: Tensor, fill: float) -> _Spans:
+    by_head, by_end, incomplete = (arcs.new_full((arcs.shape[0], 2, *arcs.shape[1:]), fill) for _ in range(3))
+    by_head[..., 0], by_end[..., 0] = 0.0, 0.0
+    return _Spans(by_head, by_end, incomplete)
+
+
+def _both(joined: Tensor) -> Tensor:
+    """Give what lies between two nodes, [batch, left end], to the span of either: [batch, 2, head]."""
+    return torch.stack([joined, joined.flip(-1)], dim=1)
+
+
+def _arcs_of_width(arcs: Tensor, width: int) -> Tensor:
+    """[batch, node, node] -> [batch, 2, head]."""
+    right, left = (arcs.diagonal(offset, dim1=-2, dim2=-1) for offset in (width, -width))
+    return torch.stack([right, left.flip(-1)], dim=1)
+
+
+def _inside(arcs: Tensor, tangent: Tensor | None) -> tuple[_Spans, _Spans | None]:
+    """Fill the spans from narrow to wide; with a change of the scores also the change it makes to them."""
+    spans = _spans(arcs, -torch.inf)
+    changes = None if tangent is None else _spans(arcs, 0.0)
+    for width in range(1, arcs.shape[-1]):
+        halves = spans.halves_of_joined(width)
+        spans.incomplete[:, :, :-width, width] = _both(log_sum(halves, -1)) + _arcs_of_width(arcs, width)
+        if changes is not None and tangent is not None:
+            change = (shares(halves, -1) * changes.halves_of_joined(width)).sum(-1)
+            changes.incomplete[:, :, :-width, width] = _both(change) + _arcs_of_width(tangent, width)
+        halves = spans.halves_of_complete(width)
+        complete = log_sum(halves, -1)
+        spans.by_head[:, :, :-width, width] = complete
+        spans.by_end[:, :, width:, width] = complete
+        if changes is not None:
+            change = (shares(halves, -1) * changes.halves_of_complete(width)).sum(-1)
+            changes.by_head[:, :, :-width, width] = change
+            changes.by_end[:, :, width:, width] = change
+    return spans, changes
+
+
+def _outside(spans: _Spans, changes: _Spans | None, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Hand probabilities down from wide to narrow.
+
+    Args:
+        spans: from `_inside`.
+        changes: as well; None = no change.
+        lengths: [batch] words.
+
+    Returns:
+        [batch, node, node] marginals of the arcs and their change.
+    """
+    num_nodes = spans.by_head.shape[-1]
+    # One more axis in front: probabilities, and their changes where asked.
+    num_kinds = 1 if changes is None else 2
+    chance = _Spans(*(spans.by_head.new_zeros(num_kinds, *spans.by_head.shape) for _ in range(3)))
+    chance.by_head[0, :, 0, 0].scatter_(-1, lengths[:, None], 1.0)
+    arcs = spans.by_head.new_zeros(2, *spans.by_head.shape[:1], num_nodes, num_nodes)
+    for width in range(num_nodes - 1, 0, -1):
+        whole = chance.by_head[..., :-width, width] + chance.by_end[..., width:, width]
+        handed = _hand_down(
+            whole, spans.halves_of_complete(width), None if changes is None else changes.halves_of_complete(width)
+        )
+        chance.incomplete[..., :-width, 1 : width + 1] += handed
+        chance.by_end[..., width:, :width] += handed.flip(-1)
+        right, left = chance.incomplete[..., :-width, width].unbind(-2)
+        arcs[:num_kinds].diagonal(width, dim1=-2, dim2=-1).copy_(right)
+        arcs[:num_kinds].diagonal(-width, dim1=-2, dim2=-1).copy_(left.flip(-1))
+        handed = _hand_down(
+            right + left.flip(-1),
+            spans.halves_of_joined(width),
+            None if changes is None else changes.halves_of_joined(width),
+        )
+        chance.by_head[..., :-width, :width] += torch.stack([handed, handed.flip(-2, -1)], dim=-3)
+    return arcs[0], arcs[1]
+
+
+def _hand_down(whole: Tensor, halves: Tensor, changes: Tensor | None) -> Tensor:
+    """Share out the probability of wholes among their splits.
+
+    Args:
+        whole: [1 or 2, ...] probabilities, and their changes.
+        halves: [..., split] scores of the splits.
+        changes: [..., split] of those scores; None = no change.
+
+    Returns:
+        [1 or 2, ..., split] probabilities of the splits, and their changes.
+    """
+    parts = shares(halves, -1)
+    if changes is None:
+        return whole[..., None] * parts
+    chance, change = whole[..., None].unbind(0)
+    relative = changes - (parts * changes).sum(-1, keepdim=True)
+    return torch.stack([chance * parts, (change + chance * relative) * parts])
+
+
+@final
+class _InsideOutside(Function):
+    """(arcs [batch, node, node], lengths [batch]) -> marginals [batch, node, node], log normalizer [batch]."""
+
+    @staticmethod
+    def forward(ctx: Any, arcs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        spans, _ = _inside(arcs, None)
+        marginals, _ = _outside(spans, None, lengths)
+        # Rounding may carry a sum of probabilities past 1.
+        marginals = marginals.clamp(max=1.0)
+        ctx.save_for_backward(arcs, lengths, marginals)
+        ctx.set_materialize_grads(False)
+        return marginals, spans.by_head[:, 0, 0].gather(-1, lengths[:, None]).squeeze(-1)
+
+    # The base class's method says less.
+    @staticmethod
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad_marginals: Tensor | None, grad_log_normalizer: Tensor | None
+    ) -> tuple[Tensor | None, None]:
+        # Nothing here hides from autograd: asked to, it differentiates these lines once more.
+        arcs, lengths, marginals = ctx.saved_tensors
+        gradient = None if grad_log_normalizer is None else grad_log_normalizer[:, None, None] * marginals
+        if grad_marginals is not None:
+            # A gradient may be infinite where a weight is zero (that of an entropy is): no share of it comes through.
+            _, change = _outside(*_inside(arcs, grad_marginals.masked_fill(marginals == 0, 0.0)), lengths)
+            gradient = change if gradient is None else gradient + change
+        return gradient, None

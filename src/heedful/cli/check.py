@@ -1,0 +1,91 @@
+"""Look through data files for all that would stop a training or spoil it.
+
+DATA is what you would give to `heedful train`. An error is what training refuses, a warning is what hurts a model or a
+figure, a note is good to know. The exit code is 2 where there are errors, or with --strict warnings.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from heedful.cli.options import (
+    ColumnsText,
+    Debug,
+    Dev,
+    IdleDevice,
+    IdleThreads,
+    Quiet,
+    ReportFormat,
+    Test,
+    parse_columns,
+)
+
+if TYPE_CHECKING:
+    from heedful.text.findings import CheckReport, FileFacts
+
+FAILED: Final = 2
+_STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def run(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
+    ],
+    dev: Dev = None,
+    test: Test = None,
+    columns: ColumnsText = "1,2",
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
+    output_format: ReportFormat = "text",
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check data.
+
+    Raises:
+        Exit: with code 2, where the data fail.
+    """
+    from heedful.text.check import check_corpus
+
+    report = check_corpus(data, tuple(dev or ()), tuple(test or ()), parse_columns(columns))
+    if output_format == "json":
+        print(json.dumps(report.to_json(), ensure_ascii=False, indent=1))
+    elif sys.stdout.isatty():
+        _draw(report)
+    else:
+        print("\n".join([*map(_about, report.files), *map(str, report.findings), report.summary()]))
+    if report.count("error") or (strict and report.count("warning")):
+        raise typer.Exit(FAILED)
+
+
+def _about(facts: "FileFacts") -> str:
+    lengths = " and ".join(f"{mean:.0f}" for mean in facts.mean_characters)
+    scripts = " and ".join(max(side, key=lambda name: side[name], default="") or "no letters" for side in facts.scripts)
+    return (
+        f"{facts.role}: {', '.join(facts.files)}: {facts.num_usable:,} of {facts.num_rows:,} rows usable, "
+        f"{lengths} characters on average, {scripts}"
+    )
+
+
+def _draw(report: "CheckReport") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for facts in report.files:
+        console.print(Text(_about(facts)))
+    if report.findings:
+        table = Table(show_edge=False, pad_edge=False)
+        for heading in ("", "where", "what", "what to do"):
+            table.add_column(heading)
+        for finding in report.findings:
+            # Text, not str: names of files may hold what rich would read as markup.
+            cells = (finding.where, finding.message, finding.advice)
+            table.add_row(Text(finding.level, style=_STYLES[finding.level]), *map(Text, cells))
+        console.print(table)
+    console.print(Text(report.summary()))

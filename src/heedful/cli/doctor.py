@@ -1,0 +1,121 @@
+"""Say what this installation and this machine can do: versions, what is missing, processor, memory, disk."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from heedful import __version__
+from heedful.cli.cores import physical_cores
+from heedful.cli.messages import aligned
+from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+
+Row = tuple[str, str]
+
+_REQUIREMENT: Final = re.compile(
+    r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?P<floor>>=[\d.]+)?.*?(?:extra == '?\"?(?P<extra>\w+))?['\"]?$"
+)
+_DEVELOPERS: Final = "dev"
+
+
+def run(
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Examine the installation."""
+    print(aligned([*_basics(), *_packages(), *_pytorch(), *_machine()]))
+
+
+def _basics() -> list[Row]:
+    return [
+        ("heedful", f"{__version__}, {Path(__file__).parents[1]}"),
+        ("Python", f"{platform.python_version()}, {sys.executable}"),
+        ("system", f"{platform.system()} {platform.release()}, {platform.machine()}"),
+    ]
+
+
+def _packages() -> list[Row]:
+    return [row for text in _requirements() if (row := _package(text))]
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires("heedful") or []
+    except metadata.PackageNotFoundError:
+        pass  # it runs from its sources, which say the same
+    project = Path(__file__).parents[3] / "pyproject.toml"
+    if not project.is_file():
+        return []
+    facts = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    extras = facts["optional-dependencies"].items()
+    return [*facts["dependencies"], *(f"{text}; extra == '{extra}'" for extra, texts in extras for text in texts)]
+
+
+def _package(requirement: str) -> Row | None:
+    """Say which version of a required package there is.
+
+    A requirement reads ``torch>=2.11; extra == 'train'``.
+    """
+    found = _REQUIREMENT.match(requirement)
+    if found is None or found["extra"] == _DEVELOPERS:
+        return None
+    name, extra, floor = found["name"], found["extra"], (found["floor"] or "").removeprefix(">=")
+    install = f"pip install 'heedful[{extra}]'" if extra else "pip install heedful"
+    label = f"{name} ({extra})" if extra else name
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return label, f"missing: {install}"
+    return label, f"{version}, older than {floor}: {install}" if _is_older(version, floor) else version
+
+
+def _is_older(version: str, floor: str) -> bool:
+    numbers = [[int(part) for part in re.findall(r"\d+", text.partition("+")[0])] for text in (version, floor)]
+    return numbers[0][: len(numbers[1])] < numbers[1]
+
+
+def _pytorch() -> list[Row]:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return [("PyTorch", "missing: pip install 'heedful[train]'; models cannot be trained")]
+    from heedful.training.precision import resolve_precision
+
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    has_mps = torch.backends.mps.is_available()
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "processor only"
+    precision = resolve_precision("auto", torch.device("cuda" if names else "cpu"))
+    return [
+        ("PyTorch", f"{torch.__version__}, built for {build}"),
+        ("CUDA devices", ", ".join(names) or "none"),
+        ("MPS device", "yes" if has_mps else "no"),
+        ("trains in", f"{precision}{'' if precision == 'bfloat16' else ': no bfloat16 products here'}"),
+    ]
+
+
+def _machine() -> list[Row]:
+    threads = os.environ.get("OMP_NUM_THREADS")
+    said = f"{threads} by OMP_NUM_THREADS" if threads else str(physical_cores())
+    disk = shutil.disk_usage(Path.cwd())
+    return [
+        ("processor", f"{physical_cores()} physical cores, {os.cpu_count()} logical"),
+        ("threads", said),
+        ("memory", _memory()),
+        ("disk", f"{disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f} GB in {Path.cwd()}"),
+    ]
+
+
+def _memory() -> str:
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+    except OSError:
+        return "not known"
+    facts = {name: 1024 * int(size) for name, size in re.findall(r"^(\w+): +(\d+) kB$", text, flags=re.MULTILINE)}
+    return f"{facts['MemAvailable'] / 1e9:.1f} GB available of {facts['MemTotal'] / 1e9:.1f} GB"

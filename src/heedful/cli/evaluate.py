@@ -1,0 +1,140 @@
+"""Translate an evaluation set and score the output, alone or against another model.
+
+DATA is one file of pairs (TSV or JSONL), or two files whose lines belong together; rows with the same source are its
+references. Scores come with 95 % intervals, with the signatures that make them comparable, and by source length.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli.messages import Messages, duration
+from heedful.cli.options import (
+    Beam,
+    ColumnsText,
+    Debug,
+    Device,
+    ModelPath,
+    Quiet,
+    ReportFormat,
+    Threads,
+    choose_device,
+    parse_columns,
+    use_threads,
+)
+from heedful.errors import DataError
+
+if TYPE_CHECKING:
+    from heedful.cli.scoring import Evaluated, Perplexity
+    from heedful.text.prepare import EvaluationSet
+
+
+def run(
+    model: ModelPath,
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False),
+    ],
+    versus: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="A baseline, compared by paired bootstrap resampling.")
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(metavar="A,B,...", help="See: heedful list metrics.", show_default="what suits the model"),
+    ] = "",
+    beam: Beam = None,
+    columns: ColumnsText = "1,2",
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without regard to case.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Score only so many sources; 0 = all.")] = 0,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Source positions times beam decoded together.")] = 4096,
+    output_format: ReportFormat = "text",
+    seed: Annotated[int, typer.Option(min=0, help="Of the resamples behind intervals.")] = 12345,
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Score a model."""
+    use_threads(threads)
+    messages = Messages(quiet)
+    items = _items(data, parse_columns(columns), limit)
+    keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
+    _check_metrics(keys)
+    where = choose_device(device)
+
+    def score(path: Path) -> "tuple[Evaluated, Perplexity]":
+        from heedful.cli.scoring import changed_search, perplexity, score_outputs
+        from heedful.translator import load
+
+        translator = load(path, where)
+        search = changed_search(translator, beam)
+        found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
+        speed = len(items) / max(1e-9, found.seconds)
+        messages.say(
+            f"{path}: {len(items):,} sources in {duration(found.seconds)}, {speed:.1f} a second, beam {search.beam}"
+        )
+        read = perplexity(translator, items)
+        if read.num_cut:
+            most = translator.text.max_tokens
+            messages.warn(f"perplexity: {read.num_cut:,} references cut at {most} tokens, the most {path} takes")
+        return found, read
+
+    scored = score(model)
+    baseline = score(versus) if versus else None
+    if output_format == "json":
+        facts = _facts(model, scored) | {"data": [str(path) for path in data]}
+        if versus and baseline:
+            facts["versus"] = _facts(versus, baseline) | {"differences": _differences(scored, baseline, seed)[1]}
+        print(json.dumps(facts, ensure_ascii=False, indent=1))
+        return
+    print(_text(scored), end="")
+    if versus and baseline:
+        print(
+            f"\n{versus}\n{_text(baseline)}\n{model} against {versus}\n{_differences(scored, baseline, seed)[0]}",
+            end="",
+        )
+
+
+def _items(data: list[Path], columns: tuple[int, int], limit: int) -> "EvaluationSet":
+    from heedful.text.corpus import find_pairs
+    from heedful.text.prepare import EvaluationSet
+
+    items = EvaluationSet.of(find_pairs(data, columns))
+    if not len(items):
+        raise DataError(f"{data[0]}: no row has a source; give pairs to score")
+    return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items
+
+
+def _check_metrics(keys: tuple[str, ...]) -> None:
+    """Refuse a misspelt metric before an hour of translating."""
+    from heedful.evaluation.interface import Setting
+    from heedful.evaluation.metrics.table import build_metric
+
+    for key in keys:
+        build_metric(key, Setting())
+
+
+def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
+    found, read = scored
+    return (
+        f"{found.report.to_text()}\n"
+        f"perplexity {read.per_token:.3f} a target token ({read.num_tokens:,}), "
+        f"{read.bits_per_character:.3f} bits a character\n"
+    )
+
+
+def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]:
+    found, read = scored
+    return {"model": str(path), **found.report.to_dict(), "perplexity": vars(read), "seconds": found.seconds}
+
+
+def _differences(
+    scored: "tuple[Evaluated, Perplexity]", baseline: "tuple[Evaluated, Perplexity]", seed: int
+) -> tuple[str, list[dict[str, Any]]]:
+    from heedful.evaluation.evaluate import compare
+    from heedful.evaluation.report import differences_to_text
+
+    found = compare(scored[0].report, baseline[0].report, seed=seed)
+    return differences_to_text(found), [difference.to_dict() for difference in found]

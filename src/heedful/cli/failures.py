@@ -1,0 +1,107 @@
+"""What went wrong, as one line and an exit code."""
+
+import errno
+import os
+import re
+from typing import Final, NamedTuple
+
+import typer
+
+from heedful.errors import HeedfulError, MissingExtra, ResourceError, Stopped, did_you_mean
+
+EXTRAS: Final = {
+    "torch": "train",
+    "numba": "train",
+    "sacrebleu": "train",
+    "matplotlib": "train",
+    "onnx": "train",
+    "onnxscript": "train",
+    "onnxruntime": "onnx",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+}
+"""Which extra brings a package that may be missing."""
+
+_EXHAUSTED: Final = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+)
+_LINE_ENDS: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+
+
+class Failure(NamedTuple):
+    """How a failure is told."""
+
+    message: str
+    """What follows "heedful: "; empty where nothing is to be said."""
+    exit_code: int
+
+
+def explain(error: BaseException) -> Failure:
+    """Say in one line what went wrong.
+
+    Args:
+        error: whatever ended the command.
+
+    Returns:
+        The line and the exit code.
+    """
+    match error:
+        case Stopped():
+            return Failure(_one_line(str(error)), error.exit_code)
+        case KeyboardInterrupt():
+            return Failure("interrupted", 130)
+        case BrokenPipeError():
+            # Who reads only the beginning, as `head` does, has got what they wanted; 141 is what a shell calls SIGPIPE.
+            return Failure("", 141)
+        case HeedfulError():
+            return _failure(str(error), error.exit_code)
+        case typer.TyperException():
+            return _failure(_usage(error), 2)
+        case ModuleNotFoundError() if (package := (error.name or "").partition(".")[0]) in EXTRAS:
+            missing = MissingExtra(package, EXTRAS[package], "this command")
+            return _failure(str(missing), missing.exit_code)
+        case _:
+            pass
+    if _is_out_of_memory(error):
+        return _failure("out of memory; use smaller batches: --batch-tokens or training.batch_tokens", 5)
+    if isinstance(error, OSError):
+        return _system_failure(error)
+    kind = type(error).__name__
+    return _failure(f"{kind}: {error}: this is a bug in heedful; run again with --debug for the traceback", 1)
+
+
+def _failure(message: str, exit_code: int) -> Failure:
+    return Failure(f"error: {_one_line(message)}", exit_code)
+
+
+def _one_line(message: str) -> str:
+    return _LINE_ENDS.sub(" ", message).strip()
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # PyTorch is not imported to ask: its errors are known by their name and words.
+    words = str(error).lower()
+    is_torch = isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or is_torch
+
+
+def _system_failure(error: OSError) -> Failure:
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    if error.errno in _EXHAUSTED:
+        return _failure(f"{where}{reason}; free some space and run the same command", ResourceError.exit_code)
+    return _failure(f"{where}{reason}", 2)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """Bring a complaint about the command line into our form: the verb, what is wrong, what to do."""
+    context = getattr(error, "ctx", None)
+    command = str(context.command_path) if context is not None else "heedful"
+    verb = command.partition(" ")[2]
+    option, possible = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
+    if option and possible:
+        message = f"no such option {option}{did_you_mean(option, sorted(possible))}"
+    else:
+        message = error.format_message().rstrip(".")
+        message = message[:1].lower() + message[1:]
+    return f"{verb}: {message}; see: {command} --help" if verb else f"{message}; see: {command} --help"

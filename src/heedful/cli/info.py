@@ -1,0 +1,116 @@
+"""Say what a model is, what it was trained on and how it did."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.cli.messages import aligned, duration
+from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+
+if TYPE_CHECKING:
+    from heedful.translator import Translator
+
+Row = tuple[str, str]
+
+
+def run(
+    model: ModelPath,
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Describe a model."""
+    from heedful.translator import load
+
+    translator = load(model)
+    print(aligned([*_about_model(translator), *_about_files(model), *_about_training(model)]))
+
+
+def _about_model(translator: "Translator") -> list[Row]:
+    facts, text = translator.folder.facts, translator.text
+    source, target = len(translator.source_tokenizer), len(translator.target_tokenizer)
+    vocabulary = f"{source:,} {text.source_units}"
+    if not text.is_shared:
+        vocabulary = f"{source:,} {text.source_units} of the source, {target:,} {text.target_units} of the target"
+    search = translator.search
+    return [
+        ("model", str(translator.folder.path)),
+        ("kind", str(facts.get("kind", ""))),
+        ("languages", " to ".join(map(str, facts.get("languages", []))).replace("source to target", "not known")),
+        ("parameters", f"{num_parameters(translator.folder.file('weights')):,}"),
+        ("vocabulary", vocabulary),
+        ("source", f"cut after {text.max_tokens} tokens"),
+        ("search", f"beam {search.beam}, {search.length_penalty} length penalty {search.alpha:g}"),
+        ("written by", f"heedful {facts.get('heedful', '')}"),
+    ]
+
+
+def num_parameters(weights: Path) -> int:
+    """Count parameters without reading them.
+
+    Args:
+        weights: a safetensors file.
+
+    Returns:
+        How many numbers it holds.
+    """
+    with weights.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header: dict[str, Any] = json.loads(file.read(length))
+    total = 0
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            count = 1
+            for size in tensor["shape"]:
+                count *= size
+            total += count
+    return total
+
+
+def _about_files(model: Path) -> list[Row]:
+    run_size = _size(model / "run")
+    return [
+        ("size", f"{_readable(_size(model) - run_size)} to use it"),
+        ("run", f"{_readable(run_size)} to go on training it; may be deleted"),
+    ]
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _readable(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def _about_training(model: Path) -> list[Row]:
+    path = model / "run" / "metrics.jsonl"
+    if not path.is_file():
+        return []
+    # Split at line feeds only; a line that a crash cut off says nothing.
+    lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+    records = [record for line in lines if (record := _record(line))]
+    if not records:
+        return []
+    last = records[-1]
+    best = next((record for record in reversed(records) if record.get("is_best")), last)
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in best["scores"].items())
+    rows = [
+        ("trained", f"{last['step']:,} steps, {last['epoch']:.1f} epochs, {duration(last['seconds'])}"),
+        ("best", f"{shown}; on validation, at step {best['step']:,}"),
+    ]
+    tested = model / "run" / "test.json"
+    if tested.is_file():
+        results = json.loads(tested.read_text(encoding="utf-8"))["results"]
+        scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
+        rows.append(("test", scores))
+    return rows
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) and {"step", "scores"} <= record.keys() else {}

@@ -1,0 +1,123 @@
+"""The command `heedful`: find the verb, run it, and turn whatever goes wrong into one line and an exit code."""
+
+import functools
+import importlib
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, ParamSpec
+
+import typer
+
+from heedful import __version__
+from heedful.cli.failures import explain
+from heedful.errors import UsageError, did_you_mean
+
+VERBS: Final = ("demo", "train", "translate", "evaluate", "check", "info", "list", "doctor")
+"""Each is a module here with a function `run`; the module's docstring is the verb's help."""
+
+Parameters = ParamSpec("Parameters")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: what follows `heedful`; None takes the process's own.
+
+    Returns:
+        The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
+        disk, memory or device, 6 missing extra, 130 or 143 stopped by a signal, 141 the reader of the output left.
+    """
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    is_debug = "--debug" in given
+    _prepare_process(is_debug)
+    try:
+        code = _run(given or ["--help"])
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
+        message, code = explain(cause)
+        if is_debug:
+            traceback.print_exception(cause)
+        if message:
+            print(f"heedful: {message}", file=sys.stderr, flush=True)
+        _flush_or_give_up()
+    return code
+
+
+def _run(given: Sequence[str]) -> int:
+    named = next((word for word in given if not word.startswith("-")), "")
+    if named and named not in VERBS:
+        raise UsageError(f"no verb {named!r}{did_you_mean(named, VERBS)}")
+    # Only the verb that runs is imported; help and completion need them all.
+    app = _app([named] if named else VERBS)
+    return int(typer.main.get_command(app).main(given, prog_name="heedful", standalone_mode=False) or 0)
+
+
+def _app(verbs: Sequence[str]) -> typer.Typer:
+    app = typer.Typer(
+        name="heedful",
+        help="Attention sequence-to-sequence models, from text pairs to a model you own. Begin with: heedful demo",
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        callback=_global_options,
+    )
+    for verb in verbs:
+        module = importlib.import_module(f"heedful.cli.{verb}")
+        app.command(verb, help=_help(module.__doc__ or ""))(_carry(module.run))
+    return app
+
+
+def _help(text: str) -> str:
+    """Let paragraphs flow to the width of the terminal, but for those with indented lines."""
+    paragraphs = text.strip().split("\n\n")
+    return "\n\n".join(part if "\n  " in part else part.replace("\n", " ") for part in paragraphs)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"heedful {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+class _Carried(Exception):
+    """Takes an error past typer, which would end the process in a way of its own."""
+
+
+def _carry(verb: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    @functools.wraps(verb)
+    def run(*values: Parameters.args, **named: Parameters.kwargs) -> None:
+        try:
+            verb(*values, **named)
+        except (OSError, EOFError, KeyboardInterrupt) as error:
+            raise _Carried from error
+
+    return run
+
+
+def _prepare_process(is_debug: bool) -> None:
+    """Read and write UTF-8 with LF whatever the platform, and keep libraries' warnings for those who debug."""
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
+    if not is_debug and not sys.warnoptions:
+        warnings.simplefilter("ignore")
+
+
+def _flush_or_give_up() -> None:
+    """Flush what was printed; where that fails, have Python not try again when it exits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,108 @@
+"""What is told beside the results, on standard error."""
+
+import sys
+from collections.abc import Sequence
+from typing import Final, final
+
+MOST_WARNINGS: Final = 20
+
+
+@final
+class Messages:
+    """Says things on standard error, or only what must be said."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        """Choose how much to say.
+
+        Args:
+            is_quiet: whether to print warnings only.
+        """
+        self.is_quiet: Final = is_quiet
+
+    def say(self, text: str = "") -> None:
+        """Print a line unless quiet.
+
+        Args:
+            text: one line.
+        """
+        if not self.is_quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Print a line that must not be missed.
+
+        Args:
+            text: one line.
+        """
+        print(f"heedful: warning: {text}", file=sys.stderr, flush=True)
+
+
+@final
+class RepeatedWarning:
+    """A warning about many lines of a file: the first ones in full, then how many there were."""
+
+    def __init__(self, messages: Messages, what: str) -> None:
+        """Begin at nothing.
+
+        Args:
+            messages: where to print.
+            what: said of all lines together, such as "lines were cut".
+        """
+        self._messages: Final = messages
+        self._what: Final = what
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        """Warn of one line.
+
+        Args:
+            text: where and what.
+        """
+        self._count += 1
+        if self._count <= MOST_WARNINGS:
+            self._messages.warn(text)
+
+    def close(self) -> None:
+        """Say how many there were where not all were printed."""
+        if self._count > MOST_WARNINGS:
+            self._messages.warn(f"... {self._count:,} {self._what} in all")
+
+
+def duration(seconds: float) -> str:
+    """Write a time span for people.
+
+    Args:
+        seconds: 0 or more.
+
+    Returns:
+        Such as "42 s", "3 min 05 s" or "2 h 10 min".
+
+    Example:
+        >>> duration(185), duration(7800)
+        ('3 min 05 s', '2 h 10 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Write rows with their columns below each other, two spaces apart.
+
+    Args:
+        rows: cells; all rows have as many.
+
+    Returns:
+        Lines without trailing blanks, joined by line feeds, without one at the end.
+
+    Example:
+        >>> print(aligned([("dot", "short"), ("additive", "longer")]))
+        dot       short
+        additive  longer
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

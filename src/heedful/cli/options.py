@@ -1,0 +1,110 @@
+"""Options that every verb takes, and what they set up."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+from heedful.cli.cores import physical_cores
+from heedful.errors import UsageError
+
+_PANEL: Final = "Everywhere"
+
+Device = Annotated[
+    str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, mps.", metavar="NAME", rich_help_panel=_PANEL)
+]
+Threads = Annotated[
+    int, typer.Option(min=0, help="Processor threads; 0 = one for each physical core.", rich_help_panel=_PANEL)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.", rich_help_panel=_PANEL)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=_PANEL)]
+# Taken by verbs that compute nothing, so that one set of options suits every verb.
+IdleDevice = Annotated[str, typer.Option("--device", hidden=True)]
+IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
+
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+ColumnsText = Annotated[
+    str, typer.Option("--columns", metavar="N,M", help="Columns of source and target; of two files, which is which.")
+]
+Dev = Annotated[
+    list[Path] | None,
+    typer.Option("--dev", metavar="FILE", help="Pairs to validate on; give it twice for two aligned files."),
+]
+Test = Annotated[
+    list[Path] | None,
+    typer.Option("--test", metavar="FILE", help="Pairs to measure on; give it twice for two aligned files."),
+]
+Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
+ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="How results are printed.")]
+
+
+def use_threads(threads: int) -> None:
+    """Set how many threads numeric libraries use; call it before they are imported.
+
+    Args:
+        threads: how many; 0 = what OMP_NUM_THREADS says, or else one for each physical core.
+    """
+    if not threads and os.environ.get("OMP_NUM_THREADS"):
+        return
+    number = threads or physical_cores()
+    os.environ["OMP_NUM_THREADS"] = str(number)
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(number)
+
+
+def choose_device(name: str) -> str:
+    """Decide where to compute.
+
+    Args:
+        name: what the user asked for; "auto" takes a CUDA device where there is one.
+
+    Returns:
+        A name that PyTorch knows; "cpu" for auto where PyTorch is not installed.
+
+    Raises:
+        UsageError: there is no such device.
+        ModuleNotFoundError: a device was named but PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ModuleNotFoundError:
+        if name in ("auto", "cpu"):
+            return "cpu"
+        raise
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"--device {name!r}: no such kind of device; known: auto, cpu, cuda, cuda:1, mps") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"--device {name}: PyTorch sees {torch.cuda.device_count()} CUDA devices; see: heedful doctor")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UsageError(f"--device {name}: PyTorch sees no such device here; see: heedful doctor")
+    return name
+
+
+def parse_columns(text: str) -> tuple[int, int]:
+    """Read two column numbers.
+
+    Args:
+        text: such as "2,1".
+
+    Returns:
+        1-based columns of source and target.
+
+    Raises:
+        UsageError: it is not two numbers.
+
+    Example:
+        >>> parse_columns("2,1")
+        (2, 1)
+    """
+    source, comma, target = text.partition(",")
+    if not (comma and source.strip().isdecimal() and target.strip().isdecimal()):
+        raise UsageError(f"--columns {text!r}: expected two numbers with a comma between, such as 2,1")
+    return int(source), int(target)

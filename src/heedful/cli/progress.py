@@ -1,0 +1,169 @@
+"""Following a training: a live display on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from heedful.cli.messages import Messages, duration
+
+if TYPE_CHECKING:
+    from heedful.training.loop import Progress as TrainingProgress
+    from heedful.training.loop import Validation, Watcher
+
+PLAIN_SECONDS: Final = 30.0
+"""Between plain lines that report no validation."""
+SAMPLE_LABELS: Final = ("source", "reference", "model")
+
+
+@contextmanager
+def followed(messages: Messages) -> "Iterator[Watcher]":
+    """Show a training while it runs.
+
+    Args:
+        messages: where plain lines go; a quiet one shows nothing.
+
+    Yields:
+        What the training reports to.
+    """
+    if messages.is_quiet:
+        yield lambda progress: None
+    elif sys.stderr.isatty():
+        display = LiveDisplay(Console(stderr=True))
+        with Live(display, console=display.console, refresh_per_second=4):
+            yield display
+    else:
+        yield PlainLines(messages.say)
+
+
+@final
+class PlainLines:
+    """A line for each validation with the sample below it, and one every half minute."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        """Begin now.
+
+        Args:
+            say: prints a line.
+        """
+        self._say: Final = say
+        self._said_at = time.monotonic()
+
+    def __call__(self, progress: "TrainingProgress") -> None:
+        """Print what is due.
+
+        Args:
+            progress: where training is.
+        """
+        if progress.validation is not None:
+            best = " (best so far)" if progress.is_best else ""
+            self._say(f"step {progress.step:,}, epoch {progress.epoch:.2f}: {scores(progress.validation.scores)}{best}")
+            for label, text in zip(SAMPLE_LABELS, progress.validation.sample, strict=True):
+                self._say(f"  {label:<10} {one_line(text)}")
+        elif time.monotonic() - self._said_at < PLAIN_SECONDS:
+            return
+        else:
+            self._say(where(progress))
+        self._said_at = time.monotonic()
+
+
+@final
+class LiveDisplay:
+    """A bar, the figures of the moment, the last scores, and one sentence getting better."""
+
+    def __init__(self, console: Console) -> None:
+        """Prepare to draw.
+
+        Args:
+            console: a terminal.
+        """
+        self.console: Final = console
+        self._bar: Final = Progress(
+            SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), console=console
+        )
+        self._task: Final = self._bar.add_task("starting", total=None)
+        self._last: Validation | None = None
+        self._best_step = 0
+
+    def __call__(self, progress: "TrainingProgress") -> None:
+        """Take in what is new.
+
+        Args:
+            progress: where training is.
+        """
+        if progress.validation is not None:
+            self._last = progress.validation
+            self._best_step = progress.step if progress.is_best else self._best_step
+        total = 1.0 if progress.done else None
+        self._bar.update(self._task, description=where(progress), completed=progress.done, total=total)
+
+    def __rich__(self) -> RenderableType:
+        """Draw it all."""
+        if self._last is None:
+            return self._bar
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column()
+        best = f" (best: step {self._best_step:,})" if self._best_step else ""
+        table.add_row("validation", Text(scores(self._last.scores) + best))
+        for label, text in zip(SAMPLE_LABELS, self._last.sample, strict=True):
+            # Text, not str: data may hold what rich would read as markup.
+            table.add_row(label, Text(one_line(text), style="bold" if label == "model" else ""))
+        return Group(self._bar, table)
+
+
+def where(progress: "TrainingProgress") -> str:
+    """Say where training is.
+
+    Args:
+        progress: a report.
+
+    Returns:
+        Step, epoch, speed, loss, and the time left where there is a limit.
+    """
+    left = progress.seconds * (1.0 - progress.done) / progress.done if progress.done else 0.0
+    parts = [
+        f"{100 * progress.done:.0f} %" if progress.done else "",
+        f"step {progress.step:,}",
+        f"epoch {progress.epoch:.2f}",
+        f"{progress.tokens_per_second:,.0f} tokens/s",
+        f"loss {progress.loss:.3f}",
+        f"{duration(left)} left" if progress.done else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def scores(values: Mapping[str, float]) -> str:
+    """Write validation scores.
+
+    Args:
+        values: by metric.
+
+    Returns:
+        Such as "loss 3.212, bleu 25.10".
+    """
+    return ", ".join(f"{name} {value:.{3 if name == 'loss' else 2}f}" for name, value in values.items())
+
+
+def one_line(text: str) -> str:
+    r"""Keep a text from breaking the line it is printed on.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The text with spaces for line ends, and escapes for other control characters.
+
+    Example:
+        >>> one_line("a\nb\x1bc")
+        'a b\\x1bc'
+    """
+    joined = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+    return "".join(c if c.isprintable() or c == " " or ord(c) > 0x9F else f"\\x{ord(c):02x}" for c in joined)

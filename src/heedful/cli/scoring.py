@@ -1,0 +1,148 @@
+"""Translate an evaluation set and score the output: what `evaluate`, `train` and `demo` share."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from heedful.evaluation.report import Report
+    from heedful.search.config import SearchConfig
+    from heedful.text.prepare import EvaluationSet
+    from heedful.text.tokenizer import Units
+    from heedful.translator import Translator
+
+_METRICS: Final[dict[str, tuple[str, ...]]] = {
+    "pieces": ("bleu", "chrf", "ter", "exact_match"),
+    "words": ("exact_match", "token_error_rate"),
+    "characters": ("exact_match", "character_error_rate"),
+}
+
+
+def default_metrics(target_units: "Units") -> tuple[str, ...]:
+    """Choose metrics that say something of a model's outputs.
+
+    Args:
+        target_units: what the target's tokens are.
+
+    Returns:
+        Keys of the table of metrics.
+    """
+    return _METRICS[target_units]
+
+
+def changed_search(translator: "Translator", beam: int | None, nbest: int = 1) -> "SearchConfig":
+    """Lay what the user asked for on the model's own search settings.
+
+    Args:
+        translator: the model.
+        beam: hypotheses carried; None = the model's own.
+        nbest: outputs wanted; a smaller beam grows to it.
+
+    Returns:
+        The settings.
+    """
+    from heedful.config import validate
+    from heedful.search.config import SearchConfig
+
+    settings = translator.search
+    changes = {"beam": max(beam or settings.beam, nbest), "nbest": nbest}
+    return validate(SearchConfig, settings.model_dump(mode="json") | changes, "search")
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How probable a model finds the references."""
+
+    per_token: float
+    """exp of the mean negative log probability of a target token: comparable between models with the same tokens."""
+    bits_per_character: float
+    """Comparable between any two models."""
+    num_tokens: int
+    num_cut: int
+    """References longer than the model takes, of which only the beginning counts."""
+
+
+def perplexity(translator: "Translator", items: "EvaluationSet") -> Perplexity:
+    """Read the references with a model, by forced decoding.
+
+    Args:
+        translator: the model.
+        items: what to read; at least one item.
+
+    Returns:
+        The perplexity over all references.
+    """
+    from heedful.text.encoded import EncodedCorpus, EncodedSide
+    from heedful.text.vocabulary import EOS
+    from heedful.training.likelihood import log_likelihood
+    from heedful.translator import encode_source
+
+    most = translator.text.max_tokens - 1
+    sources: list[list[int]] = []
+    targets: list[list[int]] = []
+    num_cut = num_characters = 0
+    for source, texts in zip(items.sources, items.references, strict=True):
+        ids = encode_source(translator.source_tokenizer, source, translator.text)[0].tolist()
+        for text in texts:
+            gold = translator.target_tokenizer.encode(text)
+            num_cut += len(gold) > most
+            num_characters += len(translator.target_tokenizer.normalize(text))
+            sources.append(ids)
+            targets.append([*gold[:most], EOS])
+    found = log_likelihood(translator.model(), EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets)))
+    bits = -found.log_prob / math.log(2.0) / max(1, num_characters)
+    return Perplexity(found.perplexity, bits, found.num_tokens, num_cut)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A model's outputs on an evaluation set, and their scores."""
+
+    outputs: list[str]
+    report: "Report"
+    seconds: float
+    """Spent translating, the loading of the model left out."""
+
+
+def score_outputs(
+    translator: "Translator",
+    items: "EvaluationSet",
+    search: "SearchConfig",
+    metrics: Sequence[str],
+    batch_tokens: int,
+    lowercase: bool = False,
+    seed: int = 12345,
+) -> Evaluated:
+    """Translate and score.
+
+    Args:
+        translator: the model.
+        items: sources with references.
+        search: beam and the like.
+        metrics: keys of the table of metrics; empty = what suits the model.
+        batch_tokens: most source positions times beam decoded together.
+        lowercase: compare without regard to case.
+        seed: of the resamples behind the intervals.
+
+    Returns:
+        Outputs and scores.
+    """
+    from heedful.evaluation.evaluate import evaluate
+
+    keys = tuple(metrics) or default_metrics(translator.text.target_units)
+    _ = translator.backend  # loads the weights, which are no part of the speed
+    started = time.perf_counter()
+    outputs = [found.text for found in translator.stream(items.sources, search, batch_tokens=batch_tokens)]
+    seconds = time.perf_counter() - started
+    report = evaluate(
+        outputs,
+        items.references,
+        items.sources,
+        metrics=keys,
+        target_language=translator.target_language,
+        lowercase=lowercase,
+        seed=seed,
+    )
+    return Evaluated(outputs, report, seconds)

@@ -1,0 +1,214 @@
+"""Train a model from pairs of texts; the same command again goes on where it stopped.
+
+DATA is one file of pairs (TSV or JSONL), or two files whose lines belong together; any may be gzipped. Without --dev
+and --test, some pairs are held out for both.
+
+Examples:
+  heedful train pairs.tsv
+  heedful train train.de train.en --dev val.de --dev val.en --preset small --minutes 30
+  heedful train words.tsv --set text.source_units=characters --set text.target_units=characters
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from heedful.cli.messages import Messages, duration
+from heedful.cli.options import (
+    ColumnsText,
+    Debug,
+    Dev,
+    Device,
+    Quiet,
+    Test,
+    Threads,
+    choose_device,
+    parse_columns,
+    use_threads,
+)
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.evaluation.report import Report
+    from heedful.recipe import Recipe, Started
+    from heedful.training.loop import Outcome
+
+_LOWER_IS_BETTER: Final = ("loss", "token_error_rate")
+
+
+def run(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
+    ],
+    dev: Dev = None,
+    test: Test = None,
+    columns: ColumnsText = "1,2",
+    languages: Annotated[
+        str, typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from file names")
+    ] = "",
+    preset: Annotated[str, typer.Option(help="Model sizes; see: heedful list presets.", show_default="small")] = "",
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as model.dropout=0.3; may be repeated."),
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0, help="Train for at most so long; 0 = until it gets no better.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of weights, order and dropout.", show_default="1")] = None,
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a model."""
+    use_threads(threads)
+    messages = Messages(quiet)
+    messages.say(f"reading {', '.join(map(str, data))}")
+    from heedful.recipe import Recipe
+
+    changes = [f"training.seed={seed}"] if seed is not None else []
+    changes += [f"training.max_minutes={minutes}"] if minutes else []
+    recipe = Recipe(
+        data=tuple(data),
+        out=out,
+        dev=tuple(dev or ()),
+        test=tuple(test or ()),
+        columns=parse_columns(columns),
+        languages=_languages(languages),
+        preset=preset,
+        config=config,
+        settings=(*changes, *(settings or ())),
+        device=choose_device(device),
+    )
+    started, outcome = train_and_watch(recipe, messages)
+    print(ending(started, outcome))
+    require_model(started)
+    if len(started.test):
+        print(_test_scores(started, recipe.device, messages), end="")
+    print(f"model: {started.folder}\nnext:  heedful translate {started.folder}")
+
+
+def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Outcome]":
+    """Train, and show on standard error how it goes.
+
+    Args:
+        recipe: data and settings.
+        messages: where to.
+
+    Returns:
+        What was known at the start, and how it ended.
+    """
+    from heedful.cli.progress import followed
+    from heedful.recipe import train
+
+    known: list[Started] = []
+
+    def started(facts: "Started") -> None:
+        known.append(facts)
+        for line in describe(facts, recipe.preset):
+            messages.say(line)
+
+    with followed(messages) as watch:
+        outcome = train(recipe, watch, started, messages.warn)
+    return known[0], outcome
+
+
+def describe(started: "Started", preset: str) -> list[str]:
+    """Say what will be trained on what.
+
+    Args:
+        started: what is known before the first step.
+        preset: as the user gave it.
+
+    Returns:
+        Lines.
+    """
+    model, text = started.experiment.model, started.experiment.text
+    sizes = f"{started.num_source_tokens:,} {text.source_units}"
+    if not text.is_shared:
+        sizes = f"{sizes} of the source, {started.num_target_tokens:,} {text.target_units} of the target"
+    lines = [
+        *started.report,
+        f"model: {model.kind}{f', preset {preset}' if preset else ''}, {started.num_parameters:,} parameters",
+        f"vocabulary: {sizes}",
+        f"folder: {started.folder}",
+    ]
+    return [*lines, f"resuming at step {started.step:,}"] if started.step else lines
+
+
+def ending(started: "Started", outcome: "Outcome") -> str:
+    """Say how a training ended.
+
+    Args:
+        started: what was known before the first step.
+        outcome: how it ended.
+
+    Returns:
+        Two lines.
+    """
+    was_done = started.step > 0 and outcome.step == started.step
+    verb = "had already finished" if was_done else "finished"
+    metric = started.experiment.training.select_by
+    best = -outcome.best if metric in _LOWER_IS_BETTER else outcome.best
+    text = f"{verb}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
+    return (
+        f"{text}\nbest:  {metric} {best:.2f} on validation, at step {outcome.best_step:,}"
+        if outcome.best_step
+        else text
+    )
+
+
+def require_model(started: "Started") -> None:
+    """Refuse to go on where training left no model.
+
+    Args:
+        started: what was known before the first step.
+
+    Raises:
+        UsageError: it ended before the first validation.
+    """
+    if not (started.folder / "heedful.json").is_file():
+        every = started.experiment.training.validate_every
+        raise UsageError(
+            f"{started.folder}: no model yet: training ended before its first validation, at step {every}; "
+            "raise --minutes and the like, or lower it: --set training.validate_every=..."
+        )
+
+
+def _languages(text: str) -> tuple[str, str]:
+    source, colon, target = text.partition(":")
+    if text and not (source and colon and target):
+        raise UsageError(f"--languages {text!r}: expected two codes with a colon between, such as de:en")
+    return source, target
+
+
+def _test_scores(started: "Started", device: str, messages: Messages) -> str:
+    """Score the kept model on the test set, once for each model."""
+    from heedful.cli.scoring import score_outputs
+    from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
+    from heedful.translator import load
+
+    translator = load(started.folder, device)
+    kept = started.folder / "run" / "test.json"
+    weights = translator.folder.facts["weights"]
+    if kept.is_file() and (before := json.loads(kept.read_text(encoding="utf-8"))).get("weights") == weights:
+        return str(before["text"])
+    messages.say(f"translating {len(started.test):,} test sources")
+    report = score_outputs(translator, started.test, translator.search, (), DEFAULT_BATCH_TOKENS).report
+    text = _short(report, translator.search.beam)
+    facts: dict[str, Any] = {"weights": weights, "text": text, **report.to_dict()}
+    kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
+    return text
+
+
+def _short(report: "Report", beam: int) -> str:
+    lines = [f"test:  {report.num_items:,} sources, beam {beam}; 95 % intervals"]
+    for result in report.results:
+        unit = " %" if result.metric.unit == "%" else ""
+        interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
+        lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
+    return "".join(line + "\n" for line in lines)

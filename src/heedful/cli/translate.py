@@ -1,0 +1,196 @@
+"""Translate texts: one line in, one line out.
+
+Texts are the arguments, the lines of a file, or standard input; on a terminal each line is answered at once. Lines
+end at line feeds and nowhere else, an empty line gives an empty line, and a line too long for the model is cut with a
+warning.
+
+Output, UTF-8:
+  text                 the translation
+  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, from 0)
+  text --nbest N       Moses's form: line number from 0 ||| translation ||| log_prob= X ||| score
+  jsonl                an object for each line: all of this
+"""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO
+
+import typer
+
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.options import Beam, Debug, Device, ModelPath, Quiet, Threads, choose_device, use_threads
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.text.lines import Lines
+    from heedful.translator import Translation
+
+OutputFormat = Literal["text", "jsonl"]
+
+STANDARD: Final = Path("-")
+_BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
+_BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
+
+
+def run(
+    model: ModelPath,
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; FILE.part until it is complete.")
+    ] = None,
+    beam: Beam = None,
+    nbest: Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.")] = 1,
+    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
+    ] = 4096,
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Translate texts.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
+    use_threads(threads)
+    messages = Messages(quiet)
+    if texts and source is not None:
+        raise UsageError("translate: give texts or --input, not both")
+    if align and nbest > 1 and output_format == "text":
+        raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
+    from heedful.cli.scoring import changed_search
+    from heedful.translator import WINDOW_LINES, load
+
+    translator = load(model, choose_device(device))
+    search = changed_search(translator, beam, nbest)
+    is_prompting = not texts and source is None and sys.stdin.isatty()
+    window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
+    cut = RepeatedWarning(messages, "lines were cut")
+    with _opened_input(texts or (), source) as lines, opened_output(target) as output:
+        remaining = _watched(lines, messages, is_prompting)
+        index = 0
+        # A window at a time, so that what is translated is also written.
+        while window := list(islice(remaining, window_lines)):
+            for found in translator.stream(window, search, align, batch_tokens):
+                if found.was_cut:
+                    cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
+                output.write(_written(found, index, output_format, align, nbest))
+                index += 1
+            output.flush()
+    cut.close()
+
+
+@contextmanager
+def _opened_input(texts: Sequence[str], source: Path | None) -> "Iterator[Lines]":
+    from heedful.text.files import check_file
+    from heedful.text.lines import read_lines
+
+    if texts:
+        # As the shell gave them, byte for byte.
+        joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
+        yield read_lines(joined, "argument", bad_bytes="replace")
+    elif source is None or source == STANDARD:
+        yield read_lines(_standard_input(), "standard input", bad_bytes="replace")
+    else:
+        if not source.exists() or source.is_dir():
+            check_file(source)  # says what there is instead
+        # Opened once: it may be a pipe.
+        with source.open("rb") as stream:
+            yield read_lines(stream, str(source), bad_bytes="replace")
+
+
+def _standard_input() -> BinaryIO:
+    return sys.stdin.buffer
+
+
+def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
+    """Pass lines on; ask for each on a terminal, and say where bytes were no UTF-8."""
+    replaced = RepeatedWarning(messages, "lines were not UTF-8")
+    num_replaced = 0
+    while True:
+        if is_prompting:
+            print("> ", end="", file=sys.stderr, flush=True)
+        line = next(lines, None)
+        if line is None:
+            break
+        if lines.num_replaced > num_replaced:
+            num_replaced = lines.num_replaced
+            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; U+FFFD stands for the bytes that are not")
+        yield line
+    if is_prompting:
+        print(file=sys.stderr)
+    replaced.close()
+
+
+@contextmanager
+def opened_output(path: Path | None) -> Iterator[TextIO]:
+    """Open a file that gets its name only when it is complete.
+
+    Args:
+        path: where to write; None or "-" is standard output. Devices and pipes are written to directly.
+
+    Yields:
+        A text stream, UTF-8 with LF.
+
+    Raises:
+        OSError: it cannot be written; the message names the file.
+    """
+    if path is None or path == STANDARD:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    is_plain = path.is_file() or not path.exists()
+    written = path.with_name(path.name + ".part") if is_plain else path
+    try:
+        with written.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            yield stream
+        if is_plain:
+            written.replace(path)
+    except OSError as error:
+        # Errors of writing come without a name.
+        error.filename = error.filename or str(written)
+        raise
+
+
+def _written(found: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:
+    if output_format == "jsonl":
+        return json.dumps(_facts(found, index, align), ensure_ascii=False) + "\n"
+    if nbest > 1:
+        return "".join(
+            f"{index} ||| {other.text.translate(_BREAKS)} ||| log_prob= {other.log_prob:.6f} ||| {other.score:.6f}\n"
+            for other in found.alternatives
+        )
+    if align:
+        return f"{found.text.translate(_BREAKS_AND_TABS)}\t{found.pharaoh()}\n"
+    return found.text.translate(_BREAKS) + "\n"
+
+
+def _facts(found: "Translation", index: int, align: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "line": index + 1,
+        "source": found.source,
+        "text": found.text,
+        "log_prob": found.log_prob,
+        "score": found.score,
+        "was_cut": found.was_cut,
+        "alternatives": [vars(other) for other in found.alternatives],
+    }
+    if align:
+        facts["source_pieces"] = list(found.source_pieces)
+        facts["target_pieces"] = list(found.target_pieces)
+        facts["alignment"] = [list(link) for link in found.alignment or ()]
+    return facts

@@ -1,0 +1,89 @@
+"""Look into a model while it runs: every attention's weights, whatever the model returns."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.attention.attend import observer
+from heedful.attention.kernels.interface import Attended
+from heedful.attention.scores import Score
+from heedful.errors import ShapeError, UsageError, did_you_mean
+
+
+@final
+@dataclass(frozen=True)
+class Captured:
+    """What the attentions of a model did, each under the name of the module that owns its score."""
+
+    calls: dict[str, list[Attended]] = field(default_factory=dict)
+    """By dotted name, such as ``encoder_layers.0.self_attention``, in the order of the first call; each list in the
+    order of the calls. A score that the model itself owns goes by its own name."""
+
+    def weights(self, name: str) -> Tensor:
+        """Join the weights of all calls of one attention, as a decoder that goes step by step makes one for each step.
+
+        Args:
+            name: one of `calls`.
+
+        Returns:
+            [*batch, query, key], the queries of all calls one after the other.
+
+        Raises:
+            UsageError: no attention of that name was called.
+            ShapeError: the calls differ in more than the number of queries, as those of a decoder's self-attention do
+                when it goes step by step; take them from `calls` one by one.
+        """
+        if name not in self.calls:
+            raise UsageError(f"captured: no attention {name!r} was called{did_you_mean(name, self.calls)}")
+        parts = [attended.weights for attended in self.calls[name] if attended.weights is not None]
+        if len({(*part.shape[:-2], part.shape[-1]) for part in parts}) != 1:
+            raise ShapeError(
+                f"captured: the calls of {name!r} cannot be joined, their weights have shapes "
+                f"{', '.join(str(list(part.shape)) for part in parts)}; take them from `calls`"
+            )
+        return torch.cat(parts, dim=-2)
+
+
+@contextmanager
+def capture(model: nn.Module) -> Generator[Captured]:
+    """Record every `attend` of a model as long as the context lasts.
+
+    While it lasts, kernels that never write weights out are passed over for slower ones that do; results stay the same
+    up to rounding. Calls with scores that are not part of the model are left alone, and contexts may be nested. What is
+    recorded keeps its graph: run under `torch.no_grad` where no gradients are wanted.
+
+    Args:
+        model: whose modules give the names.
+
+    Yields:
+        What was recorded so far.
+
+    Example:
+        >>> from heedful.layers.multihead import MultiheadAttention
+        >>> layers = nn.ModuleDict({"first": MultiheadAttention(8, num_heads=2)})
+        >>> with capture(layers) as captured:
+        ...     heads = layers["first"].project(torch.ones(1, 5, 8), 0, 3)
+        ...     _ = layers["first"].attend(*heads)
+        >>> {name: list(captured.weights(name).shape) for name in captured.calls}
+        {'first': [1, 2, 5, 5]}
+    """
+    names = {module: name for name, module in model.named_modules() if isinstance(module, Score)}
+    captured = Captured()
+    outer = observer.get()
+
+    def record(score: Score, attended: Attended) -> None:
+        if score in names:
+            owner = names[score].rpartition(".")[0]
+            captured.calls.setdefault(owner or names[score], []).append(attended)
+        if outer is not None:
+            outer(score, attended)
+
+    token = observer.set(record)
+    try:
+        yield captured
+    finally:
+        observer.reset(token)

@@ -1,0 +1,104 @@
+"""Tokens as a person should read them on a picture: no invisible characters, words recognisable."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+
+WORD_MARK: Final = "\u2581"  # ▁, how SentencePiece writes the space before a word
+SPACE_SIGN: Final = "\u2423"  # ␣
+DOTTED_CIRCLE: Final = "\u25cc"  # ◌, what a combining mark is shown on when it stands alone
+# These two shape the letters around them, and belong to the spelling of Persian and Indian words.
+_JOINERS: Final = "\u200c\u200d"
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def readable_labels(pieces: Sequence[str]) -> list[str]:
+    """Write tokens so that they can be read one by one.
+
+    Where pieces mark the space before a word with ``▁``, the first piece of a word is shown without the mark, and a
+    piece that goes on with a word of letters begins with a hyphen; scripts without spaces have no hyphens. A space that
+    is a token of its own is ``␣``, and an invisible character its code point.
+
+    Args:
+        pieces: the tokens of one sequence, in order.
+
+    Returns:
+        One label for each.
+
+    Example:
+        >>> readable_labels(["▁Haus", "tür", ".", "</s>"]), readable_labels(["a", " ", "中"])
+        (['Haus', '-tür', '.', '</s>'], ['a', '␣', '中'])
+    """
+    has_marks = any(piece.startswith(WORD_MARK) for piece in pieces)
+    labels: list[str] = []
+    for place, piece in enumerate(pieces):
+        is_inside = has_marks and place > 0 and _goes_on(pieces[place - 1], piece)
+        bare = piece.removeprefix(WORD_MARK) or piece
+        labels.append(("-" if is_inside else "") + _visible(bare.replace(WORD_MARK, SPACE_SIGN)))
+    return labels
+
+
+def shorten(label: str, most: int, sign: str = "…") -> str:
+    """Cut a label to a width.
+
+    Args:
+        label: a label.
+        most: terminal columns it may take, at least 1.
+        sign: one column wide, put where something was cut off.
+
+    Returns:
+        The label, or its beginning and the sign.
+
+    Example:
+        >>> shorten("Donaudampfschiff", 6), shorten("注意力机制", 6)
+        ('Donau…', '注意…')
+    """
+    if cell_len(label) <= most:
+        return label
+    kept = label
+    while cell_len(kept) > most - 1:
+        kept = kept[:-1]
+    return kept + sign
+
+
+def pad(label: str, width: int) -> str:
+    """Fill a label with spaces to a width, counting wide characters as two columns.
+
+    Args:
+        label: at most so wide.
+        width: terminal columns.
+
+    Returns:
+        The label with spaces after it.
+
+    Example:
+        >>> pad("注意", 5) + "|"
+        '注意 |'
+    """
+    return set_cell_size(label, width)
+
+
+def _visible(text: str) -> str:
+    shown = "".join(_sign(character, len(text) > 1) for character in text)
+    starts_with_mark = bool(text) and unicodedata.category(text[0]).startswith("M")
+    return DOTTED_CIRCLE + shown if starts_with_mark else shown
+
+
+def _sign(character: str, is_within: bool) -> str:
+    category = unicodedata.category(character)
+    if category == "Zs":
+        return SPACE_SIGN
+    if category in _INVISIBLE and not (is_within and character in _JOINERS):
+        return f"U+{ord(character):04X}"
+    return character
+
+
+def _goes_on(before: str, piece: str) -> bool:
+    """Whether a piece continues the word of the piece before it, in a script that puts spaces between words."""
+    return bool(before and piece) and _is_spaced_letter(before[-1]) and _is_spaced_letter(piece[0])
+
+
+def _is_spaced_letter(character: str) -> bool:
+    return character.isalpha() and unicodedata.east_asian_width(character) not in "WF"

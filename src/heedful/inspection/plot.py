@@ -1,0 +1,271 @@
+"""Attention as a picture: a figure for a file, and blocks of shade for a terminal. Rows = target, columns = source."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from rich.cells import cell_len
+
+from heedful.errors import ResourceError, ShapeError, UsageError
+from heedful.inspection.fonts import BASE_FAMILY, Fonts, choose_fonts
+from heedful.inspection.labels import pad, readable_labels, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+FORMATS: Final = (".png", ".pdf", ".svg")
+CELL_INCHES: Final = (0.1, 0.3)
+"""Smallest and largest side of a cell."""
+LONG_SIDE_INCHES: Final = 18.0
+"""Cells shrink from the largest to keep a side within this."""
+LABEL_COLUMNS: Final = 18
+"""A longer label is cut, in a figure."""
+INK: Final = "#222222"
+FAINT_INK: Final = "#767676"
+
+SHADES: Final = " ░▒▓█"
+ASCII_SHADES: Final = " .:+#"
+SHADE_FROM: Final = (0.05, 0.25, 0.5, 0.75)
+"""Least weight of each shade after the first, which is blank."""
+TERMINAL_LABEL_COLUMNS: Final = 12
+
+
+def save_heat_map(
+    path: Path, source_pieces: Sequence[str], target_pieces: Sequence[str], weights: ArrayLike, title: str = ""
+) -> str:
+    """Draw attention weights into a file.
+
+    White is 0 and dark blue 1 in every figure, so that figures can be compared. No state of Matplotlib is changed.
+
+    Args:
+        path: where to; its suffix, one of `FORMATS`, says the format.
+        source_pieces: tokens of the source, as a tokenizer names them.
+        target_pieces: tokens of the target.
+        weights: [target, source] in [0, 1].
+        title: put above; none where empty.
+
+    Returns:
+        A note for the reader where no installed font has some of the characters: those tokens are numbered in the
+        figure, and the note names a font to install. Empty where all is well.
+
+    Raises:
+        ShapeError: weights do not fit the tokens, or there are no tokens.
+        UsageError: another suffix.
+        MissingExtra: Matplotlib is not installed.
+        ResourceError: the file cannot be written.
+    """
+    values = _checked(source_pieces, target_pieces, weights)
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{path}: cannot draw a {path.suffix or 'file without suffix'}; use {', '.join(FORMATS)}")
+    drawing = _Drawing.of(source_pieces, target_pieces, title)
+    num_rows, num_columns = values.shape
+    cell = float(np.clip(LONG_SIDE_INCHES / max(values.shape), *CELL_INCHES))
+    # A map of thousands of tokens is one long side all the same: its labels are thinned instead.
+    cell = min(cell, 2 * LONG_SIDE_INCHES / max(values.shape))
+    figure = _new_figure(num_columns * cell, num_rows * cell)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    lines = min(0.75, 2.5 * cell)
+    mesh = axes.pcolormesh(values, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=lines)
+    _label_axes(axes, drawing, cell)
+    _add_title(axes, drawing, num_columns * cell)
+    _add_colour_bar(figure, mesh)
+    try:
+        # The figure is as large as its cells; everything around them is added by the tight box.
+        figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.1)
+    except OSError as error:
+        raise ResourceError(f"{path}: not written: {error.strerror or error}") from None
+    return drawing.fonts.note
+
+
+def text_heat_map(
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    weights: ArrayLike,
+    width: int = 100,
+    encoding: str = "utf-8",
+) -> str:
+    """Draw attention weights with characters.
+
+    Args:
+        source_pieces: tokens of the source.
+        target_pieces: tokens of the target.
+        weights: [target, source] in [0, 1].
+        width: terminal columns; where the source needs more, the map goes on below in another block, without the
+            target tokens that attend to nothing in it.
+        encoding: of the terminal; where it has no shaded blocks, such as "ascii", signs take their place, and ? the
+            place of any other character it lacks.
+
+    Returns:
+        Lines, each at most so wide (labels are cut, but at least one source token stands in each block).
+
+    Raises:
+        ShapeError: weights do not fit the tokens, or there are no tokens.
+
+    Example:
+        >>> print(text_heat_map(["▁the", "▁cat"], ["▁die", "▁Katze"], [[0.9, 0.1], [0.3, 0.6]]))
+              the cat
+        die   ███ ░░░
+        Katze ▒▒▒ ▓▓▓
+        <BLANKLINE>
+        weight  ░ 0.05+  ▒ 0.25+  ▓ 0.5+  █ 0.75+
+    """
+    values = _checked(source_pieces, target_pieces, weights)
+    has_blocks = _can_write(SHADES, encoding)
+    shades, cut = (SHADES, "…") if has_blocks else (ASCII_SHADES, "~")
+    if not _can_write(cut, encoding):
+        cut = "~"
+    columns, rows = (
+        [shorten(_written(label, encoding), TERMINAL_LABEL_COLUMNS, cut) for label in readable_labels(pieces)]
+        for pieces in (source_pieces, target_pieces)
+    )
+    margin = max(map(cell_len, rows))
+    # Single characters stand side by side, as the text they are; longer tokens need a gap.
+    gap = 1 if max(map(cell_len, columns)) > 2 else 0
+    widths = [max(1, cell_len(label)) for label in columns]
+    levels = np.searchsorted(SHADE_FROM, np.nan_to_num(values), side="right")
+    lines: list[str] = []
+    for start, stop in _blocks(widths, gap, width - margin - 1):
+        part = range(start, stop)
+        lines.append(_line("", margin, [pad(columns[j], widths[j]) for j in part], gap))
+        for label, row in zip(rows, levels, strict=True):
+            if len(part) == len(columns) or row[start:stop].any():
+                lines.append(_line(label, margin, [shades[row[j]] * widths[j] for j in part], gap))
+        lines.append("")
+    legend = (f"{shade} {least:g}+" for shade, least in zip(shades[1:], SHADE_FROM, strict=True))
+    return "\n".join([*lines, "  ".join(["weight", *legend])])
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What is written around the cells, in fonts that are there."""
+
+    columns: list[str]
+    rows: list[str]
+    title: str
+    fonts: Fonts
+
+    @classmethod
+    def of(cls, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> "_Drawing":
+        columns, rows = readable_labels(source_pieces), readable_labels(target_pieces)
+        fonts = choose_fonts([*columns, *rows, title])
+        missing = fonts.missing
+
+        def drawable(labels: list[str]) -> list[str]:
+            return [
+                shorten(label, LABEL_COLUMNS) if missing.isdisjoint(label) else f"#{place}"
+                for place, label in enumerate(labels, start=1)
+            ]
+
+        # A row of boxes tells nothing; what the fonts lack is left out of the title.
+        known = "".join("…" if character in missing else character for character in title)
+        while "……" in known:
+            known = known.replace("……", "…")
+        return cls(drawable(columns), drawable(rows), known, fonts)
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    """Make a figure of some inches, apart from whatever the caller's program draws and how."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:
+    """Put labels to the cells: source on top, target to the left, first token in the upper left corner."""
+    axes.set_aspect("auto")
+    axes.invert_yaxis()
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=4, labelcolor=INK)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    every = max(1, round(CELL_INCHES[0] / cell))
+    size = min(10.0, max(5.0, 72 * cell * every * 0.55))
+    widths = [cell_len(label) for label in drawing.columns]
+    # Characters stand upright, as in the text they are from, and only an end mark among them is turned; words all are.
+    upright = 2 if np.median(widths) <= 2 else 0
+    for axis, labels in ((axes.xaxis, drawing.columns), (axes.yaxis, drawing.rows)):
+        places = range(0, len(labels), every)
+        axis.set_ticks([place + 0.5 for place in places], [labels[place] for place in places])
+    for text, width in zip(axes.get_xticklabels(), widths[::every], strict=True):
+        if width > upright:
+            text.set(rotation=45, ha="left", va="baseline", rotation_mode="anchor")
+        _style(text, drawing.fonts, size)
+    for text in axes.get_yticklabels():
+        _style(text, drawing.fonts, size)
+
+
+def _add_colour_bar(figure: "Figure", mesh: "QuadMesh") -> None:
+    width, height = figure.get_size_inches()
+    bar_height = min(height, 2.4)
+    axes = figure.add_axes((1 + 0.15 / width, 1 - bar_height / height, 0.1 / width, bar_height / height))
+    bar = figure.colorbar(mesh, cax=axes, ticks=(0.0, 0.5, 1.0) if bar_height > 0.5 else (0.0, 1.0))
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]  # typed as the method of another class
+    axes.tick_params(labelsize=8, length=0, labelcolor=FAINT_INK, labelfontfamily=BASE_FAMILY)
+    if bar_height > 1.2:
+        axes.set_ylabel("attention weight", fontsize=8, color=FAINT_INK, fontfamily=BASE_FAMILY)
+
+
+def _add_title(axes: "Axes", drawing: _Drawing, width: float) -> None:
+    if drawing.title:
+        # A half for Chinese, whose characters are twice as wide.
+        share = len(drawing.title) / max(1, cell_len(drawing.title))
+        lines = wrap(drawing.title, max(16, round(max(width, 3.0) * 12 * share)), max_lines=2, placeholder=" …")
+        _style(axes.set_title("\n".join(lines), loc="left", pad=10, color=INK), drawing.fonts, 11.0)
+
+
+def _style(text: "Text", fonts: Fonts, size: float) -> None:
+    text.set_parse_math(False)  # a $ is a token like any other
+    text.set_fontfamily(list(fonts.families))
+    text.set_fontsize(size)
+
+
+def _checked(source_pieces: Sequence[str], target_pieces: Sequence[str], weights: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(weights, dtype=np.float64)
+    wanted = (len(target_pieces), len(source_pieces))
+    if values.shape != wanted or 0 in wanted:
+        raise ShapeError(
+            f"heat map: weights have shape {list(values.shape)} for {wanted[0]} target and {wanted[1]} source tokens; "
+            "expected [target, source], at least one token each"
+        )
+    return values
+
+
+def _blocks(widths: Sequence[int], gap: int, room: int) -> Iterator[tuple[int, int]]:
+    """Cut columns into runs that fit, of at least one."""
+    start, used = 0, 0
+    for place, width in enumerate(widths):
+        if place > start and used + gap + width > room:
+            yield start, place
+            start, used = place, width
+        else:
+            used += width + (gap if place > start else 0)
+    yield start, len(widths)
+
+
+def _line(label: str, margin: int, cells: Sequence[str], gap: int) -> str:
+    return f"{pad(label, margin)} {(' ' * gap).join(cells)}".rstrip()
+
+
+def _can_write(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _written(label: str, encoding: str) -> str:
+    """Put ? for what an encoding lacks, and _ for a space."""
+    if not _can_write("␣", encoding):
+        label = label.replace("␣", "_")
+    return label.encode(encoding, errors="replace").decode(encoding)

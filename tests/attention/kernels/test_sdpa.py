@@ -1,0 +1,77 @@
+"""What only this kernel has: gradients of long sequences, refusals, dropout; the rest is in tests/contracts."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.attention.attend import attend
+from heedful.attention.kernels.interface import Request
+from heedful.attention.kernels.sdpa import SHORT, ScaledDotProduct
+from heedful.attention.normalizers import Softmax
+from heedful.attention.pairs import AdditivePairs, DotPairs
+from heedful.attention.scores import ScaledDot
+from heedful.errors import KernelUnsupported
+from tests.attention.cases import MASKS, Case, make_case
+
+REQUEST = Request(DotPairs, Softmax, torch.float32, "cpu", 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"pairs": AdditivePairs}, "only dot scores"),
+        ({"normalizer": object}, "only softmax"),
+        ({"need": frozenset({"weights", "entropy"})}, "not entropy, weights"),
+        ({"wants_gradient": True, "num_queries": 64, "num_keys": 64}, "slower than eager"),
+    ],
+)
+def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
+    assert reason in str(ScaledDotProduct().supports(replace(REQUEST, **change)))
+
+
+def test_it_takes_the_rest():
+    assert ScaledDotProduct().supports(REQUEST) is None
+    assert ScaledDotProduct().supports(replace(REQUEST, wants_gradient=True)) is None
+    assert 65 * 64 > SHORT  # what the gradient tests below count on
+
+
+def test_pairs_it_cannot_take_raise_even_where_it_was_not_asked_first():
+    pairs = AdditivePairs(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1))
+    with pytest.raises(KernelUnsupported):
+        ScaledDotProduct().run(pairs, torch.zeros(1, 1), None, Softmax(), REQUEST)
+
+
+def gradients(case: Case, kernel: str) -> list[Tensor]:
+    tensors = [tensor.clone().requires_grad_() for tensor in (case.query, case.key, case.value)]
+    attended = attend(*tensors, score=case.score, mask=case.mask, kernel=kernel)
+    assert attended.kernel == kernel
+    return list(torch.autograd.grad((attended.context.square()).sum(), tensors))
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_gradients_are_those_of_eager(mask: str):
+    case = make_case("scaled_dot", mask, (3, 2), 65, 64, size=4, value_size=4)
+    for given, wanted in zip(gradients(case, "sdpa"), gradients(case, "eager"), strict=True):
+        assert bool(torch.isfinite(given).all())
+        assert float((given - wanted).abs().max()) <= 1e-11
+
+
+@pytest.mark.parametrize("mask", ["padding", "causal", "padding & causal", "nothing"])
+def test_gradients_in_float32_are_no_worse_than_three_times_plain_ones(mask: str):
+    case = make_case("scaled_dot", mask, (2, 2), 70, 70, size=16, value_size=16, dtype=torch.float32)
+    wide = replace(case, query=case.query.double(), key=case.key.double(), value=case.value.double())
+    rows = zip(gradients(case, "sdpa"), gradients(case, "eager"), gradients(wide, "eager"), strict=True)
+    for given, plain, exact in rows:
+        floor = 2.0**-24 * float(exact.abs().max()) * 70
+        assert float((given - exact).abs().max()) <= max(3.0 * float((plain - exact).abs().max()), floor)
+
+
+def test_dropout_keeps_the_expectation():
+    query, key = torch.zeros(1, 8), torch.zeros(2000, 8)
+    torch.manual_seed(0)
+    attended = attend(query, key, torch.ones(2000, 8), score=ScaledDot(8, 8), dropout=0.5, kernel="sdpa")
+    assert float(attended.context.mean()) == pytest.approx(1.0, abs=0.1)
+    assert float(attended.context[0, 0]) != 1.0

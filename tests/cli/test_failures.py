@@ -1,0 +1,55 @@
+import errno
+import os
+
+import pytest
+import typer
+
+from heedful.cli.failures import Failure, explain
+from heedful.errors import DataError, MissingExtra, NonFiniteError, ResourceError, Stopped
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch names its own."""
+
+
+def system_error(number: int, name: str | None = None) -> OSError:
+    return OSError(number, os.strerror(number), name) if name else OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (DataError("a.tsv:3: one column"), 2, "error: a.tsv:3: one column"),
+        (NonFiniteError("step 7"), 4, "error: step 7"),
+        (ResourceError("disk"), 5, "error: disk"),
+        (MissingExtra("PyTorch", "train", "training"), 6, "pip install 'heedful[train]'"),
+        (ModuleNotFoundError("No module named 'torch._C'", name="torch._C"), 6, "needs torch: pip install"),
+        (MemoryError(), 5, "out of memory"),
+        (OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), 5, "smaller batches"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), 5, "out of memory"),
+        (system_error(errno.ENOSPC, "a/b"), 5, "error: a/b: no space left on device; free some space"),
+        (system_error(errno.EDQUOT), 5, "quota"),
+        (system_error(errno.EFBIG, "a"), 5, "a: file too large"),
+        (system_error(errno.EACCES, "a/b"), 2, "error: a/b: permission denied"),
+        (system_error(errno.EISDIR, "a"), 2, "a: is a directory"),
+        (typer.BadParameter("is not a number."), 2, "see: heedful --help"),
+        (ZeroDivisionError("division by zero"), 1, "ZeroDivisionError: division by zero: this is a bug"),
+        (ModuleNotFoundError("No module named 'heedful.nowhere'", name="heedful.nowhere"), 1, "this is a bug"),
+    ],
+)
+def test_code_and_message(error: BaseException, code: int, said: str):
+    message, found = explain(error)
+    assert found == code
+    assert said in message
+    assert message.startswith("error: ")
+
+
+def test_a_stop_is_no_error():
+    assert explain(Stopped("stopped at step 4; the same command goes on", 15)) == Failure(
+        "stopped at step 4; the same command goes on", 143
+    )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\x85", "\n  \n"])
+def test_a_message_is_one_line_whatever_is_in_it(end: str):
+    assert explain(DataError(f"a{end}b  c")).message == "error: a b  c"

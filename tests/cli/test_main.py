@@ -1,0 +1,145 @@
+"""The command as a whole: finding verbs, help, one line for every failure, exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heedful import __version__
+from heedful.cli.main import VERBS
+from heedful.errors import FileRefused
+from tests.architecture.package import SOURCE
+from tests.cli.command import Done, heedful
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException, *more: str) -> Done:
+    """What is seen of an error inside a verb."""
+
+    def broken(*values: object, **named: object) -> None:
+        raise error
+
+    monkeypatch.setattr("heedful.cli.doctor.run", lambda debug=False: broken())
+    return heedful("doctor", *more)
+
+
+def test_help_lists_every_verb_with_its_line():
+    done = heedful("--help")
+    assert done.code == 0
+    assert done.err == ""
+    for verb in VERBS:
+        assert any(f"│ {verb} " in line for line in done.out.split("\n")), verb
+    assert "Train a model from pairs of texts" in done.out
+
+
+def test_no_arguments_show_help():
+    assert heedful() == heedful("--help")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_and_takes_the_global_options(verb: str):
+    done = heedful(verb, "--device", "cpu", "--threads", "1", "--quiet", "--debug", "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"heedful {verb}" in done.out
+
+
+def test_version():
+    assert heedful("--version") == (0, f"heedful {__version__}\n", "")
+
+
+def test_a_misspelt_verb_is_guessed():
+    assert heedful("trian", "x.tsv") == (2, "", "heedful: error: no verb 'trian'; did you mean 'train'?\n")
+
+
+def test_an_unknown_verb_lists_all():
+    done = heedful("zzz")
+    assert done.code == 2
+    assert f"known: {', '.join(VERBS)}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["translate"], "translate: missing argument 'MODEL'; see: heedful translate --help"),
+        (["translate", "m", "--bem", "3"], "translate: no such option --bem; did you mean '--beam'?"),
+        (["translate", "m", "--beam", "0"], "'--beam'"),
+        (["train", "x", "--minutes", "soon"], "'--minutes'"),
+        (["list", "scores", "more"], "unexpected extra argument"),
+        (["--nonsense"], "no such option"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_2(arguments: list[str], said: str):
+    done = heedful(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    assert len(done.errors) == 1
+    assert said in done.err
+
+
+def test_only_the_verb_that_runs_is_imported():
+    program = (
+        "import sys; from heedful.cli.main import main; main(['list', 'metrics']); "
+        "print(sorted(m for m in sys.modules if m.startswith('heedful.cli.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert "heedful.cli.list" in done.stderr
+    assert not any(f"heedful.cli.{verb}'" in done.stderr for verb in VERBS if verb != "list")
+
+
+def test_an_unexpected_error_is_one_line_that_asks_for_debug(monkeypatch: pytest.MonkeyPatch):
+    done = fails(monkeypatch, RuntimeError("two\nlines"))
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert done.errors == [
+        "heedful: error: RuntimeError: two lines: this is a bug in heedful; run again with --debug for the traceback"
+    ]
+
+
+def test_debug_shows_the_traceback_and_the_line(monkeypatch: pytest.MonkeyPatch):
+    done = fails(monkeypatch, FileRefused("m/heedful.json: damaged"), "--debug")
+    assert done.code == 3
+    assert "Traceback (most recent call last)" in done.err
+    assert done.errors == ["heedful: error: m/heedful.json: damaged"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "heedful: interrupted\n"),
+        (BrokenPipeError(32, "Broken pipe"), 141, ""),
+        (PermissionError(13, "Permission denied", "/x/y"), 2, "heedful: error: /x/y: permission denied\n"),
+    ],
+)
+def test_errors_that_typer_would_swallow(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str):
+    assert fails(monkeypatch, error) == (code, "", line)
+
+
+def test_python_m_heedful_prints_utf8_whatever_the_locale():
+    environment = ENVIRONMENT | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "heedful", "list", "zä"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert "no table 'zä'".encode() in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_exit_5():
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "heedful", "list", "metrics"]
+        done = subprocess.run(command, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 5
+    assert done.stderr.startswith(b"heedful: error: no space left on device; ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_reader_that_leaves_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "heedful", "list", "metrics"]
+    done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,0 +1,35 @@
+import pytest
+
+from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned, duration
+
+
+def test_quiet_says_only_warnings(capsys: pytest.CaptureFixture[str]):
+    quiet = Messages(is_quiet=True)
+    quiet.say("reading")
+    quiet.warn("cut")
+    assert capsys.readouterr() == ("", "heedful: warning: cut\n")
+    Messages(is_quiet=False).say("reading")
+    assert capsys.readouterr() == ("", "reading\n")
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_WARNINGS, MOST_WARNINGS + 1, 1000])
+def test_many_warnings_end_in_their_number(capsys: pytest.CaptureFixture[str], count: int):
+    repeated = RepeatedWarning(Messages(is_quiet=False), "lines were cut")
+    for number in range(count):
+        repeated.add(f"line {number}")
+    repeated.close()
+    lines = capsys.readouterr().err.split("\n")[:-1]
+    assert lines[:MOST_WARNINGS] == [f"heedful: warning: line {n}" for n in range(min(count, MOST_WARNINGS))]
+    last = [f"heedful: warning: ... {count:,} lines were cut in all"] if count > MOST_WARNINGS else []
+    assert lines[MOST_WARNINGS:] == last
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.6, "1 min 00 s"), (3599, "59 min 59 s"), (3600, "1 h 00 min")]
+)
+def test_duration(seconds: float, text: str):
+    assert duration(seconds) == text
+
+
+def test_aligned_nothing():
+    assert aligned([]) == ""

@@ -1,0 +1,87 @@
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from heedful.cli import progress
+from heedful.cli.messages import Messages
+from heedful.cli.progress import LiveDisplay, PlainLines, followed, one_line, where
+from heedful.training.loop import Progress, Validation
+
+RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
+VALIDATED = replace(
+    RUNNING, validation=Validation({"loss": 3.1239, "bleu": 25.1}, ("ein [b]Mann[/b]", "a man", "a\tmen")), is_best=True
+)
+
+
+def test_where_with_a_limit_and_without():
+    assert where(RUNNING) == "25 %, step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210, 3 min 00 s left"
+    assert where(replace(RUNNING, done=0.0)) == "step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210"
+
+
+def test_plain_lines_come_with_validations_and_twice_a_minute(monkeypatch: pytest.MonkeyPatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    said: list[str] = []
+    watch = PlainLines(said.append)
+    watch(RUNNING)
+    assert said == []
+    clock[0] += 29.0
+    watch(RUNNING)
+    assert said == []
+    clock[0] += 2.0
+    watch(RUNNING)
+    assert said == [where(RUNNING)]
+    watch(RUNNING)
+    assert len(said) == 1
+    watch(VALIDATED)
+    assert said[1:] == [
+        "step 1,200, epoch 2.50: loss 3.124, bleu 25.10 (best so far)",
+        "  source     ein [b]Mann[/b]",
+        "  reference  a man",
+        r"  model      a\x09men",
+    ]
+    clock[0] += 29.0
+    watch(RUNNING)
+    assert len(said) == 5
+
+
+def test_the_live_display_shows_figures_and_the_sample():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    display = LiveDisplay(console)
+    display(RUNNING)
+    display(VALIDATED)
+    display(replace(VALIDATED, step=1300, is_best=False))
+    with console.capture() as captured:
+        console.print(display)
+    drawn = captured.get()
+    assert "step 1,300" in drawn
+    assert "bleu 25.10 (best: step 1,200)" in drawn
+    assert "ein [b]Mann[/b]" in drawn, "a text must not be read as markup"
+
+
+def test_without_a_limit_the_bar_pulses():
+    display = LiveDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
+    display(replace(RUNNING, done=0.0))
+    assert display._bar.tasks[0].total is None
+
+
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]):
+    with followed(Messages(is_quiet=True)) as watch:
+        watch(VALIDATED)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_elsewhere_than_on_a_terminal_lines_are_plain(capsys: pytest.CaptureFixture[str]):
+    with followed(Messages(is_quiet=False)) as watch:
+        watch(VALIDATED)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("step 1,200")
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a\r\nb\x07", r"a b\x07"), ("日\u2028本", "日\u2028本"), ("é", "é")])
+def test_one_line(text: str, expected: str):
+    assert one_line(text) == expected

@@ -1,0 +1,51 @@
+"""The examples run as they are, only smaller where they train."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.package import ROOT
+
+EXAMPLES = ROOT / "examples"
+# Enough for a model to be kept, far too little for a good one.
+SHORT = {"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256}
+
+
+def test_attention_in_ten_lines(capsys: pytest.CaptureFixture[str]):
+    runpy.run_path(str(EXAMPLES / "attention_in_ten_lines.py"), run_name="__main__")
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[0].startswith("contexts: [1, 3, 16]")
+    cat, sat, down = shown[2:5]
+    # Each finds its own: the darkest shade stands under cat, sat, down in turn.
+    assert cat.index("█") < sat.index("█") < down.index("█")
+
+
+def test_train_and_translate(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "train_and_translate.py"))
+    example["main"](tmp_path / "new", num_pairs=200, settings=SHORT)
+    shown = capsys.readouterr().out
+    assert all(f"\n{text} -> " in shown for text in example["TEXTS"])
+    assert "exact match" in shown
+    assert (tmp_path / "new" / "dates.model" / "heedful.json").is_file()
+    drawn = sorted((tmp_path / "new").glob("attention-*.png"))
+    assert len(drawn) == shown.count("weight  ")
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+
+
+def test_write_pairs(tmp_path: Path):
+    runpy.run_path(str(EXAMPLES / "write_pairs.py"))["main"](tmp_path, num_pairs=400)
+    pairs, test = (
+        [line.split("\t") for line in (tmp_path / name).read_bytes().decode("utf-8").split("\n")[:-1]]
+        for name in ("pairs.tsv", "test.tsv")
+    )
+    assert [len(pairs), len(test)] == [400, 10]
+    assert all(len(row) == 2 for row in pairs + test)
+    assert not {target for _, target in test} & {target for _, target in pairs}
+
+
+def test_every_example_says_how_to_run_it_and_is_run_here():
+    tested = Path(__file__).read_bytes().decode("utf-8")
+    for path in EXAMPLES.glob("*.py"):
+        assert f"python examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
+        assert f'"{path.name}"' in tested, f"{path.name} is run by no test"
