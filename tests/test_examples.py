@@ -9,7 +9,11 @@ from tests.architecture.package import ROOT
 
 EXAMPLES = ROOT / "examples"
 # Enough for a model to be kept, far too little for a good one.
-SHORT = {"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256}
+SIZES = ("embedding_size", "hidden_size", "alignment_size", "maxout_size")
+SHORT = {
+    **{f"model.{size}": 16 for size in SIZES},
+    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256},
+}
 
 
 def test_attention_in_ten_lines(capsys: pytest.CaptureFixture[str]):
@@ -44,8 +48,15 @@ def test_write_pairs(tmp_path: Path):
     assert not {target for _, target in test} & {target for _, target in pairs}
 
 
-def test_every_example_says_how_to_run_it_and_is_run_here():
-    tested = Path(__file__).read_bytes().decode("utf-8")
+def test_nadaraya_watson(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    runpy.run_path(str(EXAMPLES / "nadaraya_watson.py"))["main"](tmp_path)
+    scores = [float(line.partition("R^2 =")[2]) for line in capsys.readouterr().out.split("\n")[:3]]
+    assert scores == sorted(scores)  # average pooling, a Gaussian, a Gaussian of learned width
+    assert (tmp_path / "nadaraya_watson.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
+    tests = "".join(path.read_bytes().decode("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     for path in EXAMPLES.glob("*.py"):
         assert f"python examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
-        assert f'"{path.name}"' in tested, f"{path.name} is run by no test"
+        assert f'"{path.name}"' in tests, f"{path.name} is run by no test"

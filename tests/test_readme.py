@@ -4,6 +4,7 @@ import inspect
 import re
 import runpy
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,11 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = ("README", "docs/attention")
 LANGUAGES = ("", ".zh")
 # Enough for a model to be kept, far too little for a good one.
-SHORT = {"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256}
+SIZES = ("embedding_size", "hidden_size", "alignment_size", "maxout_size")
+SHORT = {
+    **{f"model.{size}": 16 for size in SIZES},
+    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256},
+}
 SET = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
 
 
@@ -80,7 +85,7 @@ def test_results_are_the_same_in_both_languages():
 
 @pytest.fixture
 def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with a few pairs in it, where training is over in a moment."""
+    """A folder with the examples and a few pairs in it, where training is over in a moment."""
     from heedful.recipe import train_model
 
     def train_briefly(*data: str, settings: Mapping[str, Any] | None = None, **options: Any) -> object:
@@ -89,7 +94,8 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(heedful, "train", train_briefly, raising=False)
-    runpy.run_path(str(ROOT / "examples" / "write_pairs.py"))["main"](tmp_path, num_pairs=200)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    runpy.run_path(str(ROOT / "examples" / "write_pairs.py"))["main"](num_pairs=200)
     return tmp_path
 
 
@@ -110,7 +116,7 @@ def test_the_python_of_the_readme_works_in_order(newcomer: Path, capsys: pytest.
     shown = capsys.readouterr().out
     assert "exact match" in shown
     assert "torch.Size([2, 7, 96]) torch.Size([2, 7, 11])" in shown
-    assert "decoder_layers.0.cross_attention [1, 4, " in shown
+    assert "score [1, 11, 16]" in shown
     assert names["near"].context.shape == (2, 11, 96)
     assert (newcomer / "attention.png").is_file()
 

@@ -151,6 +151,7 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
     temporary = folder / ".weights.safetensors"
     try:
         save_file({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}, temporary)
+        temporary.chmod(0o644)  # safetensors makes files that only their owner can read
         sync(temporary)
         name = f"model-{digest(temporary)[:8]}.safetensors"
         temporary.replace(folder / name)
@@ -237,7 +238,8 @@ def run(
     """
     model = build_model(experiment, len(prepared.source_tokenizer), len(prepared.target_tokenizer)).to(device)
     facts = {"languages": list(languages), **prepared.tokenizer_files}
-    precision = resolve_precision(experiment.training.precision, torch.device(device))
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    precision = resolve_precision(experiment.training.precision, torch.device(device), num_parameters)
     trainer = Trainer(
         model,
         validate(TrainingConfig, experiment.training.model_dump(mode="json") | {"precision": precision}, "training"),

@@ -138,13 +138,32 @@ def test_float32_is_as_good_as_its_digits(alpha: float, num_keys: int):
     torch.testing.assert_close(weights.double(), exact, atol=float(exact.max()) * (2e-5 if alpha > 2 else 2e-6), rtol=0)
 
 
-def test_entmax15_keeps_its_digits_where_its_variance_does_not():
-    """One key ahead of a thousand equal ones: the mean square and the squared mean share nearly all digits."""
-    scores = torch.full((1, 1000), -1.772)
-    scores[0, 0] = 0.0
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_entmax15_keeps_its_digits_where_its_variance_does_not(spread: float):
+    """One key ahead of a thousand like ones: the mean square and the squared mean share nearly all digits."""
+    scores = torch.rand(3, 1000, generator=torch.Generator().manual_seed(0)) * spread - 1.772 - spread
+    scores[:, 0] = 0.0
     exact = entmax(scores.double(), None, torch.tensor(1.5, dtype=torch.float64))
-    torch.testing.assert_close(entmax(scores, None, 1.5).double(), exact, atol=1e-7, rtol=1e-4)
-    assert float(exact[0, 1]) > 1e-5
+    torch.testing.assert_close(entmax(scores, None, 1.5).double(), exact, atol=2e-6, rtol=0)
+    assert bool((exact[:, 0] < 0.999).all())
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
+def test_many_keys_that_are_not_allowed_do_not_blur_the_few_that_are(alpha: float):
+    scores = torch.tensor([0.3, 0.5, 0.0, 0.45])
+    weights = entmax(torch.cat([torch.full((50_000,), 9.0), scores]), torch.arange(50_004) >= 50_000, alpha)
+    torch.testing.assert_close(weights[50_000:], entmax(scores, None, alpha))
+    assert weights[:50_000].count_nonzero() == 0
+
+
+@pytest.mark.parametrize("alpha", [30.0, 100.0, 1000.0])
+def test_a_huge_alpha_is_the_best_key(alpha: float):
+    scores = torch.randn(5, 1000, generator=torch.Generator().manual_seed(0))
+    scores[0, :2] = 9.0
+    weights = entmax(scores, None, alpha)
+    expected = torch.nn.functional.one_hot(scores.argmax(-1), 1000).float()
+    expected[0, :2] = 0.5
+    torch.testing.assert_close(weights, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -354,10 +373,11 @@ def test_alpha_out_of_range_is_refused(alpha: float):
 
 def test_a_tensor_alpha_below_one_counts_as_one_and_may_come_back():
     alpha = torch.tensor(0.5, requires_grad=True)
-    scores = torch.tensor([2.0, 1.0, 0.0])
-    weights = entmax(scores, None, alpha)
-    torch.testing.assert_close(weights, torch.softmax(scores, -1))
-    weights[0].backward()
+    scores = torch.tensor([2.0, 1.0, 0.0], requires_grad=True)
+    weights, soft = entmax(scores, None, alpha), torch.softmax(scores, -1)
+    torch.testing.assert_close(weights, soft)
+    torch.testing.assert_close(torch.autograd.grad(soft[0], scores)[0], torch.autograd.grad(weights[0], scores)[0])
+    entmax(scores, None, alpha)[0].backward()
     assert alpha.grad is not None
     assert float(alpha.grad) > 0.01
 

@@ -151,6 +151,9 @@ def test_nodes_that_nobody_may_attend_leave_a_tree_of_the_others():
     alone = ProjectiveTree().normalize(scores[present][:, present], None).weights
     torch.testing.assert_close(weights[present][:, present], alone)
     assert weights.count_nonzero() == alone.count_nonzero()
+    # A word that may have no head is no part of the tree either.
+    headless = present[:, None].expand(6, 6)
+    torch.testing.assert_close(ProjectiveTree().normalize(scores, headless).weights, weights)
     # Nor is there a tree without its root, whoever else is there.
     assert not ProjectiveTree().normalize(scores, ~present[None, :]).weights.any()
 

@@ -204,11 +204,14 @@ def test_extreme_scores_decide():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_wide_and_given_back(dtype: torch.dtype):
-    unary, transition = draw(2, 9, 3, dtype=dtype), draw(3, 3, seed=1, dtype=dtype)
+    unary, transition = draw(2, 40, 3, scale=3.0, dtype=dtype), draw(3, 3, seed=1, dtype=dtype)
     chain = linear_chain_marginals(unary, transition)
     exact = linear_chain_marginals(unary.double(), transition.double())
     assert chain.weights.dtype == chain.log_normalizer.dtype == dtype
-    torch.testing.assert_close(chain.weights.double(), exact.weights, rtol=0.0, atol=torch.finfo(dtype).eps)
+    torch.testing.assert_close(chain.weights.double(), exact.weights, rtol=0.0, atol=torch.finfo(dtype).eps / 2)
+    # Parameters of a narrower type than the scores are widened before anything is computed with them.
+    narrow, wide = (binary_chain_log_odds(draw(2, 9), given[:2, :2]) for given in (transition, transition.double()))
+    assert torch.equal(narrow[0], wide[0])
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 3, 0)])

@@ -103,7 +103,7 @@ def test_forbidden_arcs_are_in_no_tree():
 
 
 def test_every_word_has_one_head_and_the_root_none():
-    weights = projective_tree_marginals(draw(5, 30, 30, scale=3.0, dtype=torch.float32)).weights
+    weights = projective_tree_marginals(draw(5, 30, 30, scale=30.0, dtype=torch.float32)).weights
     torch.testing.assert_close(weights.sum(dim=-2)[:, 1:], torch.ones(5, 29))
     assert not weights[..., 0].any()
     assert not weights.diagonal(dim1=-2, dim2=-1).any()
@@ -134,7 +134,7 @@ def test_padding_batch_and_order_change_nothing():
 
 
 def test_leading_axes_align_from_the_left():
-    scores, lengths = draw(2, 3, 4, 4), torch.tensor([3, 2])
+    scores, lengths = draw(2, 3, 4, 4), torch.tensor([3, 2], dtype=torch.int32)
     tree = projective_tree_marginals(scores, lengths)
     assert tree.weights.shape == (2, 3, 4, 4)
     for item, head in itertools.product(range(2), range(3)):
@@ -150,7 +150,7 @@ def test_gradients_are_exact_and_so_are_theirs():
         return tuple(projective_tree_marginals(scores, lengths))
 
     assert gradcheck(marginals, (scores,))
-    assert gradgradcheck(marginals, (scores,))
+    assert gradgradcheck(marginals, (scores,), fast_mode=True)
 
 
 def test_marginals_are_the_gradient_of_the_log_normalizer_to_any_order():
@@ -199,11 +199,31 @@ def test_extreme_scores_choose_the_best_tree():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_wide_and_given_back(dtype: torch.dtype):
-    scores = draw(2, 8, 8, dtype=dtype)
+    scores = draw(2, 24, 24, scale=3.0, dtype=dtype)
     tree = projective_tree_marginals(scores)
     assert tree.weights.dtype == tree.log_normalizer.dtype == dtype
     exact = projective_tree_marginals(scores.double()).weights
-    torch.testing.assert_close(tree.weights.double(), exact, rtol=0.0, atol=torch.finfo(dtype).eps)
+    torch.testing.assert_close(tree.weights.double(), exact, rtol=0.0, atol=torch.finfo(dtype).eps / 2)
+
+
+def test_what_all_heads_of_a_word_share_costs_no_digits():
+    scores = (draw(4, 20, 20) + 1e4 * draw(4, 1, 20, seed=1)).float()
+    tree, exact = projective_tree_marginals(scores), projective_tree_marginals(scores.double())
+    torch.testing.assert_close(tree.weights.double(), exact.weights, rtol=0.0, atol=3e-6)
+
+
+def test_scores_of_arcs_that_cannot_be_never_show():
+    scores = draw(2, 5, 5)
+    spoilt = scores.clone()
+    spoilt[..., 0] = torch.nan
+    spoilt.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+    spoilt.requires_grad_()
+    tree = projective_tree_marginals(spoilt)
+    assert torch.equal(tree.weights, projective_tree_marginals(scores).weights)
+    tree.weights.square().sum().backward()
+    assert spoilt.grad is not None
+    assert not spoilt.grad[..., 0].any()
+    assert not spoilt.grad.diagonal(dim1=-2, dim2=-1).any()
 
 
 def test_training_keeps_no_more_than_the_square_of_the_words():

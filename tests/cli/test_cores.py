@@ -3,7 +3,8 @@ import pytest
 from heedful.cli import cores
 
 TWO_CORES_FOUR_THREADS = "".join(
-    f"processor\t: {number}\nmodel name\t: Some CPU @ 2:1\nphysical id\t: 0\ncore id\t\t: {number % 2}\n\n" for number in range(4)
+    f"processor\t: {number}\nmodel name\t: Some CPU @ 2:1\nphysical id\t: 0\ncore id\t\t: {number % 2}\n\n"
+    for number in range(4)
 )
 NO_TOPOLOGY = "processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\nBogoMIPS\t: 50.00\n"
 

@@ -53,3 +53,9 @@ def test_a_stop_is_no_error():
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\x85", "\n  \n"])
 def test_a_message_is_one_line_whatever_is_in_it(end: str):
     assert explain(DataError(f"a{end}b  c")).message == "error: a b  c"
+
+
+def test_names_of_files_keep_their_characters():
+    hidden = "zä.tsv".encode().decode("ascii", "surrogateescape")
+    assert explain(DataError(f"{hidden}: empty")).message == "error: zä.tsv: empty"
+    assert explain(DataError("a\udcff.tsv: empty")).message == "error: a\ufffd.tsv: empty"

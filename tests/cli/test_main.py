@@ -118,8 +118,8 @@ def test_errors_that_typer_would_swallow(monkeypatch: pytest.MonkeyPatch, error:
     assert fails(monkeypatch, error) == (code, "", line)
 
 
-def test_python_m_heedful_prints_utf8_whatever_the_locale():
-    environment = ENVIRONMENT | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+def test_python_m_heedful_prints_utf8_whatever_python_was_told():
+    environment = ENVIRONMENT | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "heedful", "list", "zä"]
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == 2

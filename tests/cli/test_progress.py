@@ -10,9 +10,8 @@ from heedful.cli.progress import LiveDisplay, PlainLines, followed, one_line, wh
 from heedful.training.loop import Progress, Validation
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
-VALIDATED = replace(
-    RUNNING, validation=Validation({"loss": 3.1239, "bleu": 25.1}, ("ein [b]Mann[/b]", "a man", "a\tmen")), is_best=True
-)
+SAMPLE = ("ein [b]Mann[/b]", "a man", "a\tmen")
+VALIDATED = replace(RUNNING, validation=Validation({"loss": 3.1239, "bleu": 25.1}, SAMPLE), is_best=True)
 
 
 def test_where_with_a_limit_and_without():
@@ -52,12 +51,16 @@ def test_the_live_display_shows_figures_and_the_sample():
     display = LiveDisplay(console)
     display(RUNNING)
     display(VALIDATED)
-    display(replace(VALIDATED, step=1300, is_best=False))
+    worse = Validation(
+        {"loss": 3.2, "bleu": 24.0}, VALIDATED.validation.sample if VALIDATED.validation else ("", "", "")
+    )
+    display(replace(VALIDATED, step=1300, is_best=False, validation=worse))
     with console.capture() as captured:
         console.print(display)
     drawn = captured.get()
     assert "step 1,300" in drawn
-    assert "bleu 25.10 (best: step 1,200)" in drawn
+    assert "bleu 24.00" in drawn
+    assert "loss 3.124, bleu 25.10, at step 1,200" in drawn
     assert "ein [b]Mann[/b]" in drawn, "a text must not be read as markup"
 
 
@@ -82,6 +85,8 @@ def test_elsewhere_than_on_a_terminal_lines_are_plain(capsys: pytest.CaptureFixt
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a\r\nb\x07", r"a b\x07"), ("日\u2028本", "日\u2028本"), ("é", "é")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a\r\nb\x07", r"a b\x07"), ("日\u2028本", r"日\u2028本"), ("é\u200d", "é\u200d")]
+)
 def test_one_line(text: str, expected: str):
     assert one_line(text) == expected

@@ -84,7 +84,7 @@ def test_chinese_is_drawn_where_a_font_has_it(monkeypatch: pytest.MonkeyPatch, t
     assert {"年", "月", "年月"} <= set(labels(tmp_path / "map.svg"))
 
 
-@pytest.mark.parametrize(("num_source", "num_target"), [(1, 1), (1, 40), (40, 1), (300, 7)])
+@pytest.mark.parametrize(("num_source", "num_target"), [(1, 1), (1, 40), (40, 1), (720, 1)])
 def test_a_figure_of_any_shape_stays_printable(tmp_path: Path, num_source: int, num_target: int):
     path = tmp_path / "map.png"
     weights = np.full((num_target, num_source), 1 / num_source)

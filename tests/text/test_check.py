@@ -100,6 +100,14 @@ def test_a_planted_fault_is_found_and_nothing_else(tmp_path: Path, kind: str, is
     assert finding.message.startswith(f"{len(planted)} of 1,200 rows {RULES[kind].what}")
 
 
+def test_japanese_without_kana_is_not_chinese(tmp_path: Path):
+    rows = [(f"日本語の文です {n}", f"一个中文的句子 {n}") for n in range(1100)]
+    rows[5] = ("日本国憲法 5 番", rows[5][1])
+    rows[6] = (rows[6][0], "別の日本語の文です 6")
+    by_kind = found(check_corpus([write(tmp_path / "a.tsv", tsv(rows))]))
+    assert {kind: finding.lines for kind, finding in by_kind.items()} == {"target script": (7,)}
+
+
 def test_untranslated_rows(tmp_path: Path):
     rows = sound_rows()
     for place in range(0, 1200, 40):

@@ -27,6 +27,12 @@ def test_outliers_do_not_hide_one_another(centre: int):
     assert far_from_median(counts | {centre + 60: 400}, 6.0, 70.0) == []
 
 
+def test_the_bound_is_in_standard_deviations():
+    # The median is 0 and half of the values are 10 away or farther: the deviation is 14.8.
+    counts = {-10: 2, 0: 3, 10: 2, 29: 1, -30: 1}
+    assert far_from_median(counts, 2.0, 0.0) == [-30]
+
+
 def test_nothing_has_no_outliers():
     assert far_from_median({}, 6.0, 0.0) == []
     assert far_from_median({3: 1}, 6.0, 0.0) == []

@@ -49,7 +49,7 @@ class NadarayaWatsonRegressor:
         bandwidth: the distance that counts as one, above 1e-100 and below 1e100, in the unit of X. Or how to find the
             one that predicts every training point best from all others, by the sum of squared errors over outputs:
             "learned", gradient descent to the nearest minimum (`learn_bandwidth`; gaussian and laplacian only), or
-            "leave-one-out", the best of all (`search_bandwidth`).
+            "leave-one-out", the best of all sizes (`search_bandwidth`).
 
     Attributes:
         keys_, values_: [key, feature] training points and [key] or [key, output] their targets, float64.

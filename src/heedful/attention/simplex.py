@@ -202,10 +202,7 @@ def _sparsemax_by_sorting(shifted: Tensor) -> Tensor:
     """The k largest scores have weight as long as 1 + k z_(k) > sum of the k largest."""
     ordered, counts = _sorted(shifted)
     sums = ordered.cumsum(dim=-1)
-    threshold = _last(sums.sub(1.0).div_(counts), (1.0 + counts * ordered > sums) & (ordered > -1.0))
-    # The running sum has rounded key by key; a step of Newton's method sums what has weight afresh.
-    weights = (shifted - threshold).clamp_min_(0.0)
-    threshold += (weights.sum(dim=-1, keepdim=True) - 1.0) / (weights > 0).sum(dim=-1, keepdim=True).clamp_min(1)
+    threshold = _last((sums - 1.0).div_(counts), 1.0 + counts * ordered > sums)
     return (shifted - threshold).clamp_min_(0.0)
 
 
@@ -216,7 +213,7 @@ def _entmax15_by_sorting(shifted: Tensor) -> Tensor:
     mean = ordered.cumsum(dim=-1) / counts
     variance = ordered.square().cumsum(dim=-1) / counts - mean.square()
     thresholds = mean - (1.0 / counts - variance).clamp_min_(0.0).sqrt_()
-    threshold = _last(thresholds, (thresholds <= ordered) & (ordered > -1.0))
+    threshold = _last(thresholds, thresholds <= ordered)
     # The variance is a difference of like numbers; two steps of Newton's method bring back the digits it lost.
     for _ in range(2):
         roots = (half - threshold).clamp_min_(0.0)

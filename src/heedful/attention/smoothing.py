@@ -221,7 +221,8 @@ def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
     """Look for the smallest leave-one-out error over all bandwidths that make sense.
 
     A grid, each bandwidth at most `GRID_RATIO` times the next, then golden-section search between the neighbours of the
-    best, until log(bandwidth) is known to `TOLERANCE`. Of equals on the grid, the largest bandwidth is taken.
+    best, until log(bandwidth) is known to `TOLERANCE`. Of equals on the grid, the largest bandwidth is taken. A dip
+    narrower than the grid can be missed, which matters for boxcar alone, whose error is made of steps.
 
     Args:
         loss: the error.

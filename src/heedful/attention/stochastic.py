@@ -106,7 +106,6 @@ def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     weights = torch.zeros_like(scores)
     if not scores.shape[-1]:
         return weights
-    scores = scores.detach()
     hidden = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights.scatter_(-1, hidden.argmax(dim=-1, keepdim=True), 1.0)
     return weights if allowed is None else weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)

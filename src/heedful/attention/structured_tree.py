@@ -55,7 +55,7 @@ def projective_tree_marginals(scores: Tensor, lengths: Tensor | None = None) -> 
     if lengths.dim() > len(batch):
         raise ShapeError(f"tree: lengths {list(lengths.shape)} have more axes than the scores {list(scores.shape)}")
     missing = len(batch) - lengths.dim()
-    lengths = lengths.to(scores.device).reshape((*lengths.shape, *(1,) * missing)).expand(batch)
+    lengths = lengths.to(scores.device, torch.int64).reshape((*lengths.shape, *(1,) * missing)).expand(batch)
     nodes = torch.arange(num_nodes, device=scores.device)
     real = nodes <= lengths[..., None]
     possible = real[..., :, None] & real[..., None, :] & (nodes > 0) & (nodes[:, None] != nodes)

@@ -6,13 +6,13 @@ figure, a note is good to know. The exit code is 2 where there are errors, or wi
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from heedful.cli.options import (
     ColumnsText,
+    DataPaths,
     Debug,
     Dev,
     IdleDevice,
@@ -31,9 +31,7 @@ _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def run(
-    data: Annotated[
-        list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
-    ],
+    data: DataPaths,
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",

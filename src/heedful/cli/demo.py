@@ -5,6 +5,7 @@ form (Mar 5th, 2021 becomes 2021-03-05). Leaves that model, to be used like any 
 attends to.
 """
 
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -55,7 +56,7 @@ def run(
     messages = Messages(quiet)
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
-    from heedful.cli.train import ending, require_model, train_and_watch
+    from heedful.cli.train import ending, train_and_watch
     from heedful.recipe import Recipe
     from heedful.translator import load
 
@@ -64,16 +65,19 @@ def run(
     recipe = Recipe(data=(train,), out=out, dev=(validation,), settings=(*SETTINGS, *limits), device=where)
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))
-    require_model(started)
     translator = load(out, where)
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))
-    print(f"\nmodel: {out}\nnext:  heedful translate {out} '{next(iter(SAMPLES))}'")
+    print(f"\nmodel: {out}\nnext:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write training and validation pairs into the run's folder; the same ones each time."""
+    """Write training and validation pairs into the run's folder; the same ones each time.
+
+    Raises:
+        UsageError: the folder belongs to something else.
+    """
     from heedful.text.synthetic import generate
 
     folder = out / "run"

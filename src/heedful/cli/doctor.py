@@ -1,4 +1,7 @@
-"""Say what this installation and this machine can do: versions, what is missing, processor, memory, disk."""
+"""Say what this installation and this machine can do.
+
+Versions of all packages and what is missing, PyTorch's devices and number formats, processor, memory and disk.
+"""
 
 import os
 import platform

@@ -14,6 +14,7 @@ from heedful.cli.messages import Messages, duration
 from heedful.cli.options import (
     Beam,
     ColumnsText,
+    DataPaths,
     Debug,
     Device,
     ModelPath,
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 
 def run(
     model: ModelPath,
-    data: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False),
-    ],
+    data: DataPaths,
     versus: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="A baseline, compared by paired bootstrap resampling.")
     ] = None,

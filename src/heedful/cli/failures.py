@@ -75,7 +75,9 @@ def _failure(message: str, exit_code: int) -> Failure:
 
 
 def _one_line(message: str) -> str:
-    return _LINE_ENDS.sub(" ", message).strip()
+    # Arguments and names of files come with their bytes hidden in surrogates where the locale knows no UTF-8.
+    text = message.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _LINE_ENDS.sub(" ", text).strip()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

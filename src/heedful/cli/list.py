@@ -1,4 +1,4 @@
-"""List what there is to choose from: scores, masks, normalizers, kernels, models, presets or metrics."""
+"""List scores, masks, normalizers, kernels, models, presets or metrics."""
 
 import inspect
 import sys
@@ -15,7 +15,7 @@ Rows = Iterable[tuple[str, str]]
 
 
 def run(
-    topic: Annotated[str, typer.Argument(help="One of the words above.", metavar="TOPIC", show_default=False)],
+    topic: Annotated[str, typer.Argument(help="Which of them.", metavar="TOPIC", show_default=False)],
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,

@@ -25,6 +25,9 @@ IdleDevice = Annotated[str, typer.Option("--device", hidden=True)]
 IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+DataPaths = Annotated[
+    list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
+]
 ColumnsText = Annotated[
     str, typer.Option("--columns", metavar="N,M", help="Columns of source and target; of two files, which is which.")
 ]

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, final
 
@@ -24,7 +25,7 @@ SAMPLE_LABELS: Final = ("source", "reference", "model")
 
 
 @contextmanager
-def followed(messages: Messages) -> "Iterator[Watcher]":
+def followed(messages: Messages) -> "Generator[Watcher]":
     """Show a training while it runs.
 
     Args:
@@ -90,7 +91,7 @@ class LiveDisplay:
         )
         self._task: Final = self._bar.add_task("starting", total=None)
         self._last: Validation | None = None
-        self._best_step = 0
+        self._best = ""
 
     def __call__(self, progress: "TrainingProgress") -> None:
         """Take in what is new.
@@ -100,7 +101,8 @@ class LiveDisplay:
         """
         if progress.validation is not None:
             self._last = progress.validation
-            self._best_step = progress.step if progress.is_best else self._best_step
+            if progress.is_best:
+                self._best = f"{scores(progress.validation.scores)}, at step {progress.step:,}"
         total = 1.0 if progress.done else None
         self._bar.update(self._task, description=where(progress), completed=progress.done, total=total)
 
@@ -111,8 +113,8 @@ class LiveDisplay:
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim", no_wrap=True)
         table.add_column()
-        best = f" (best: step {self._best_step:,})" if self._best_step else ""
-        table.add_row("validation", Text(scores(self._last.scores) + best))
+        table.add_row("validation", Text(scores(self._last.scores)))
+        table.add_row("best", Text(self._best))
         for label, text in zip(SAMPLE_LABELS, self._last.sample, strict=True):
             # Text, not str: data may hold what rich would read as markup.
             table.add_row(label, Text(one_line(text), style="bold" if label == "model" else ""))
@@ -165,5 +167,10 @@ def one_line(text: str) -> str:
         >>> one_line("a\nb\x1bc")
         'a b\\x1bc'
     """
-    joined = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
-    return "".join(c if c.isprintable() or c == " " or ord(c) > 0x9F else f"\\x{ord(c):02x}" for c in joined)
+    return "".join(_visible(character) for character in text.replace("\r\n", " ").replace("\n", " ").replace("\r", " "))
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) not in ("Cc", "Zl", "Zp"):
+        return character
+    return f"\\x{ord(character):02x}" if character < "\x80" else f"\\u{ord(character):04x}"

@@ -10,6 +10,7 @@ Examples:
 """
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +19,7 @@ import typer
 from heedful.cli.messages import Messages, duration
 from heedful.cli.options import (
     ColumnsText,
+    DataPaths,
     Debug,
     Dev,
     Device,
@@ -39,9 +41,7 @@ _LOWER_IS_BETTER: Final = ("loss", "token_error_rate")
 
 
 def run(
-    data: Annotated[
-        list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
-    ],
+    data: DataPaths,
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
@@ -86,10 +86,9 @@ def run(
     )
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))
-    require_model(started)
     if len(started.test):
         print(_test_scores(started, recipe.device, messages), end="")
-    print(f"model: {started.folder}\nnext:  heedful translate {started.folder}")
+    print(f"model: {started.folder}\nnext:  heedful translate {shlex.quote(str(started.folder))}")
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Outcome]":
@@ -160,23 +159,6 @@ def ending(started: "Started", outcome: "Outcome") -> str:
         if outcome.best_step
         else text
     )
-
-
-def require_model(started: "Started") -> None:
-    """Refuse to go on where training left no model.
-
-    Args:
-        started: what was known before the first step.
-
-    Raises:
-        UsageError: it ended before the first validation.
-    """
-    if not (started.folder / "heedful.json").is_file():
-        every = started.experiment.training.validate_every
-        raise UsageError(
-            f"{started.folder}: no model yet: training ended before its first validation, at step {every}; "
-            "raise --minutes and the like, or lower it: --set training.validate_every=..."
-        )
 
 
 def _languages(text: str) -> tuple[str, str]:

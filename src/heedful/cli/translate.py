@@ -15,7 +15,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -95,7 +95,7 @@ def run(
 
 
 @contextmanager
-def _opened_input(texts: Sequence[str], source: Path | None) -> "Iterator[Lines]":
+def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
     from heedful.text.files import check_file
     from heedful.text.lines import read_lines
 
@@ -137,7 +137,7 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
 
 
 @contextmanager
-def opened_output(path: Path | None) -> Iterator[TextIO]:
+def opened_output(path: Path | None) -> Generator[TextIO]:
     """Open a file that gets its name only when it is complete.
 
     Args:

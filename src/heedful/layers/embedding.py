@@ -9,6 +9,18 @@ from torch.nn import functional
 from heedful.text.vocabulary import PAD
 
 
+def draw_normal(weight: nn.Parameter, std: float) -> None:
+    """Fill a fresh parameter with normal numbers; a meta one, which has no numbers, stays as it is.
+
+    Args:
+        weight: drawn in place.
+        std: standard deviation.
+    """
+    # On the meta device torch would first import a compiler for this: a second, whenever a model is loaded.
+    if not weight.is_meta:
+        nn.init.normal_(weight, std=std)
+
+
 @final
 class Embedding(nn.Module):
     """weight[token] * scale; the pad row is zero at the start, and looking it up never trains it."""
@@ -25,7 +37,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.scale = scale
         self.weight = nn.Parameter(torch.empty(num_tokens, size))
-        nn.init.normal_(self.weight, std=size**-0.5 if std is None else std)
+        draw_normal(self.weight, size**-0.5 if std is None else std)
         with torch.no_grad():
             self.weight[PAD].zero_()
 

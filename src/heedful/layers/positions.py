@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import UsageError
+from heedful.layers.embedding import draw_normal
 
 
 def sinusoids(positions: Tensor, size: int) -> Tensor:
@@ -83,7 +84,7 @@ class LearnedPositions(Positions):
     def __init__(self, size: int, max_positions: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_positions, size))
-        nn.init.normal_(self.weight, std=size**-0.5)
+        draw_normal(self.weight, size**-0.5)
 
     def codes(self, start: int, length: int) -> Tensor:
         if start + length > self.weight.shape[0]:

@@ -1,19 +1,24 @@
 """Which number format products are computed in while training; weights and sums stay in float32."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
+from typing import Final, Literal
 
 import torch
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
-def resolve_precision(precision: Precision, device: torch.device) -> Precision:
-    """Decide what "auto" means on a device.
+SMALL_PARAMETERS: Final = 2_000_000
+"""On a CPU, models with fewer parameters spend more on converting than bfloat16 products save."""
+
+
+def resolve_precision(precision: Precision, device: torch.device, num_parameters: int = SMALL_PARAMETERS) -> Precision:
+    """Decide what "auto" means for a model on a device.
 
     Args:
         precision: as configured.
         device: where the model is.
+        num_parameters: of the model.
 
     Returns:
         bfloat16 where the device multiplies it faster, else float32.
@@ -22,6 +27,8 @@ def resolve_precision(precision: Precision, device: torch.device) -> Precision:
         return precision
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    if num_parameters < SMALL_PARAMETERS:
+        return "float32"
     if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():  # pyright: ignore[reportPrivateUsage]
         return "bfloat16"
     return "float32"

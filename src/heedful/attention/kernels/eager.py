@@ -34,7 +34,7 @@ class Eager(Kernel):
             weights=weights if "weights" in need else None,
             log_normalizer=normalized.log_normalizer if "log_normalizer" in need else None,
             argmax=weights.argmax(dim=-1) if "argmax" in need else None,
-            entropy=torch.special.entr(weights).sum(dim=-1) if "entropy" in need else None,
+            entropy=_entropy(weights) if "entropy" in need else None,
         )
 
 
@@ -50,3 +50,9 @@ def make_scores(pairs: Pairs) -> Tensor:
     if isinstance(pairs, AdditivePairs):
         return torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :]) @ pairs.vector
     return pairs.query @ pairs.key.mT
+
+
+def _entropy(weights: Tensor) -> Tensor:
+    """-sum w log w; where a weight is zero it adds nothing, nor to the gradient, whose limit there is infinite."""
+    positive = weights.masked_fill(weights <= 0, 1.0)
+    return -(positive * positive.log()).sum(dim=-1)

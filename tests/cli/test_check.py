@@ -1,0 +1,63 @@
+import json
+from pathlib import Path
+
+from tests.cli.command import heedful
+
+GOOD = "".join(f"source number {number}\ttarget number {number}\n" for number in range(1200))
+
+
+def test_sound_data_are_exit_0(tmp_path: Path):
+    data = tmp_path / "a.tsv"
+    data.write_bytes(GOOD.encode())
+    done = heedful("check", data, "--strict")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("1,200 rows: 0 errors, 0 warnings, 0 notes\n")
+    assert "1,200 of 1,200 rows usable, 17 and 17 characters on average, Latin and Latin" in done.out
+
+
+def test_warnings_fail_only_when_strict(tmp_path: Path):
+    data = tmp_path / "a.tsv"
+    data.write_bytes((GOOD + GOOD[:3000]).encode())
+    done = heedful("check", data)
+    assert done.code == 0
+    assert "warning: " in done.out
+    assert "repeat an earlier row" in done.out
+    assert heedful("check", data, "--strict") == (2, done.out, "")
+
+
+def test_errors_fail(tmp_path: Path):
+    data = tmp_path / "a.tsv"
+    data.write_bytes(GOOD.encode() + b"a\xff\tb\n")
+    done = heedful("check", data)
+    assert done.code == 2
+    assert "error: " in done.out
+    assert done.err == ""
+
+
+def test_json(tmp_path: Path):
+    data, dev = tmp_path / "a.tsv", tmp_path / "dev.tsv"
+    data.write_bytes(GOOD.encode())
+    dev.write_bytes(GOOD[:3000].encode())
+    done = heedful("check", data, "--dev", dev, "--format", "json")
+    facts = json.loads(done.out)
+    assert [file["role"] for file in facts["files"]] == ["train", "dev"]
+    assert "leaked pair" in [finding["kind"] for finding in facts["findings"]]
+
+
+def test_a_terminal_gets_a_table_that_shows_texts_as_they_are(tmp_path: Path, monkeypatch):
+    import io
+    import sys
+
+    from heedful.cli.check import _draw
+    from heedful.text.check import check_corpus
+
+    data = tmp_path / "[b]a.tsv"
+    data.write_bytes((GOOD + GOOD[:3000]).encode())
+    report = check_corpus([data])
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setenv("COLUMNS", "400")
+    _draw(report)
+    drawn = sys.stdout.getvalue()
+    assert "[b]a.tsv" in drawn
+    assert report.summary() in drawn
+    assert "training keeps the first of each" in drawn

@@ -1,0 +1,70 @@
+"""`heedful demo`, with a training too short to learn anything."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.cli import demo
+from heedful.text.synthetic_grammar import split_of
+from tests.cli.command import heedful
+from tests.text.reading import read_date, read_number
+
+FAST = (
+    "text.source_units=characters",
+    "text.target_units=characters",
+    "model.kind=rnnsearch",
+    "model.embedding_size=8",
+    "model.hidden_size=8",
+    "model.alignment_size=8",
+    "model.maxout_size=8",
+    "training.precision=float32",
+    "training.max_steps=2",
+    "training.validate_every=2",
+    "search.max_length_ratio=1.0",
+    "search.max_length_offset=2",
+)
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(demo, "NUM_PAIRS", 120)
+    monkeypatch.setattr(demo, "NUM_VALIDATION", 10)
+    monkeypatch.setattr(demo, "NUM_HELD_OUT", 20)
+    monkeypatch.setattr(demo, "SETTINGS", FAST)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_small")
+def test_the_demonstration(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    done = heedful("demo")
+    assert done.code == 0, done.err
+    assert "exact match 0.0 % on 20 held-out dates" in done.out
+    for source in demo.SAMPLES:
+        assert f"  {source}" in done.out
+    assert "weight  ░ 0.05+" in done.out
+    assert "next:  heedful translate dates.model '25th of December 2019'" in done.out
+    assert Path("dates-attention.png").read_bytes().startswith(b"\x89PNG")
+    assert heedful("translate", "dates.model", "abc").code == 0
+    again = heedful("demo")
+    assert again.code == 0
+    assert "had already finished: 2 steps" in again.out
+    assert again.out.split("\n\n")[1:] == done.out.split("\n\n")[1:]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_bytes(b"dear")
+    done = heedful("demo", "--out", "mine")
+    assert done.code == 2
+    assert "choose another --out" in done.errors[0]
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("source", demo.SAMPLES)
+def test_samples_are_right_and_held_out(source: str):
+    target = demo.SAMPLES[source]
+    read = read_date if target.count("-") == 2 else read_number
+    assert read(source) == target
+    assert split_of(target) == "test"

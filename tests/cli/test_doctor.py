@@ -1,0 +1,59 @@
+import sys
+from importlib import metadata
+
+import pytest
+
+from heedful import __version__
+from heedful.cli.doctor import _is_older, _package
+from tests.cli.command import heedful
+
+
+def test_what_is_said():
+    done = heedful("doctor")
+    assert (done.code, done.err) == (0, "")
+    said = [line.split("  ", maxsplit=1)[0] for line in done.out.split("\n")]
+    for name in ("heedful", "Python", "numpy", "sentencepiece", "torch (train)", "onnxruntime (onnx)", "processor"):
+        assert name in said, name
+    for name in ("threads", "memory", "disk", "CUDA devices", "trains in"):
+        assert name in said, name
+    assert __version__ in done.out
+    assert metadata.version("numpy") in done.out
+    assert "pytest" not in done.out, "tools of developers are nobody's concern"
+    assert "1 by OMP_NUM_THREADS" in done.out
+
+
+def test_without_pytorch(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = heedful("doctor")
+    assert done.code == 0
+    assert "PyTorch" in done.out
+    assert "missing: pip install 'heedful[train]'; models cannot be trained" in done.out
+
+
+@pytest.mark.parametrize(
+    ("requirement", "row"),
+    [
+        ("nowhere-package>=2", ("nowhere-package", "missing: pip install heedful")),
+        ("nowhere.package>=2.1; extra == 'gpu'", ("nowhere.package (gpu)", "missing: pip install 'heedful[gpu]'")),
+        ("ray[data]>=999999; extra == 'dev'", None),
+        ("numpy", ("numpy", metadata.version("numpy"))),
+        (
+            'numpy>=999; extra == "train"',
+            ("numpy (train)", f"{metadata.version('numpy')}, older than 999: pip install 'heedful[train]'"),
+        ),
+        (
+            "nothing>=3.5; sys_platform == 'linux' and extra == 'gpu'",
+            ("nothing (gpu)", "missing: pip install 'heedful[gpu]'"),
+        ),
+    ],
+)
+def test_requirements(requirement: str, row: tuple[str, str] | None):
+    assert _package(requirement) == row
+
+
+@pytest.mark.parametrize(
+    ("version", "floor", "expected"),
+    [("2.9", "2.11", True), ("2.11.0+cpu", "2.11", False), ("3.0", "2.11", False), ("2.11", "2.11.1", True)],
+)
+def test_older(version: str, floor: str, expected: bool):
+    assert _is_older(version, floor) == expected

@@ -1,0 +1,47 @@
+import shutil
+from pathlib import Path
+
+from safetensors.numpy import load_file
+
+from heedful.cli.info import num_parameters
+from tests.cli.command import heedful
+from tests.cli.conftest import Trained
+
+
+def rows(trained: Trained, model: Path) -> dict[str, str]:
+    done = heedful("info", model)
+    assert (done.code, done.err) == (0, "")
+    return {line[:10].strip(): line[10:].strip() for line in done.out.split("\n")[:-1]}
+
+
+def test_what_is_said(trained: Trained):
+    said = rows(trained, trained.model)
+    assert said["kind"] == "transformer"
+    assert said["parameters"] == "4,832"
+    assert said["vocabulary"] == "16 characters"
+    assert said["languages"] == "not known"
+    assert said["search"] == "beam 2, power length penalty 1"
+    assert said["trained"].startswith("8 steps, 2.0 epochs, ")
+    assert said["best"].endswith("token_error_rate 100.000; on validation, at step 4")
+    assert said["test"].startswith("exact match 0.00 [0.00, 0.00], character error rate ")
+    assert said["size"].endswith("kB to use it")
+
+
+def test_a_model_without_its_run_says_less(trained: Trained, tmp_path: Path):
+    shutil.copytree(trained.model, tmp_path / "m")
+    shutil.rmtree(tmp_path / "m" / "run")
+    said = rows(trained, tmp_path / "m")
+    assert said["parameters"] == "4,832"
+    assert not {"trained", "best", "test"} & said.keys()
+
+
+def test_a_log_that_a_crash_cut_off_is_read_until_there(trained: Trained, tmp_path: Path):
+    shutil.copytree(trained.model, tmp_path / "m")
+    with (tmp_path / "m" / "run" / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 12, "sco')
+    assert rows(trained, tmp_path / "m")["trained"].startswith("8 steps")
+
+
+def test_parameters_are_counted_without_loading(trained: Trained):
+    weights = next(trained.model.glob("model-*.safetensors"))
+    assert num_parameters(weights) == sum(array.size for array in load_file(weights).values())

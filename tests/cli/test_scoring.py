@@ -1,0 +1,38 @@
+import pytest
+
+from heedful.cli.scoring import changed_search, default_metrics, perplexity, score_outputs
+from heedful.evaluation.metrics.table import METRICS
+from heedful.text.prepare import EvaluationSet
+from heedful.translator import load
+from tests.cli.conftest import Trained
+
+
+@pytest.mark.parametrize("units", ["pieces", "words", "characters"])
+def test_default_metrics_exist(units: str):
+    assert set(default_metrics(units)) <= METRICS.keys()  # type: ignore[arg-type]
+
+
+def test_a_changed_search_keeps_the_rest(trained: Trained):
+    translator = load(trained.model)
+    assert changed_search(translator, None) == translator.search
+    changed = changed_search(translator, 7)
+    assert (changed.beam, changed.nbest, changed.max_length_offset) == (7, 1, 4)
+    assert changed_search(translator, None, 5).beam == 5
+
+
+def test_outputs_are_those_of_the_translator(trained: Trained):
+    translator = load(trained.model)
+    items = EvaluationSet(["abc", "fed", "bad"], [["ABC"], ["FED"], ["BAD", "bad"]])
+    found = score_outputs(translator, items, translator.search, (), 4096)
+    assert found.outputs == [output.text for output in translator.translate(items.sources)]
+    assert found.report.num_references == 4
+
+
+def test_perplexity_counts_every_reference(trained: Trained):
+    translator = load(trained.model)
+    one = perplexity(translator, EvaluationSet(["abc"], [["ABC"]]))
+    two = perplexity(translator, EvaluationSet(["abc"], [["ABC", "ABC"]]))
+    assert (one.num_tokens, two.num_tokens) == (4, 8)
+    assert two.per_token == pytest.approx(one.per_token, rel=1e-6)
+    assert two.bits_per_character == pytest.approx(one.bits_per_character, rel=1e-6)
+    assert one.num_cut == 0

@@ -1,0 +1,154 @@
+"""Every model with every option keeps the contracts, and every contract refuses a model planted to break it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.attention.normalizers import Need
+from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from tests.contracts import models as contracts
+from tests.contracts.models import CONTRACTS, Contract
+from tests.models.tiny import CONFIGS, make_model, make_sources, make_targets
+
+
+@pytest.mark.parametrize("model", CONFIGS)
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
+def test_kept(contract: Contract, model: str):
+    with torch.no_grad():
+        contract(make_model(model))
+
+
+@pytest.mark.parametrize("model", ["transformer-pre", "transformer-post"])
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
+def test_kept_where_source_and_target_share_one_table(contract: Contract, model: str):
+    with torch.no_grad():
+        contract(make_model(model, is_shared=True))
+
+
+@pytest.mark.parametrize("model", CONFIGS)
+def test_the_future_is_invisible_while_training_too(model: str):
+    contracts.the_future_is_invisible(make_model(model).train())
+
+
+@pytest.mark.parametrize("model", CONFIGS)
+def test_gradients_of_a_batch_are_the_sum_of_those_of_its_pairs(model: str):
+    made = make_model(model)
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    parameters = list(made.parameters())
+
+    def gradients(rows: slice) -> list[Tensor]:
+        features = made(source[rows, : int(lengths[rows].max())], lengths[rows], target_in[rows]).features
+        return list(torch.autograd.grad(made.logits(features).square().sum(), parameters))
+
+    together = gradients(slice(None))
+    alone = [gradients(slice(row, row + 1)) for row in range(len(source))]
+    for whole, *parts in zip(together, *alone, strict=True):
+        assert float((whole - torch.stack(parts).sum(dim=0)).abs().max()) <= 1e-10 * max(1.0, float(whole.abs().max()))
+
+
+@dataclass(frozen=True)
+class StuckState(State):
+    """Wraps a state whose hypotheses cannot be reordered."""
+
+    inner: State
+
+    def reorder(self, parents: Tensor) -> Self:
+        return self
+
+
+class Planted(Seq2Seq):
+    """A right model with one fault."""
+
+    def __init__(
+        self,
+        encode: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = lambda source, lengths: (source, lengths),
+        forward: Callable[[Decoded], Decoded] = lambda decoded: decoded,
+        step: Callable[[Decoded], Decoded] = lambda decoded: decoded,
+        stuck: bool = False,
+    ) -> None:
+        super().__init__()
+        self.inner = make_model("transformer-pre")
+        self.target_embedding = self.inner.get_submodule("target_embedding")
+        self.alignment = self.inner.alignment
+        self._encode, self._forward, self._step, self._stuck = encode, forward, step, stuck
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
+        return self.inner.encode(*self._encode(source, source_lengths))
+
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
+        state = self.inner.start(memory, num_hypotheses)
+        return StuckState(state) if self._stuck else state
+
+    def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
+        inner = state.inner if isinstance(state, StuckState) else state
+        decoded, inner = self.inner.step(tokens, inner, memory, need)
+        return self._step(decoded), StuckState(inner) if self._stuck else inner
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        return self._forward(self.inner(*self._encode(source, source_lengths), target_in, need))
+
+
+def drifting(decoded: Decoded) -> Decoded:
+    return replace(decoded, features=decoded.features + 1e-9)
+
+
+def leaking(decoded: Decoded) -> Decoded:
+    return replace(decoded, features=decoded.features + 1e-9 * decoded.features.mean(dim=1, keepdim=True))
+
+
+def batch_normalized(decoded: Decoded) -> Decoded:
+    return replace(decoded, features=decoded.features - decoded.features.mean(dim=0, keepdim=True))
+
+
+def scaled_down(decoded: Decoded) -> Decoded:
+    attended = {
+        name: replace(one, weights=None if one.weights is None else 0.9 * one.weights)
+        for name, one in decoded.attended.items()
+    }
+    return replace(decoded, attended=attended)
+
+
+def padding_as_real(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    return source, torch.full_like(lengths, source.shape[1])
+
+
+def only_the_end(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.where(source == 3, source, 5), lengths
+
+
+FAULTS: list[tuple[Contract, Callable[[], Seq2Seq]]] = [
+    (contracts.steps_equal_forward, lambda: Planted(step=drifting)),
+    (contracts.neighbours_are_invisible, lambda: Planted(forward=batch_normalized)),
+    (contracts.neighbours_are_invisible, lambda: Planted(encode=padding_as_real)),
+    (contracts.padding_is_invisible, lambda: Planted(encode=padding_as_real)),
+    (contracts.the_future_is_invisible, lambda: Planted(forward=leaking)),
+    (contracts.the_source_is_read, lambda: Planted(encode=only_the_end)),
+    (contracts.alignments_are_distributions, lambda: Planted(forward=scaled_down, step=scaled_down)),
+    (contracts.alignments_are_distributions, lambda: Planted(step=scaled_down)),
+    (contracts.alignments_are_distributions, lambda: Planted(encode=padding_as_real)),
+    (contracts.hypotheses_go_their_own_ways, lambda: Planted(stuck=True)),
+]
+
+
+@pytest.mark.parametrize("fault", range(len(FAULTS)), ids=lambda i: f"{FAULTS[i][0].__name__}-{i}")
+def test_a_wrong_model_is_refused(fault: int):
+    contract, plant = FAULTS[fault]
+    with torch.no_grad(), pytest.raises(AssertionError):
+        contract(plant())
+
+
+def test_every_contract_has_something_planted():
+    assert {contract for contract, _ in FAULTS} == set(CONTRACTS)
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
+def test_without_a_fault_the_planted_model_is_taken(contract: Contract):
+    with torch.no_grad():
+        contract(Planted())

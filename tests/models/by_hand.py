@@ -1,0 +1,134 @@
+"""The equations of the two papers, written out a second time with NumPy vectors and loops, one sentence at a time."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+Vector = np.ndarray
+Parameters = Mapping[str, np.ndarray]
+
+
+def sigmoid(x: Vector) -> Vector:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def softmax(scores: Sequence[float]) -> Vector:
+    exponentials = [np.exp(score - max(scores)) for score in scores]
+    return np.array(exponentials) / sum(exponentials)
+
+
+def gru(p: Parameters, name: str, x: Vector, state: Vector, context: Vector | None = None) -> Vector:
+    """Bahdanau et al. 2015, A.1.1 and A.1.2: the reset gate acts on the state before its map."""
+    w_update, w_reset, w = np.split(p[f"{name}.input_map.weight"], 3)
+    b_update, b_reset, b = np.split(p[f"{name}.input_map.bias"], 3)
+    u_update, u_reset = np.split(p[f"{name}.gates_map"], 2)
+    u = p[f"{name}.candidate_map"]
+    of_context = [np.zeros_like(state)] * 3
+    if context is not None:
+        of_context = [part @ context for part in np.split(p["context_map.weight"], 3)]
+    update = sigmoid(w_update @ x + u_update @ state + of_context[0] + b_update)
+    reset = sigmoid(w_reset @ x + u_reset @ state + of_context[1] + b_reset)
+    candidate = np.tanh(w @ x + u @ (reset * state) + of_context[2] + b)
+    return (1 - update) * state + update * candidate
+
+
+def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int]) -> tuple[Vector, Vector]:
+    """[target, vocabulary] logits and [target, source] weights, with the maxout readout and s_0 from h<-_1."""
+    hidden = p["encoder.forward_unit.candidate_map"].shape[0]
+    embedded = [p["source_embedding.weight"][token] for token in source]
+    onward: list[Vector] = []
+    state = np.zeros(hidden)
+    for x in embedded:
+        state = gru(p, "encoder.forward_unit", x, state)
+        onward.append(state)
+    back: list[Vector] = []
+    state = np.zeros(hidden)
+    for x in reversed(embedded):
+        state = gru(p, "encoder.backward_unit", x, state)
+        back.insert(0, state)
+    annotations = [np.concatenate(both) for both in zip(onward, back, strict=True)]
+    state = np.tanh(p["initial.weight"] @ back[0] + p["initial.bias"])
+    logits: list[Vector] = []
+    weights: list[Vector] = []
+    for token in target_in:
+        y = p["target_embedding.weight"][token]
+        of_query = p["score.query_projection.weight"] @ state
+        energies = [
+            float(p["score.vector"] @ np.tanh(of_query + p["score.key_projection.weight"] @ h)) for h in annotations
+        ]
+        alpha = softmax(energies)
+        context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
+        both = p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"]
+        maxout = np.array([max(both[2 * j], both[2 * j + 1]) for j in range(len(both) // 2)])
+        logits.append(p["output.weight"] @ maxout + p["output.bias"])
+        weights.append(alpha)
+        state = gru(p, "decoder", y, state, context)
+    return np.stack(logits), np.stack(weights)
+
+
+def layer_norm(p: Parameters, name: str, x: Vector) -> Vector:
+    mean = x.mean()
+    variance = ((x - mean) ** 2).mean()
+    return p[f"{name}.weight"] * (x - mean) / np.sqrt(variance + 1e-6) + p[f"{name}.bias"]
+
+
+def multihead(
+    p: Parameters, name: str, queries: Sequence[Vector], memory: Sequence[Vector], num_heads: int, causal: bool
+):
+    """Vaswani et al. 2017, section 3.2.2."""
+    size = len(queries[0])
+    depth = size // num_heads
+    w_query, w_key, w_value = np.split(p[f"{name}.in_proj_weight"], 3)
+    b_query, b_key, b_value = np.split(p[f"{name}.in_proj_bias"], 3)
+    outputs: list[Vector] = []
+    for place, x in enumerate(queries):
+        visible = memory[: place + 1] if causal else memory
+        heads: list[Vector] = []
+        for head in range(num_heads):
+            rows = slice(head * depth, (head + 1) * depth)
+            query = w_query[rows] @ x + b_query[rows]
+            keys = [w_key[rows] @ m + b_key[rows] for m in visible]
+            values = [w_value[rows] @ m + b_value[rows] for m in visible]
+            alpha = softmax([float(query @ key) / np.sqrt(depth) for key in keys])
+            heads.append(sum(a * value for a, value in zip(alpha, values, strict=True)))
+        outputs.append(p[f"{name}.out_proj.weight"] @ np.concatenate(heads) + p[f"{name}.out_proj.bias"])
+    return outputs
+
+
+def feedforward(p: Parameters, name: str, x: Vector) -> Vector:
+    hidden = np.maximum(0.0, p[f"{name}.inner.weight"] @ x + p[f"{name}.inner.bias"])
+    return p[f"{name}.outer.weight"] @ hidden + p[f"{name}.outer.bias"]
+
+
+def embed(table: np.ndarray, tokens: Sequence[int]) -> list[Vector]:
+    size = table.shape[1]
+    vectors: list[Vector] = []
+    for position, token in enumerate(tokens):
+        code = np.empty(size)
+        for i in range(0, size, 2):
+            code[i] = np.sin(position / 10_000 ** (i / size))
+            code[i + 1] = np.cos(position / 10_000 ** (i / size))
+        vectors.append(table[token] * np.sqrt(size) + code)
+    return vectors
+
+
+def transformer_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int], num_heads: int) -> Vector:
+    """[target, vocabulary] logits of a post-norm model of one layer on either side, all three weights tied."""
+    table = p["source_embedding.weight"]
+    name = "encoder_layers.0"
+    vectors = embed(table, source)
+    mapped = multihead(p, f"{name}.self_attention", vectors, vectors, num_heads, causal=False)
+    vectors = [layer_norm(p, f"{name}.around_attention.norm", x + y) for x, y in zip(vectors, mapped, strict=True)]
+    memory = [
+        layer_norm(p, f"{name}.around_feedforward.norm", x + feedforward(p, f"{name}.feedforward", x)) for x in vectors
+    ]
+    name = "decoder_layers.0"
+    vectors = embed(table, target_in)
+    mapped = multihead(p, f"{name}.self_attention", vectors, vectors, num_heads, causal=True)
+    vectors = [layer_norm(p, f"{name}.around_self.norm", x + y) for x, y in zip(vectors, mapped, strict=True)]
+    mapped = multihead(p, f"{name}.cross_attention", vectors, memory, num_heads, causal=False)
+    vectors = [layer_norm(p, f"{name}.around_cross.norm", x + y) for x, y in zip(vectors, mapped, strict=True)]
+    features = [
+        layer_norm(p, f"{name}.around_feedforward.norm", x + feedforward(p, f"{name}.feedforward", x)) for x in vectors
+    ]
+    return np.stack([table @ feature for feature in features])

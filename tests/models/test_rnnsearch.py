@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+import torch
+
+from heedful.models.interface import Memory, State
+from heedful.models.rnnsearch import PRESETS, RNNsearch, RNNsearchConfig, RNNsearchState
+from tests.models.by_hand import rnnsearch_logits
+from tests.models.tiny import make_model, make_sources, make_targets
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_is_the_papers_equations(seed: int):
+    model = make_model("rnnsearch", seed)
+    source, lengths = make_sources(seed=seed)
+    target_in = make_targets(len(source), seed=seed)
+    parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    with torch.no_grad():
+        decoded = model(source, lengths, target_in, need=("weights",))
+        logits = model.logits(decoded.features).numpy()
+    weights = decoded.attended["cross"].weights
+    for row, length in enumerate(lengths.tolist()):
+        wanted, alpha = rnnsearch_logits(parameters, source[row, :length].tolist(), target_in[row].tolist())
+        assert np.abs(logits[row] - wanted).max() <= 1e-10
+        assert np.abs(weights[row, :, :length].numpy() - alpha).max() <= 1e-12
+
+
+def test_the_initial_state_may_take_both_directions():
+    model = make_model("rnnsearch-last")
+    assert isinstance(model, RNNsearch)
+    source, lengths = make_sources()
+    with torch.no_grad():
+        memory = model.encode(source, lengths)
+        state = model.start(memory).hidden
+        for row, length in enumerate(lengths.tolist()):
+            both = torch.cat((memory.annotations[row, length - 1, :6], memory.annotations[row, 0, 6:]))
+            wanted = torch.tanh(model.initial.weight @ both + model.initial.bias)
+            assert float((state[row, 0] - wanted).abs().max()) <= 1e-14
+
+
+def test_the_state_readout_is_the_new_state():
+    model = make_model("rnnsearch-state")
+    source, lengths = make_sources()
+    with torch.no_grad():
+        memory = model.encode(source, lengths)
+        decoded, state = model.step(make_targets(len(source))[:, :1], model.start(memory), memory)
+    assert isinstance(state, RNNsearchState)
+    assert torch.equal(decoded.features, state.hidden)
+
+
+def test_reset_after_is_another_function():
+    before, after = make_model("rnnsearch"), make_model("rnnsearch-after")
+    after.load_state_dict(before.state_dict())
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    with torch.no_grad():
+        features = [model(source, lengths, target_in).features for model in (before, after)]
+    assert float((features[0] - features[1]).abs().max()) > 1e-3
+
+
+def test_dropout_is_of_training_alone():
+    model = make_model("rnnsearch")
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    with torch.no_grad():
+        assert torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+        model.train()
+        assert not torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+
+
+def test_the_papers_sizes():
+    config = PRESETS["rnnsearch-paper"]
+    with torch.device("meta"):
+        model = config.build(30_000, 30_000, is_shared=False)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    assert shapes["source_embedding.weight"] == (30_000, 620)
+    assert shapes["score.query_projection.weight"] == (1000, 1000)
+    assert shapes["score.key_projection.weight"] == (1000, 2000)
+    assert shapes["readout.weight"] == (1000, 1000 + 620 + 2000)
+    assert shapes["output.weight"] == (30_000, 500)
+    assert (config.dropout, config.readout, config.initial_state, config.reset) == (0, "maxout", "backward", "before")
+
+
+def test_parts_of_another_model_are_refused():
+    model = RNNsearch(RNNsearchConfig(embedding_size=2, hidden_size=2), 5, 5)
+    with pytest.raises(TypeError, match="rnnsearch: got Memory"):
+        model.start(Memory(torch.ones(1)))
+    source, lengths = make_sources((2,))
+    memory = model.encode(source.clamp(max=4), lengths)
+    with pytest.raises(TypeError, match="rnnsearch: got State"):
+        model.step(torch.ones(1, 1, dtype=torch.int64), State(), memory)

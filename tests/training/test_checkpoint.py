@@ -1,0 +1,244 @@
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heedful.errors import FileRefused, ResourceError
+from heedful.training import checkpoint as module
+from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+
+
+def make(step: int) -> Checkpoint:
+    tensors = {
+        "model": {"weight": torch.full((2, 3), float(step)), "bias": torch.arange(3.0)},
+        "average": {},
+        "optimizer": {"0.step": torch.tensor(float(step)), "0.exp_avg": torch.ones(2, 3, dtype=torch.float64)},
+    }
+    return Checkpoint(step, tensors, {"step": step, "best": -float("inf"), "finished": "", "seconds": 0.1 + 0.2})
+
+
+def same(one: Checkpoint, other: Checkpoint) -> bool:
+    flat = [
+        {(group, name): tensor for group, tensors in c.tensors.items() for name, tensor in tensors.items()}
+        for c in (one, other)
+    ]
+    return (
+        one.step == other.step
+        and one.state == other.state
+        and one.tensors.keys() == other.tensors.keys()
+        and flat[0].keys() == flat[1].keys()
+        and all(torch.equal(flat[0][key], flat[1][key]) and flat[0][key].dtype == flat[1][key].dtype for key in flat[0])
+    )
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, warnings: list[str]) -> CheckpointFolder:
+    return CheckpointFolder(tmp_path / "run" / "checkpoints", warn=warnings.append)
+
+
+def names(folder: CheckpointFolder) -> list[str]:
+    return sorted(path.name for path in folder.path.iterdir())
+
+
+def test_what_is_saved_comes_back(folder: CheckpointFolder, warnings: list[str]):
+    assert folder.load_newest() is None
+    folder.save(make(3))
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert same(loaded, make(3))
+    assert warnings == []
+
+
+def test_views_and_expanded_tensors_are_saved_as_they_are_seen(folder: CheckpointFolder):
+    odd = {"transposed": torch.arange(6.0).reshape(2, 3).T, "expanded": torch.ones(1, 3).expand(4, 3)}
+    folder.save(Checkpoint(1, {"model": odd}, {}))
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert all(torch.equal(loaded.tensors["model"][name], tensor) for name, tensor in odd.items())
+
+
+@pytest.mark.parametrize(("num_kept", "kept"), [(1, [8, 13]), (2, [8, 13]), (3, [5, 8, 13])])
+def test_the_newest_are_kept_and_never_fewer_than_two(num_kept: int, kept: list[int], tmp_path: Path):
+    folder = CheckpointFolder(tmp_path, num_kept)
+    for step in (1, 5, 8, 13):
+        folder.save(make(step))
+    assert names(folder) == [f"{step:06d}" for step in kept]
+
+
+def test_order_is_by_number_not_by_time_or_text(folder: CheckpointFolder):
+    for step in (999_999, 1_000_000):
+        folder.save(make(step))
+    for path in folder.path.iterdir():
+        os.utime(path, (0, 0) if path.name == "1000000" else (2**31, 2**31))
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert loaded.step == 1_000_000
+
+
+def test_a_step_may_be_saved_again(folder: CheckpointFolder):
+    folder.save(make(1))
+    folder.save(make(2))
+    shutil.rmtree(folder.path / "000002")
+    (folder.path / "000002").mkdir()  # a damaged one that was passed over
+    folder.save(make(2))
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert same(loaded, make(2))
+
+
+FILES = ("manifest.json", "state.json", "model.safetensors", "average.safetensors", "optimizer.safetensors")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_any_flipped_bit_is_seen_and_the_one_before_is_taken(file: str, folder: CheckpointFolder, warnings: list[str]):
+    folder.save(make(1))
+    folder.save(make(2))
+    path = folder.path / "000002" / file
+    whole = path.read_bytes()
+    generator = random.Random(file)
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << generator.randrange(8)
+        path.write_bytes(flipped)
+        warnings.clear()
+        loaded = folder.load_newest()
+        assert loaded is not None
+        assert same(loaded, make(1)), f"byte {place}"
+        assert len(warnings) == 1
+        assert "000002" in warnings[0]
+        assert "taking the one before it" in warnings[0]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_truncated_or_missing_file_is_seen(file: str, folder: CheckpointFolder, warnings: list[str]):
+    folder.save(make(1))
+    folder.save(make(2))
+    path = folder.path / "000002" / file
+    whole = path.read_bytes()
+    for length in (*range(0, len(whole), 7), len(whole) - 1, None):
+        path.write_bytes(whole[:length] if length is not None else b"")
+        if length is None:
+            path.unlink()
+        loaded = folder.load_newest()
+        assert loaded is not None
+        assert loaded.step == 1
+    assert warnings
+
+
+def test_a_file_grown_at_its_end_is_seen(folder: CheckpointFolder):
+    folder.save(make(1))
+    folder.save(make(2))
+    path = folder.path / "000002" / "model.safetensors"
+    path.write_bytes(path.read_bytes() + b"\0")
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert loaded.step == 1
+
+
+def test_where_all_are_damaged_it_says_so(folder: CheckpointFolder):
+    folder.save(make(1))
+    folder.save(make(2))
+    for step in ("000001", "000002"):
+        (folder.path / step / "state.json").write_bytes(b"{}")
+    with pytest.raises(FileRefused, match=r"all 2 checkpoints are damaged; delete the folder"):
+        folder.load_newest()
+
+
+def test_a_manifest_cannot_name_files_elsewhere(folder: CheckpointFolder):
+    folder.save(make(1))
+    folder.save(make(2))
+    path = folder.path / "000002" / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    other = folder.path / "000001" / "model.safetensors"
+    manifest["../000001/model.safetensors"] = module.digest(other)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert loaded.step == 1
+
+
+@pytest.mark.parametrize("manifest", ["[]", "null", "3", '{"state.json": 5}', '{"a": {}}', ""])
+def test_a_manifest_of_another_form_is_seen(manifest: str, folder: CheckpointFolder):
+    folder.save(make(1))
+    folder.save(make(2))
+    (folder.path / "000002" / "manifest.json").write_text(manifest, encoding="utf-8")
+    loaded = folder.load_newest()
+    assert loaded is not None
+    assert loaded.step == 1
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def touching_the_disk(fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything that a save asks of the disk go through `fault` first."""
+    calls: list[tuple[Any, str]] = [(module, "save_file"), (module, "sync"), (module, "digest")]
+    calls += [(module.shutil, "rmtree"), *((Path, name) for name in ("mkdir", "rename", "write_text"))]
+    for owner, name in calls:
+        known = getattr(owner, name)
+
+        def faulty(*args: Any, _known: Callable[..., Any] = known, _name: str = name, **kwargs: Any) -> Any:
+            fault(_name)
+            return _known(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, faulty)
+
+
+@pytest.mark.parametrize("kind", [OSError, Killed])
+def test_a_fault_at_any_call_of_a_save_costs_nothing_that_was_saved(
+    kind: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    num_faults = 0
+    for fatal in range(1, 100):
+        folder = CheckpointFolder(tmp_path / str(fatal))
+        for step in (1, 2):
+            folder.save(make(step))
+        count = 0
+
+        def fault(name: str, fatal: int = fatal) -> None:
+            nonlocal count
+            if name == "rmtree" and kind is OSError:
+                return  # what cannot be removed is left lying
+            count += 1
+            if count == fatal:
+                raise kind(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            touching_the_disk(fault, patch)
+            try:
+                folder.save(make(3))
+            except (ResourceError, Killed):
+                num_faults += 1
+        loaded = folder.load_newest()
+        assert loaded is not None
+        assert same(loaded, make(loaded.step))
+        assert loaded.step in (2, 3)
+        folder.save(make(4))  # the next one works, and leaves no rubbish
+        assert names(folder) == [f"{loaded.step:06d}", "000004"]
+        if count < fatal:
+            assert loaded.step == 3
+            break
+    assert num_faults >= 12
+
+
+def test_a_full_disk_is_a_resource_error_with_the_step(folder: CheckpointFolder, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(ResourceError, match=r"checkpoint of step 7 not saved: .*No space left"):
+        folder.save(make(7))
+    assert names(folder) == []
+    assert ResourceError.exit_code == 5

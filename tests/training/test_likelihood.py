@@ -1,0 +1,40 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.models.transformer import TransformerConfig
+from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.training import likelihood
+from heedful.training.likelihood import Likelihood, log_likelihood
+
+SIZES = TransformerConfig(
+    num_encoder_layers=1, num_decoder_layers=1, model_size=8, num_heads=2, feedforward_size=8, dropout=0.5
+)
+SOURCES = [[5, 6, 3], [7, 3], [4, 4, 4, 4, 3]]
+TARGETS = [[8, 3], [9, 9, 9, 3], [3]]
+
+
+def test_log_probabilities_of_the_gold_tokens_are_summed(monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    model = SIZES.build(10, 10, True).double().eval()
+    expected = 0.0
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        with torch.no_grad():
+            decoded = model(torch.tensor([source]), torch.tensor([len(source)]), torch.tensor([[2, *target[:-1]]]))
+            log_probs = torch.log_softmax(model.logits(decoded.features), dim=-1)[0]
+        expected += sum(float(log_probs[place, token].detach()) for place, token in enumerate(target))
+    corpus = EncodedCorpus(EncodedSide.of(SOURCES), EncodedSide.of(TARGETS))
+    whole = log_likelihood(model, corpus)
+    assert whole.num_tokens == 7
+    assert whole.log_prob == pytest.approx(expected, rel=1e-6)
+    monkeypatch.setattr(likelihood, "BATCH_PAIRS", 2)
+    assert log_likelihood(model, corpus).log_prob == pytest.approx(expected, rel=1e-6)
+
+
+def test_perplexity_of_even_odds_is_their_number():
+    found = Likelihood(4 * math.log(1 / 8), 4)
+    assert found.loss == pytest.approx(math.log(8))
+    assert found.perplexity == pytest.approx(8.0)
+    assert np.isfinite(Likelihood(-1e9, 1).perplexity)

@@ -1,0 +1,442 @@
+"""The training loop: one update, limits, validation, stopping and going on as if nothing had been."""
+
+import json
+import math
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from heedful.errors import NonFiniteError, Stopped
+from heedful.models.interface import Seq2Seq
+from heedful.text.batching import Batch, make_batch
+from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.training.checkpoint import CheckpointFolder
+from heedful.training.likelihood import log_likelihood
+from heedful.training.loop import Progress, Trainer, TrainingConfig, Validation
+from heedful.training.loss import TrainingStep
+from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
+
+NUM_STEPS = 11
+"""About three epochs of the corpus below."""
+
+
+def make_corpus(num: int = 16, seed: int = 0) -> EncodedCorpus:
+    generator = np.random.default_rng(seed)
+
+    def side(vocabulary: int) -> EncodedSide:
+        lengths = generator.integers(0, 7, size=num)
+        return EncodedSide.of([[*generator.integers(4, vocabulary, size=length).tolist(), 3] for length in lengths])
+
+    return EncodedCorpus(side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS))
+
+
+CORPUS = make_corpus()
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch):
+    # Hundreds of checkpoints: that they are synced is tests/training/test_checkpoint.py's business.
+    monkeypatch.setattr("heedful.training.checkpoint.sync", lambda path: None)
+
+
+def make_config(**changes: object) -> TrainingConfig:
+    optimizer = {"learning_rate": 0.01, "schedule": {"warmup_steps": 4}}
+    defaults: dict[str, object] = {"batch_tokens": 32, "validate_every": 4, "select_by": "loss", "precision": "float32"}
+    return TrainingConfig.model_validate(defaults | {"optimizer": optimizer} | changes)
+
+
+@dataclass
+class Run:
+    """A trainer on a fresh model, and what it told."""
+
+    folder: Path
+    config: TrainingConfig
+    model: Seq2Seq
+    watched: list[Progress] = field(default_factory=list)
+    kept: list[dict[str, Tensor]] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    validate: Callable[[Seq2Seq], Validation] | None = None
+
+    def trainer(self) -> Trainer:
+        def scores(model: Seq2Seq) -> Validation:
+            assert not model.training
+            return Validation({"loss": log_likelihood(model, CORPUS).loss}, ("a", "b", "c"))
+
+        def keep(weights: Mapping[str, Tensor]) -> None:
+            self.kept.append({name: tensor.detach().clone() for name, tensor in weights.items()})
+
+        return Trainer(
+            self.model,
+            self.config,
+            CORPUS,
+            self.folder,
+            self.validate or scores,
+            keep,
+            self.watched.append,
+            self.warned.append,
+        )
+
+    @property
+    def validations(self) -> list[tuple[int, float]]:
+        return [(p.step, p.validation.scores["loss"]) for p in self.watched if p.validation is not None]
+
+
+def make_run(folder: Path, kind: str | Config = "transformer-post", **changes: object) -> Run:
+    torch.manual_seed(7)
+    model = (CONFIGS[kind] if isinstance(kind, str) else kind).build(
+        NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False
+    )
+    return Run(folder, make_config(**changes), model)
+
+
+def stop_at(run: Run, step: int, number: signal.Signals = signal.SIGTERM) -> None:
+    """Send a signal in the middle of a step, counted over all resumes."""
+    done = CheckpointFolder(run.folder / "checkpoints").load_newest()
+    calls = 0 if done is None else done.step * run.config.accumulate
+
+    def count(module: torch.nn.Module, inputs: object) -> None:
+        nonlocal calls
+        if module.training:
+            calls += 1
+            if calls == (step - 1) * run.config.accumulate + 1:
+                os.kill(os.getpid(), number)
+
+    run.model.register_forward_pre_hook(count)
+
+
+def end_of(run: Run) -> dict[str, Tensor]:
+    """Everything that the run's last checkpoint holds."""
+    checkpoint = CheckpointFolder(run.folder / "checkpoints").load_newest()
+    assert checkpoint is not None
+    assert checkpoint.step == NUM_STEPS
+    tensors = {f"{group}/{name}": tensor for group, held in checkpoint.tensors.items() for name, tensor in held.items()}
+    state = {name: value for name, value in checkpoint.state.items() if name != "seconds"}
+    return tensors | {"state": torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)}
+
+
+def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# ------------------------------------------------------------------------------------------------ going on
+
+
+@pytest.mark.parametrize(("kind", "accumulate"), [("transformer-post", 1), ("rnnsearch", 1), ("transformer-pre", 2)])
+def test_a_stopped_run_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_path: Path):
+    whole = make_run(tmp_path / "whole", kind, max_steps=NUM_STEPS, accumulate=accumulate)
+    whole.trainer().run()
+    for step in range(1, NUM_STEPS):
+        run = make_run(tmp_path / str(step), kind, max_steps=NUM_STEPS, accumulate=accumulate)
+        stop_at(run, step)
+        with pytest.raises(Stopped, match=f"stopped at step {step};") as caught:
+            run.trainer().run()
+        assert caught.value.exit_code == 143
+        again = make_run(tmp_path / str(step), kind, max_steps=NUM_STEPS, accumulate=accumulate)
+        outcome = again.trainer().run()
+        assert outcome.step == NUM_STEPS
+        assert equal(end_of(again), end_of(whole)), f"stopped at {step}"
+        assert run.validations + again.validations == whole.validations
+
+
+def test_a_run_may_be_stopped_more_than_once(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    for step in (2, 3, 7, 8):
+        run = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+        stop_at(run, step, signal.SIGINT)
+        with pytest.raises(Stopped) as caught:
+            run.trainer().run()
+        assert caught.value.exit_code == 130
+    last = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    last.trainer().run()
+    assert equal(end_of(last), end_of(whole))
+
+
+@pytest.mark.parametrize("kind", ["adam", "adadelta", "sgd"])
+@pytest.mark.parametrize("average", [0.0, 8.0])
+def test_every_optimizer_goes_on_with_and_without_average(kind: str, average: float, tmp_path: Path):
+    changes = {"optimizer": {"kind": kind, "learning_rate": 0.01}, "average": average, "max_steps": NUM_STEPS}
+    whole = make_run(tmp_path / "whole", **changes)
+    whole.trainer().run()
+    run = make_run(tmp_path / "parts", **changes)
+    stop_at(run, 6)
+    with pytest.raises(Stopped):
+        run.trainer().run()
+    again = make_run(tmp_path / "parts", **changes)
+    again.trainer().run()
+    assert equal(end_of(again), end_of(whole))
+
+
+def test_a_limit_may_be_raised(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    assert make_run(tmp_path / "parts", max_steps=8).trainer().run().reason == "8 steps"
+    again = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    assert again.trainer().run().step == NUM_STEPS
+    assert equal(end_of(again), end_of(whole))
+
+
+def test_a_finished_run_does_nothing_more(tmp_path: Path):
+    make_run(tmp_path, max_steps=NUM_STEPS).trainer().run()
+    again = make_run(tmp_path, max_steps=NUM_STEPS)
+    outcome = again.trainer().run()
+    assert (outcome.step, outcome.reason) == (NUM_STEPS, f"{NUM_STEPS} steps")
+    assert again.watched == []
+
+
+def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    make_run(tmp_path / "parts", max_steps=9).trainer().run()
+    newest = max((tmp_path / "parts" / "checkpoints").iterdir())
+    (newest / "model.safetensors").write_bytes(b"rubbish")
+    again = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    again.trainer().run()
+    assert any("000009" in line for line in again.warned)
+    for name in ("model", "average", "optimizer"):
+        ends = [{k: v for k, v in end_of(run).items() if k.startswith(name)} for run in (again, whole)]
+        assert equal(*ends)
+
+
+# -------------------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize("max_steps", [1, 3, 4, 5])
+def test_the_last_step_is_validated_and_saved_however_short_the_run(max_steps: int, tmp_path: Path):
+    run = make_run(tmp_path, max_steps=max_steps)
+    outcome = run.trainer().run()
+    assert outcome.reason == f"{max_steps} steps"
+    assert [step for step, _ in run.validations] == sorted({4, max_steps} if max_steps > 4 else {max_steps})
+    assert run.kept
+    assert outcome.best_step > 0
+
+
+def test_epochs_end_where_every_pair_was_seen(tmp_path: Path):
+    run = make_run(tmp_path, max_epochs=2, validate_every=1000)
+    outcome = run.trainer().run()
+    assert outcome.reason == "2 epochs"
+    checkpoint = CheckpointFolder(tmp_path / "checkpoints").load_newest()
+    assert checkpoint is not None
+    assert checkpoint.state["epoch"] == 1
+    assert run.watched[-1].epoch == 2.0
+    assert run.watched[-1].done == 1.0
+
+
+def test_minutes_are_a_limit_too(tmp_path: Path):
+    outcome = make_run(tmp_path, max_minutes=1e-9).trainer().run()
+    assert (outcome.step, outcome.reason) == (1, "1e-09 minutes")
+
+
+def test_training_ends_when_validation_stops_improving(tmp_path: Path):
+    run = make_run(tmp_path, validate_every=1, patience=3)
+    losses = iter([5.0, 4.0, 4.5, 4.0, 4.1, 9.9, 9.9])
+    run.validate = lambda model: Validation({"loss": next(losses)})
+    outcome = run.trainer().run()
+    assert outcome.reason == "no better loss in 3 validations"
+    assert (outcome.step, outcome.best, outcome.best_step) == (5, -4.0, 2)
+    assert len(run.kept) == 2
+    assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False, False]
+
+
+def test_higher_is_better_for_all_but_losses_and_error_rates(tmp_path: Path):
+    for metric, best_step in (("bleu", 3), ("exact_match", 3), ("chrf", 3), ("token_error_rate", 2), ("loss", 2)):
+        run = make_run(tmp_path / metric, validate_every=1, max_steps=3, select_by=metric)
+        values = iter([2.0, 1.0, 3.0])
+        run.validate = lambda model, metric=metric, values=values: Validation({metric: next(values)})
+        assert run.trainer().run().best_step == best_step
+
+
+def test_a_score_that_is_not_a_number_is_never_the_best(tmp_path: Path):
+    run = make_run(tmp_path, validate_every=1, max_steps=2)
+    values = iter([math.nan, 3.0])
+    run.validate = lambda model: Validation({"loss": next(values)})
+    assert run.trainer().run().best_step == 2
+
+
+# -------------------------------------------------------------------------------------------------- update
+
+
+PLAIN = {"kind": "sgd", "learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}}
+"""An update is the gradient itself."""
+SURE = [
+    changed(CONFIGS["transformer-post"], dropout=0.0, attention_dropout=0.0),
+    changed(CONFIGS["rnnsearch"], dropout=0.0),
+]
+"""Models without chance."""
+
+
+@pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
+@pytest.mark.parametrize("num_parts", [2, 3, 8])
+def test_accumulated_gradients_are_those_of_one_big_batch(num_parts: int, kind: Config, tmp_path: Path):
+    updated: list[list[Tensor]] = []
+    order = np.argsort(CORPUS.target.lengths)  # parts of very different numbers of tokens
+    for parts in (1, num_parts):
+        run = make_run(tmp_path / str(parts), kind, optimizer=PLAIN, clip_norm=0.0)
+        run.model.double()
+        run.trainer()._update([make_batch(CORPUS, rows) for rows in np.array_split(order, parts)])
+        updated.append([parameter.detach() for parameter in run.model.parameters()])
+    assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
+
+
+@pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
+def test_the_gradient_is_of_the_mean_over_tokens(kind: Config, tmp_path: Path):
+    run = make_run(tmp_path, kind, optimizer=PLAIN, clip_norm=0.0)
+    run.model.double()
+    batch = make_batch(CORPUS, np.arange(5))
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+    sums = TrainingStep(run.model, 0.1)(*(torch.from_numpy(array) for array in arrays))
+    gradients = torch.autograd.grad(sums.total / sums.num_tokens, list(run.model.parameters()))
+    run.trainer()._update([batch])
+    for old, gradient, new in zip(before, gradients, run.model.parameters(), strict=True):
+        assert float((old - gradient - new).detach().abs().max()) <= 1e-12
+    assert max(float(gradient.abs().max()) for gradient in gradients) > 0.01
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 1e-3])
+def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, tmp_path: Path):
+    run = make_run(tmp_path, optimizer=PLAIN, clip_norm=clip_norm)
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    run.trainer()._update([make_batch(CORPUS, np.arange(5))])
+    moved = torch.stack([(a - b).detach().norm() for a, b in zip(before, run.model.parameters(), strict=True)]).norm()
+    if clip_norm:
+        assert float(moved) == pytest.approx(clip_norm, rel=1e-3)
+    else:
+        assert float(moved) > 0.1
+
+
+def test_the_rate_follows_the_schedule(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=6, validate_every=1)
+    run.trainer().run()
+    rates = [p.learning_rate for p in run.watched if p.validation]
+    assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01 * math.sqrt(4 / 5), 0.01 * math.sqrt(4 / 6)])
+
+
+def test_what_is_validated_and_kept_is_the_average(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=4)
+    run.trainer().run()
+    checkpoint = CheckpointFolder(tmp_path / "checkpoints").load_newest()
+    assert checkpoint is not None
+    assert equal(run.kept[-1], dict(checkpoint.tensors["average"]))
+    assert not equal(run.kept[-1], dict(checkpoint.tensors["model"]))
+    assert equal(dict(run.model.named_parameters()), dict(checkpoint.tensors["model"]))
+
+
+def test_the_seed_decides_on_everything(tmp_path: Path):
+    ends: list[dict[str, Tensor]] = []
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        run = make_run(tmp_path / name, max_steps=NUM_STEPS, seed=seed)
+        torch.manual_seed(len(name))
+        run.trainer().run()
+        ends.append(end_of(run))
+    assert equal(ends[0], ends[1])
+    assert not equal(ends[0], ends[2])
+
+
+# ---------------------------------------------------------------------------------------------- non-finite
+
+
+@pytest.mark.parametrize("kind", ["transformer-post", "rnnsearch"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_what_is_not_finite_stops_before_the_update(where: str, value: float, kind: str, tmp_path: Path):
+    run = make_run(tmp_path, kind, validate_every=1, max_steps=NUM_STEPS)
+    trainer = run.trainer()
+    last: dict[str, Tensor] = {}
+
+    def poison(module: torch.nn.Module, inputs: object, output: object) -> None:
+        if module.training and len(run.validations) == 3:
+            last.update({name: p.detach().clone() for name, p in run.model.named_parameters()})
+            if where == "loss":
+                output.features.mul_(value)  # type: ignore[attr-defined]
+            else:
+                run.model.output.weight.register_hook(lambda gradient: gradient * value)
+
+    def widen(module: torch.nn.Module, inputs: object, output: object) -> object:
+        if module.training and where == "loss":
+            output.features.data = output.features.data.clone()  # type: ignore[attr-defined]
+        return output
+
+    run.model.register_forward_hook(widen)
+    run.model.register_forward_hook(poison)
+    with pytest.raises(NonFiniteError, match=r"step 4: .*nothing of this step was kept") as caught:
+        trainer.run()
+    assert caught.value.exit_code == 4
+    assert equal(dict(run.model.named_parameters()), last)
+    checkpoint = CheckpointFolder(tmp_path / "checkpoints").load_newest()
+    assert checkpoint is not None
+    assert checkpoint.step == 3
+    for tensors in checkpoint.tensors.values():
+        assert all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values())
+
+
+# ------------------------------------------------------------------------------------------------- reports
+
+
+def test_metrics_are_logged_line_by_line(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=8)
+    run.trainer().run()
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
+    assert [line["step"] for line in lines] == [4, 8]
+    assert [line["scores"]["loss"] for line in lines] == [loss for _, loss in run.validations]
+    assert all(line["sample"] == ["a", "b", "c"] for line in lines)
+    assert all(line["tokens_per_second"] > 0 and line["seconds"] > 0 for line in lines)
+
+
+def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=4)
+    losses: list[tuple[float, int]] = []
+
+    def note(module: torch.nn.Module, inputs: object, output: object) -> None:
+        if module.training:
+            losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
+
+    trainer = run.trainer()
+    trainer._module.register_forward_hook(note)
+    trainer.run()
+    wanted = sum(total for total, _ in losses) / sum(num for _, num in losses)
+    assert run.watched[-1].loss == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_slow_run_reports_between_validations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heedful.training.loop.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("heedful.training.loop.CHECKPOINT_SECONDS", 0.0)
+    run = make_run(tmp_path, max_steps=3, validate_every=100)
+    run.trainer().run()
+    assert [p.step for p in run.watched] == [1, 2, 3]
+    assert [p.validation is None for p in run.watched] == [True, True, False]
+    assert [p.done for p in run.watched] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"000002", "000003"}
+
+
+# --------------------------------------------------------------------------------------------------- config
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine"])
+def test_schedules_that_fall_to_zero_need_a_last_step(kind: str):
+    schedule = {"schedule": {"kind": kind}}
+    with pytest.raises(ValidationError, match=r"set training\.max_steps"):
+        TrainingConfig.model_validate({"optimizer": schedule})
+    assert TrainingConfig.model_validate({"optimizer": schedule, "max_steps": 10}).max_steps == 10
+
+
+def test_seeds_have_room_for_the_step():
+    assert make_config(seed=2**31 - 1).seed == 2**31 - 1
+    with pytest.raises(ValidationError, match="seed"):
+        make_config(seed=2**31)
+
+
+def test_batches_reach_the_model_as_they_are(tmp_path: Path):
+    batch: Batch = make_batch(CORPUS, np.arange(3))
+    tensors = make_run(tmp_path).trainer()._tensors(batch)
+    assert [tensor.numpy().tolist() for tensor in tensors] == [
+        part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+    ]
