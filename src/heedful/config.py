@@ -134,7 +134,7 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     dotted = ".".join(([where] if where else []) + path) or "configuration"
     if first["type"] == "extra_forbidden":
         return f"{dotted}: unknown key{did_you_mean(path[-1], _keys_beside(config, path))}"
-    if first["type"] == "value_error":
+    if first["type"] == "value_error" and "ctx" in first:
         return f"{dotted}: {first['ctx']['error']}"
     message = first["msg"][0].lower() + first["msg"][1:]
     given = "" if first["type"] == "missing" else f", got {first['input']!r}"

@@ -188,7 +188,7 @@ def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: i
     experiment = validate(Experiment, read_toml(folder.path / CONFIG))
     path = folder.file("weights")
     try:
-        weights = load_file(path, device=device)
+        weights = load_file(path)
     except (OSError, SafetensorError) as error:
         raise FileRefused(f"{path}: not readable: {error}") from None
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
@@ -203,7 +203,7 @@ def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: i
         model = build_model(experiment, num_source_tokens, num_target_tokens)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.data = weights[name]
+            parameter.copy_(weights[name])  # into aligned memory: what is mapped gives other last bits
     return model.to(device).eval()
 
 

@@ -168,7 +168,7 @@ def _find(recipe: Recipe) -> Sources:
 
 def _languages(recipe: Recipe) -> tuple[str, str]:
     guessed = language_names(recipe.data)
-    if recipe.columns == (2, 1):
+    if recipe.columns == (2, 1) and len(recipe.data) == 2:
         guessed = guessed[1], guessed[0]
     return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
 

@@ -1,6 +1,6 @@
 """What `import heedful` offers: train a model, load one, translate and evaluate with it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config import read_toml, validate
-from heedful.errors import ConfigError, MissingExtra, UsageError
+from heedful.errors import MissingExtra, UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
@@ -89,7 +89,8 @@ class Translator:
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
-            load_tokenizer(folder.file(role), unit, self.text.normalization) for role, unit in zip(roles, units, strict=True)
+            load_tokenizer(folder.file(role), unit, self.text.normalization)
+            for role, unit in zip(roles, units, strict=True)
         )
         self._device = device
         self._backend: Backend | None = None
@@ -101,7 +102,12 @@ class Translator:
 
     @property
     def backend(self) -> Backend:
-        """What decodes; loaded on first use."""
+        """What decodes; loaded on first use.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
+        """
         if self._backend is None:
             try:
                 from heedful.models.engine import torch_backend

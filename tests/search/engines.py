@@ -181,7 +181,8 @@ def slow_search(engine: Toy, source: Tokens, config: SearchConfig, cap: int) -> 
             if len(best) == config.nbest and best[-1] >= live[0][0]:
                 break
         elif len(found) >= config.beam:
-            break
+            if max(one.score for one in found) >= score_of(live[0][0], step + 1, config):
+                break
     return sorted(found, key=lambda one: -one.score)[: config.nbest]
 
 

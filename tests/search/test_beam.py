@@ -193,16 +193,30 @@ def test_greedy_search_never_makes_the_engine_reorder() -> None:
     search(Watched(), arrays(SOURCES), config(beam=1), max_length=50)
 
 
-def test_stops_once_beam_hypotheses_have_finished() -> None:
-    def certain(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
-        logits[:] = -np.inf
-        logits[EOS], logits[4] = np.log(0.4), np.log(0.6)
+def sure(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
+    """Eight times token 4, then the end mark, with little doubt; next best is always the end mark."""
+    logits[:] = np.log(1e-5)
+    logits[EOS] = np.log(1e-4)
+    logits[EOS if len(prefix) >= 8 else 4] = np.log(0.999)
 
-    for beam in (2, 3, 4):
-        engine = Toy(edit=certain)
-        (hypotheses,) = search(engine, arrays([(4, EOS)]), config(beam=beam, nbest=beam), max_length=50)
-        assert len(engine.rows_fed) == beam  # each step one more ends
-        assert sorted(len(one.token_ids) for one in hypotheses) == list(range(beam))
+
+@pytest.mark.parametrize("alpha", [0.6, 1.0])
+def test_improbable_ends_do_not_stop_a_sure_search(alpha: float) -> None:
+    engine = Toy(edit=sure)
+    (hypotheses,) = search(
+        engine, arrays([(4, EOS)]), config(beam=3, nbest=3, alpha=alpha, max_length_offset=40), max_length=50
+    )
+    assert hypotheses[0].token_ids == (4,) * 8
+    assert (
+        hypotheses[0].token_ids
+        == search(engine, arrays([(4, EOS)]), config(beam=1, max_length_offset=40), max_length=50)[0][0].token_ids
+    )
+
+
+def test_stops_once_beam_hypotheses_have_finished_and_none_live_scores_higher() -> None:
+    engine = Toy(edit=sure)
+    search(engine, arrays([(4, EOS)]), config(beam=3, max_length_offset=40), max_length=50)
+    assert len(engine.rows_fed) == 9  # the step that ends the best output is the last
 
 
 def test_bare_log_probabilities_stop_only_when_nothing_live_can_be_better() -> None:
@@ -215,14 +229,14 @@ def test_bare_log_probabilities_stop_only_when_nothing_live_can_be_better() -> N
         else:
             logits[4] = 0.0
 
-    # EOS is second at step 1 and (5,) ends at step 2: `beam` have finished, though the best is yet to come.
+    # EOS is second at step 1 and (5,) ends at step 2: `beam` have finished, and the best is yet to come.
     best = {
         alpha: search(Toy(edit=late), arrays([(4, EOS)]), config(beam=2, alpha=alpha), max_length=9)[0][0]
         for alpha in (0.0, 1e-9)
     }
     assert best[0.0].token_ids == (4, 4, 4)
     assert best[0.0].log_prob == pytest.approx(np.log(0.5))
-    assert best[1e-9].token_ids == ()
+    assert best[1e-9].token_ids == (4, 4, 4)
 
 
 def test_bare_log_probabilities_stop_early() -> None:

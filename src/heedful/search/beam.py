@@ -12,7 +12,9 @@ One step, for each source that is still searched:
 
 A source is done at its cap, or when nothing lives on, or
 
-- when `beam` hypotheses have finished: CTranslate2's rule, without its patience;
+- when `beam` hypotheses have finished and the best of them scores no lower than the best live one does at the length it
+  has now. CTranslate2 stops at the first half of this rule, and so returns a fragment where a model is sure of itself:
+  each step's improbable end mark is then among the best offers, and `beam` of them finish before the right output does;
 - where the score is the bare log probability (alpha = beta = 0): when the `nbest` most probable finished ones are at
   least as probable as any live one, for then nothing found later can enter the list. The best is CTranslate2's too.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heedful.search.config import SearchConfig
 from heedful.search.interface import FloatArray, IntArray
+from heedful.search.penalties import length_penalty
 from heedful.text.vocabulary import EOS
 
 BoolArray = NDArray[np.bool_]
@@ -84,6 +85,7 @@ class Live:
         origins: [row, hypothesis, step] where each token's attention weights are, among all of that step's.
         num_finished: [row] hypotheses finished so far.
         best_finished: [row, nbest] log probabilities of the most probable of them, best first.
+        best_score: [row] the highest log probability over length penalty among them; -inf while there is none.
     """
 
     sources: IntArray
@@ -93,6 +95,7 @@ class Live:
     origins: IntArray
     num_finished: IntArray
     best_finished: FloatArray
+    best_score: FloatArray
 
     @staticmethod
     def start(num_sources: int, config: SearchConfig) -> "Live":
@@ -116,6 +119,7 @@ class Live:
             origins=np.zeros(history, dtype=np.int64),
             num_finished=np.zeros(num_sources, dtype=np.int64),
             best_finished=np.full((num_sources, config.nbest), -np.inf),
+            best_score=np.full(num_sources, -np.inf),
         )
 
     def select(self, keep: IntArray) -> "Live":
@@ -163,6 +167,7 @@ class Live:
         taken = offers.take(chosen)
         ends = offers.ending(config.beam, is_last)
         ended = np.where(ends, offers.log_probs, -np.inf)
+        divisor = length_penalty(self.token_ids.shape[2] + 1, config.length_penalty, config.alpha)
         after = Live(
             sources=self.sources,
             log_probs=np.where(np.take_along_axis(goes_on, chosen, axis=1), taken.log_probs, -np.inf),
@@ -171,6 +176,7 @@ class Live:
             origins=_extended(self.origins, taken.parents, self.places(taken.parents)),
             num_finished=self.num_finished + ends.sum(axis=1),
             best_finished=-np.sort(-np.concatenate([self.best_finished, ended], axis=1))[:, : config.nbest],
+            best_score=np.maximum(self.best_score, ended.max(axis=1) / divisor),
         )
         return after, taken.parents, is_last | ~goes_on.any(axis=1) | after._has_enough(config)
 
@@ -189,7 +195,8 @@ class Live:
     def _has_enough(self, config: SearchConfig) -> BoolArray:
         if config.alpha == 0 and config.beta == 0:
             return self.best_finished[:, -1] >= self.log_probs.max(axis=1)
-        return self.num_finished >= config.beam
+        divisor = length_penalty(self.token_ids.shape[2], config.length_penalty, config.alpha)
+        return (self.num_finished >= config.beam) & (self.best_score >= self.log_probs.max(axis=1) / divisor)
 
 
 def _extended(history: NDArray[Kind], parents: IntArray, latest: NDArray[Kind]) -> NDArray[Kind]:

@@ -1,0 +1,277 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from heedful import experiment as module
+from heedful.config import to_toml
+from heedful.errors import ConfigError, FileRefused, ResourceError
+from heedful.experiment import (
+    PRESETS,
+    Experiment,
+    adapt,
+    build_model,
+    load_experiment,
+    load_model,
+    save_model,
+)
+from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.transformer import TransformerConfig
+from heedful.runtime.folder import MANIFEST, commit, open_folder
+from heedful.text.tokenizer import TextConfig
+
+TINY = {
+    "transformer": ["model.model_size=8", "model.num_heads=2", "model.feedforward_size=8"],
+    "rnnsearch": ["model.kind=rnnsearch", "model.embedding_size=4", "model.hidden_size=5", "model.alignment_size=3"],
+}
+
+
+# -------------------------------------------------------------------------------------------- configuration
+
+
+def test_the_default_is_the_small_transformer():
+    assert load_experiment().model == PRESETS["small"]
+    assert load_experiment() == Experiment()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_loads(preset: str):
+    assert load_experiment(preset).model == PRESETS[preset]
+
+
+def test_defaults_then_corpus_then_preset_then_file_then_settings(tmp_path: Path):
+    file = tmp_path / "my.toml"
+    file.write_text("[model]\nnum_heads = 8\n[training]\npatience = 3\naccumulate = 2\n", encoding="utf-8")
+    adapted = {"model": {"dropout": 0.3, "model_size": 64}, "training": {"patience": 99, "clip_norm": 0.5}}
+    loaded = load_experiment("tiny", file, ["training.accumulate=4"], adapted)
+    assert isinstance(loaded.model, TransformerConfig)
+    assert loaded.model.dropout == 0.3  # the corpus's, as nobody else says
+    assert loaded.model.model_size == 128  # the preset's
+    assert loaded.model.num_heads == 8  # the file's
+    assert loaded.training.patience == 3
+    assert loaded.training.accumulate == 4  # the setting's
+    assert loaded.training.clip_norm == 0.5
+    assert loaded.training.label_smoothing == 0.1  # the default
+
+
+def test_what_a_preset_says_stands_against_the_corpus():
+    loaded = load_experiment("rnnsearch-paper", adapted={"model": {"dropout": 0.3}})
+    assert loaded.model.dropout == 0.0
+
+
+def test_asking_for_a_kind_gives_its_middle_preset():
+    assert load_experiment(settings=["model.kind=rnnsearch"]).model == RNNsearchConfig()
+    assert load_experiment("rnnsearch-tiny", settings=["model.kind=rnnsearch"]).model == PRESETS["rnnsearch-tiny"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "complaint"),
+    [
+        ("smal", [], "no such preset; did you mean 'small'"),
+        ("tiny", ["model.kind=rnnsearch"], "preset 'tiny' is a transformer; leave one of them out"),
+        ("", ["model.kind=rnsearch"], "no model 'rnsearch'; did you mean 'rnnsearch'"),
+        ("", ["model.kind=[1]"], r"no model \[1\]"),
+        ("", ["model.layers=3"], "model.*layers: unknown key"),
+        ("", ["model=3"], "model"),
+        ("", ["training.patience=x"], "training.patience"),
+        ("", ["training.optimizer.schedule.kind=linear"], "set training.max_steps"),
+        ("", ["model.positions=learned", "model.max_positions=100"], "max_positions 100 is below text.max_tokens 250"),
+        ("", ["model.model_size=10"], "not divisible"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_one_line(preset: str, settings: list[str], complaint: str):
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        load_experiment(preset, settings=settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["batch_tokens=0", "validate_every=0", "select_by=auto"])
+def test_what_is_left_open_is_chosen_from_the_corpus(name: str):
+    adapted = adapt(1000, 20_000, TextConfig())
+    loaded = load_experiment(settings=[f"training.{name}"], adapted=adapted)
+    assert loaded == load_experiment(adapted=adapted)
+    assert loaded.training.batch_tokens > 0
+    assert loaded.training.validate_every > 0
+    assert loaded.training.select_by == "bleu"
+
+
+def test_what_is_set_is_not_left_open():
+    adapted = adapt(1000, 20_000, TextConfig())
+    loaded = load_experiment(settings=["training.batch_tokens=77", "training.select_by=loss"], adapted=adapted)
+    assert (loaded.training.batch_tokens, loaded.training.select_by) == (77, "loss")
+
+
+@pytest.mark.parametrize("num_pairs", [0, 10, 1000, 30_000, 100_000, 10_000_000])
+def test_what_suits_a_corpus_is_a_configuration(num_pairs: int):
+    loaded = load_experiment(adapted=adapt(num_pairs, 15 * num_pairs, TextConfig()))
+    assert 512 <= loaded.training.batch_tokens <= 4096
+    assert 100 <= loaded.training.validate_every <= 1000
+
+
+def test_small_corpora_get_more_dropout_and_smaller_batches():
+    small, large = (adapt(num, 15 * num, TextConfig()) for num in (1000, 10_000_000))
+    assert small["model"]["dropout"] > large["model"]["dropout"]
+    assert small["training"]["batch_tokens"] < large["training"]["batch_tokens"]
+
+
+def test_characters_are_selected_by_error_rate():
+    config = TextConfig(target_units="characters")
+    assert adapt(1000, 1000, config)["training"]["select_by"] == "token_error_rate"
+
+
+def test_a_configuration_survives_its_file(tmp_path: Path):
+    loaded = load_experiment("rnnsearch-tiny", settings=["training.optimizer.epsilon=1e-6", "text.normalization=none"])
+    (tmp_path / "c.toml").write_text(to_toml(loaded), encoding="utf-8")
+    assert load_experiment(file=tmp_path / "c.toml") == loaded
+
+
+# --------------------------------------------------------------------------------------------------- models
+
+
+def make_folder(path: Path, kind: str = "transformer") -> tuple[Experiment, dict[str, torch.Tensor]]:
+    """A folder with a model of 9 and 7 tokens; its experiment and weights."""
+    path.mkdir(exist_ok=True)
+    (path / "tokenizer.json").write_bytes(b"[]")
+    made = load_experiment(settings=[*TINY[kind], "text.shared=false"])
+    weights = {name: p.detach().clone() for name, p in build_model(made, 9, 7).named_parameters()}
+    save_model(path, made, weights, FACTS)
+    return made, weights
+
+
+FACTS = {"languages": ["de", "en"], "source_tokenizer": "tokenizer.json", "target_tokenizer": "tokenizer.json"}
+
+
+def test_fresh_parameters_are_a_function_of_the_seed():
+    one, same, other = (
+        build_model(load_experiment(settings=[*TINY["rnnsearch"], f"training.seed={seed}"]), 9, 7).state_dict()
+        for seed in (3, 3, 4)
+    )
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["encoder.forward_unit.gates_map"], other["encoder.forward_unit.gates_map"])
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_a_saved_model_is_the_same(kind: str, tmp_path: Path):
+    made, weights = make_folder(tmp_path / "m", kind)
+    folder = open_folder(tmp_path / "m")
+    assert folder.facts["kind"] == kind
+    assert folder.facts["languages"] == ["de", "en"]
+    model = load_model(folder, 9, 7)
+    assert not model.training
+    loaded = dict(model.named_parameters())
+    assert loaded.keys() == weights.keys()
+    assert all(torch.equal(loaded[name], weights[name]) for name in weights)
+    original = build_model(made, 9, 7).eval()
+    inputs = (torch.tensor([[4, 5, 3]]), torch.tensor([3]), torch.tensor([[2, 4]]))
+    assert torch.equal(model(*inputs).features, original(*inputs).features)
+
+
+def test_loading_draws_none_of_the_callers_random_numbers(tmp_path: Path):
+    make_folder(tmp_path / "m")
+    folder = open_folder(tmp_path / "m")
+    torch.manual_seed(1)
+    state = torch.random.get_rng_state()
+    load_model(folder, 9, 7)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("num_tokens", [(8, 7), (9, 8)])
+def test_weights_of_other_vocabularies_are_refused(num_tokens: tuple[int, int], tmp_path: Path):
+    make_folder(tmp_path / "m")
+    with pytest.raises(FileRefused, match=r"does not fit .*embedding"):
+        load_model(open_folder(tmp_path / "m"), *num_tokens)
+
+
+def drop(weights: dict[str, torch.Tensor]) -> None:
+    del weights["encoder_norm.bias"]
+
+
+def add(weights: dict[str, torch.Tensor]) -> None:
+    weights["extra"] = torch.zeros(1)
+
+
+def widen(weights: dict[str, torch.Tensor]) -> None:
+    weights["encoder_norm.bias"] = weights["encoder_norm.bias"].double()
+
+
+def reshape(weights: dict[str, torch.Tensor]) -> None:
+    weights["encoder_norm.bias"] = weights["encoder_norm.bias"][None]
+
+
+@pytest.mark.parametrize("fault", [drop, add, widen, reshape])
+def test_weights_that_do_not_fit_are_refused_by_name(fault: Callable[[dict[str, torch.Tensor]], None], tmp_path: Path):
+    path = tmp_path / "m"
+    make_folder(path)
+    manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    weights = load_file(path / manifest["weights"])
+    fault(weights)
+    save_file(weights, path / manifest["weights"])
+    commit(path, {key: value for key, value in manifest.items() if key != "files"}, list(manifest["files"]))
+    with pytest.raises(FileRefused, match=r"does not fit .*: (encoder_norm\.bias|extra)"):
+        load_model(open_folder(path), 9, 7)
+
+
+def test_rubbish_for_weights_is_refused(tmp_path: Path):
+    path = tmp_path / "m"
+    make_folder(path)
+    manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    (path / manifest["weights"]).write_bytes(b"rubbish")
+    commit(path, {key: value for key, value in manifest.items() if key != "files"}, list(manifest["files"]))
+    with pytest.raises(FileRefused, match="not readable"):
+        load_model(open_folder(path), 9, 7)
+
+
+def test_new_weights_take_the_place_of_old_ones(tmp_path: Path):
+    path = tmp_path / "m"
+    made, weights = make_folder(path)
+    before = set(path.iterdir())
+    save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
+    assert len(set(path.iterdir())) == len(before)
+    loaded = dict(load_model(open_folder(path), 9, 7).named_parameters())
+    assert all(torch.equal(loaded[name], weights[name] + 1) for name in weights)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+@pytest.mark.parametrize("kind", [OSError, Killed])
+def test_a_fault_at_any_call_of_a_save_leaves_a_whole_model(
+    kind: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    calls = [(module, "save_file"), (module, "sync"), (module, "digest"), (module, "commit")]
+    calls += [(Path, name) for name in ("replace", "write_text", "open", "chmod")]
+    num_faults = 0
+    for fatal in range(1, 100):
+        path = tmp_path / str(fatal)
+        made, weights = make_folder(path)
+        count = 0
+
+        def faulty(known: Callable[..., Any], fatal: int = fatal) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal count
+                count += 1
+                if count == fatal:
+                    raise kind(28, "No space left on device")
+                return known(*args, **kwargs)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for owner, name in calls:
+                patch.setattr(owner, name, faulty(getattr(owner, name)))
+            try:
+                save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
+            except (ResourceError, Killed):
+                num_faults += 1
+        loaded = dict(load_model(open_folder(path), 9, 7).named_parameters())
+        name = "encoder_norm.bias"
+        assert torch.equal(loaded[name], weights[name]) or torch.equal(loaded[name], weights[name] + 1)
+        if count < fatal:
+            assert torch.equal(loaded[name], weights[name] + 1)
+            break
+    assert num_faults >= 8

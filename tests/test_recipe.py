@@ -1,0 +1,286 @@
+import json
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.errors import ConfigError, DataError, ResourceError, Stopped, UsageError
+from heedful.recipe import Recipe, Started, train, train_model
+from heedful.runtime.folder import open_folder
+from heedful.training.loop import Outcome, Progress
+from heedful.translator import load
+
+ROWS = [
+    ("one", "1"),
+    ("two", "2"),
+    ("eleven", "11"),
+    ("twelve", "12"),
+    ("twenty one", "21"),
+    ("twenty two", "22"),
+    ("one hundred", "100"),
+    ("one hundred one", "101"),
+    ("两百", "200"),
+    ("三十二", "32"),
+]
+CHARACTERS = ("text.source_units=characters", "text.target_units=characters")
+QUICK = (
+    "training.optimizer.learning_rate=0.01",
+    "training.optimizer.schedule.warmup_steps=20",
+    "training.label_smoothing=0.0",
+    "training.precision=float32",
+    "training.select_by=exact_match",
+    "training.batch_tokens=64",
+    "model.dropout=0.0",
+)
+SIZES = {
+    "transformer": (
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+        "model.model_size=32",
+        "model.feedforward_size=64",
+    ),
+    "rnnsearch": (
+        "model.kind=rnnsearch",
+        "model.embedding_size=16",
+        "model.hidden_size=24",
+        "model.alignment_size=16",
+        "model.maxout_size=16",
+    ),
+}
+
+
+def write(path: Path, rows: Sequence[tuple[str, str]] = ROWS) -> Path:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
+    return path
+
+
+class Log:
+    """Follows a training."""
+
+    def __init__(self) -> None:
+        self.watched: list[Progress] = []
+        self.started: list[Started] = []
+        self.warned: list[str] = []
+
+    @property
+    def scores(self) -> list[tuple[int, dict[str, float]]]:
+        return [(p.step, dict(p.validation.scores)) for p in self.watched if p.validation is not None]
+
+
+def run(
+    data: Path | tuple[Path, ...], out: Path, *settings: str, kind: str = "transformer", **options: object
+) -> tuple[Outcome, Log]:
+    log = Log()
+    paths = data if isinstance(data, tuple) else (data,)
+    recipe = Recipe(paths, out, settings=(*CHARACTERS, *QUICK, *SIZES[kind], *settings), **options)  # type: ignore
+    return train(recipe, log.watched.append, log.started.append, log.warned.append), log
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_ten_pairs_are_learned_by_heart(kind: str, tmp_path: Path):
+    out = tmp_path / "numbers.model"
+    outcome, log = run(
+        write(tmp_path / "numbers.tsv"), out, "training.max_steps=150", "training.validate_every=50", kind=kind
+    )
+    assert log.scores[-1][1]["exact_match"] == 100.0
+    assert outcome.best == 100.0
+    translator = load(out)
+    found = translator.translate([source for source, _ in ROWS])
+    assert [one.text for one in found] == [target for _, target in ROWS]
+    # What the folder says of itself.
+    facts = open_folder(out).facts
+    assert facts["kind"] == kind
+    assert {path.name for path in out.iterdir()} >= {"heedful.json", "config.toml", "tokenizer.json", "run"}
+    assert len(list(out.glob("model-*.safetensors"))) == 1
+    # Alignment comes with it.
+    (one,) = translator.translate(["twenty one"], attention=True)
+    assert one.attention is not None
+    assert one.attention.shape == (len(one.target_pieces), len(one.source_pieces)) == (3, 11)
+    assert one.attention.sum(axis=1).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+def test_pieces_learn_too(tmp_path: Path):
+    data = write(tmp_path / "numbers.tsv", [*ROWS, *((f"x {i}", f"{i} y") for i in range(30))])
+    log = Log()
+    settings = (*QUICK, *SIZES["transformer"], "training.max_steps=200", "training.validate_every=100")
+    recipe = Recipe((data,), tmp_path / "m", settings=settings)
+    train(recipe, log.watched.append, log.started.append, log.warned.append)
+    assert log.scores[-1][1]["exact_match"] > 90.0
+    assert (tmp_path / "m" / "tokenizer.model").is_file()
+
+
+def test_what_is_known_before_the_first_step(tmp_path: Path):
+    _, log = run(write(tmp_path / "n.tsv"), tmp_path / "m", "training.max_steps=2")
+    (started,) = log.started
+    assert started.folder == tmp_path / "m"
+    assert started.step == 0
+    assert started.num_source_tokens == started.num_target_tokens == len(load(tmp_path / "m").source_tokenizer)
+    assert started.num_parameters == sum(p.numel() for p in load(tmp_path / "m").model().parameters())
+    assert "10 of 10 pairs kept" in started.report
+    assert started.experiment.training.max_steps == 2
+    assert started.experiment.training.validate_every >= 100  # chosen from the corpus
+    assert len(started.test) == 0
+
+
+def test_the_same_command_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = write(tmp_path / "n.tsv")
+    settings = ("training.max_steps=6", "training.validate_every=3")
+    _, whole = run(data, tmp_path / "whole", *settings)
+    calls = 0
+
+    def stop(self: torch.nn.Module, *args: object, **kwargs: object) -> object:
+        nonlocal calls
+        calls += self.training
+        if calls == 4:
+            calls += 1
+            signal.raise_signal(signal.SIGTERM)
+        return known(self, *args, **kwargs)
+
+    from heedful.models.transformer import Transformer
+
+    known = Transformer.forward
+    with monkeypatch.context() as patch:
+        patch.setattr(Transformer, "forward", stop)
+        with pytest.raises(Stopped):
+            run(data, tmp_path / "parts", *settings)
+    outcome, log = run(data, tmp_path / "parts", *settings)
+    assert outcome.step == 6
+    assert log.started[0].step == 4
+    assert log.scores == whole.scores[1:]
+    digests = [open_folder(tmp_path / name).facts["files"] for name in ("whole", "parts")]
+    assert digests[0] == digests[1]
+
+
+def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=3")
+    outcome, log = run(data, tmp_path / "m", "training.max_steps=3")
+    assert (outcome.step, outcome.reason, log.watched) == (3, "3 steps", [])
+    outcome, _ = run(data, tmp_path / "m", "training.max_steps=5")
+    assert outcome.step == 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("model.model_size=64", "a run with model.model_size = 32, not 64"),
+        ("text.target_units=words", "a run with text.target_units = characters, not words"),
+        ("training.seed=9", "a run with training.seed = 1, not 9"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(setting: str, complaint: str, tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=2")
+    with pytest.raises(ConfigError, match=complaint):
+        run(data, tmp_path / "m", "training.max_steps=2", setting)
+    assert run(data, tmp_path / "m", "training.max_steps=2")[0].step == 2
+
+
+@pytest.mark.parametrize("change", ["byte", "order", "more", "dev"])
+def test_other_data_in_the_same_folder_is_refused(change: str, tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=2")
+    rows = {
+        "byte": [*ROWS[:9], ("三十二", "33")],
+        "order": [ROWS[1], ROWS[0], *ROWS[2:]],
+        "more": [*ROWS, ("six", "6")],
+        "dev": ROWS,
+    }[change]
+    write(data, rows)
+    dev = (write(tmp_path / "dev.tsv"),) if change == "dev" else ()
+    with pytest.raises(DataError, match=f"other data \\({'dev' if change == 'dev' else 'train'} changed\\)"):
+        run(data, tmp_path / "m", "training.max_steps=2", dev=dev)
+
+
+def test_a_refused_first_try_leaves_nothing_behind(tmp_path: Path):
+    data = write(tmp_path / "n.tsv", ROWS[:5])
+    with pytest.raises(DataError, match="at least 10"):
+        run(data, tmp_path / "m", "training.max_steps=2")
+    write(data)
+    assert run(data, tmp_path / "m", "training.max_steps=2")[0].step == 2
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"")
+    with pytest.raises(UsageError, match="holds files that are no training run; choose another --out"):
+        run(data, tmp_path / "photos")
+    with pytest.raises(UsageError, match="exists and is not a folder"):
+        run(data, data)
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(ResourceError, match="cannot be written: Permission denied"):
+        run(write(tmp_path / "n.tsv"), tmp_path / "m")
+
+
+def test_no_data_is_a_usage_error():
+    with pytest.raises(UsageError, match="no data given"):
+        train(Recipe(()), print, print, print)
+
+
+def test_columns_may_be_swapped_and_languages_with_them(tmp_path: Path):
+    data = write(tmp_path / "n.tsv", [(target, source) for source, target in ROWS])
+    out = tmp_path / "m"
+    run(data, out, "training.max_steps=2", columns=(2, 1), languages=("en", "zh"))
+    facts = open_folder(out).facts
+    assert facts["languages"] == ["en", "zh"]
+    kept = json.loads((out / "tokenizer.json").read_text(encoding="utf-8"))
+    assert "w" in kept
+
+
+@pytest.mark.parametrize(("columns", "languages"), [((1, 2), ("en", "zh")), ((2, 1), ("zh", "en"))])
+def test_languages_are_read_off_the_names_of_files(
+    columns: tuple[int, int], languages: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def quick_scores(outputs: list[str], references: list[list[str]], language: str) -> dict[str, float]:
+        asked.append(language)
+        return dict.fromkeys(("bleu", "chrf", "exact_match", "token_error_rate"), 0.0)
+
+    monkeypatch.setattr("heedful.recipe.quick_scores", quick_scores)
+    files = tmp_path / "numbers.en", tmp_path / "numbers.zh"
+    for side, file in enumerate(files):
+        file.write_text("".join(row[side] + "\n" for row in ROWS), encoding="utf-8", newline="\n")
+    run(files, tmp_path / "m", "training.max_steps=1", columns=columns)
+    assert tuple(open_folder(tmp_path / "m").facts["languages"]) == languages
+    assert asked == [languages[1]]  # BLEU's tokenizer goes by the language that is written
+
+
+def test_one_file_does_not_tell_its_languages(tmp_path: Path):
+    for name, columns in (("a", (1, 2)), ("b", (2, 1))):
+        run(write(tmp_path / "n.tsv"), tmp_path / name, "training.max_steps=1", columns=columns)
+        assert open_folder(tmp_path / name).facts["languages"] == ["source", "target"]
+
+
+# ------------------------------------------------------------------------------------------- from Python
+
+
+def options(*settings: str) -> dict[str, object]:
+    tree = dict(setting.split("=", 1) for setting in (*CHARACTERS, *QUICK, *SIZES["transformer"], *settings))
+    return {key: json.loads(value) if value[0].isdigit() else value for key, value in tree.items()}
+
+
+def test_training_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    data = write(tmp_path / "n.tsv")
+    settings = options("training.max_steps=2")
+    translator = train_model(data, out=tmp_path / "m", settings=settings, quiet=True)
+    assert capsys.readouterr().out == ""
+    assert len(translator.translate(["one"])) == 1
+    again = train_model(str(data), out=str(tmp_path / "n"), dev=data, settings=settings, minutes=5)
+    assert "10 of 10 pairs kept" in capsys.readouterr().out
+    assert again.folder.path == tmp_path / "n"
+
+
+@pytest.mark.parametrize("option", ["outt", "data", "steps"])
+def test_an_option_that_does_not_exist_is_named(option: str, tmp_path: Path):
+    with pytest.raises(UsageError, match=f"train: no option '{option}'; known: columns, config"):
+        train_model(tmp_path / "n.tsv", **{option: 3})
