@@ -2,7 +2,7 @@
 
     python benchmarks/attention_cpu.py
 
-Floor: 2 * 2 * query * key * depth operations forward and twice that backward, at the rate of a large product of the same
+Floor: 4 * query * key * depth operations forward and twice that backward, at the rate of a large product of the same
 type measured in the same run. Decides `SHORT` in heedful/attention/kernels/sdpa.py: below so many scores of one head,
 plain operations train faster. Prints the ratio of medians, SDPA over eager: above 1 eager wins.
 """
@@ -10,6 +10,7 @@ plain operations train faster. Prints the ratio of medians, SDPA over eager: abo
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -33,7 +34,6 @@ def median_seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print a row for each length and type."""
-    score = ScaledDot(DEPTH, DEPTH)
     print(f"{torch.get_num_threads()} threads, {TOKENS} tokens, {HEADS} heads of {DEPTH}, causal")
     print("length  type      mode      eager ms  sdpa ms  sdpa/eager  eager, share of floor")
     for dtype in (torch.float32, torch.bfloat16):
@@ -41,19 +41,9 @@ def main() -> None:
         rate = 2 * 1024**3 / median_seconds(lambda square=square: square @ square)
         for length in (8, 16, 32, 64, 128, 256):
             shape = (TOKENS // length, HEADS, length, DEPTH)
-            query, key, value = (torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3))
-            gradient = torch.randn(shape, dtype=dtype)
+            inputs = [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
             for mode, products in (("infer", 2), ("train", 6)):
-                def run(kernel: str, mode: str = mode) -> None:
-                    with torch.set_grad_enabled(mode == "train"):
-                        context = attend(query, key, value, score=score, mask=causal(), kernel=kernel).context
-                    if mode == "train":
-                        context.backward(gradient)
-
-                eager = median_seconds(lambda: run("eager"))
-                fused = median_seconds(lambda: run("sdpa")) if mode == "infer" else median_sdpa_training(
-                    query, key, value, gradient
-                )
+                eager, fused = (median_seconds(partial(work, inputs, mode)) for work in (run_eager, run_sdpa))
                 floor = products * 2 * TOKENS * HEADS * length * DEPTH / rate
                 print(
                     f"{length:6}  {str(dtype)[6:]:8}  {mode:8}  {eager * 1e3:8.2f} {fused * 1e3:8.2f}  "
@@ -61,14 +51,22 @@ def main() -> None:
                 )
 
 
-def median_sdpa_training(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, gradient: torch.Tensor) -> float:
-    """Time the function itself: for short sentences our kernel refuses to train, which is what this decides."""
+def run_eager(inputs: list[torch.Tensor], mode: str) -> None:
+    """Attend with plain operations."""
+    query, key, value = inputs
+    with torch.set_grad_enabled(mode == "train"):
+        context = attend(query, key, value, score=ScaledDot(DEPTH, DEPTH), mask=causal(), kernel="eager").context
+    if mode == "train":
+        context.sum().backward()
 
-    def run() -> None:
+
+def run_sdpa(inputs: list[torch.Tensor], mode: str) -> None:
+    """Call the function itself: for short sentences our kernel refuses to train, which is what this decides."""
+    query, key, value = inputs
+    with torch.set_grad_enabled(mode == "train"):
         context = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        context.backward(gradient)
-
-    return median_seconds(run)
+    if mode == "train":
+        context.sum().backward()
 
 
 if __name__ == "__main__":

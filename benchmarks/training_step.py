@@ -110,10 +110,15 @@ def main() -> None:
                     rate = 2 * features.shape[0] * weight.numel() / (time.perf_counter() - started)
                     shares.append(products_floor(batch) / rate / seconds)
     medians = [statistics.median(side) for side in rates]
-    print(f"{torch.get_num_threads()} threads, {precision}, batches of {options.batch_tokens} tokens, median of {options.steps}")
-    print(f"heedful              {medians[0]:8.0f} target tokens/s, products alone would be {statistics.median(shares):.0%} of the step")
+    share, ratio = statistics.median(shares), statistics.median(a / b for a, b in zip(*rates, strict=True))
+    print(
+        f"{torch.get_num_threads()} threads, {precision}, {options.batch_tokens} tokens a batch, {options.steps} steps"
+    )
+    print(
+        f"heedful              {medians[0]:8.0f} target tokens/s; its products alone would take {share:.0%} of the step"
+    )
     print(f"plain nn.Transformer {medians[1]:8.0f} target tokens/s (same length buckets)")
-    print(f"ratio                {statistics.median(a / b for a, b in zip(*rates, strict=True)):8.2f}")
+    print(f"ratio                {ratio:8.2f}")
     if not math.isfinite(medians[0]):
         raise SystemExit(1)
 

@@ -100,7 +100,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     adapted = adapt(len(prepared.train), num_tokens, given.text)
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
-    (folder / "run" / "experiment.toml").write_text(to_toml(experiment), encoding="utf-8", newline="\n")
+    _write_whole(folder / "run" / "experiment.toml", to_toml(experiment))
     languages = _languages(recipe)
     validator = Validator(prepared, experiment, languages[1])
     sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
@@ -236,6 +236,13 @@ def _same_experiment(folder: Path, experiment: Experiment, section: str = "") ->
                 f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
                 "choose another --out, or delete the folder to start over"
             )
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever is killed meanwhile leaves the old one."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text, encoding="utf-8", newline="\n")
+    temporary.replace(path)
 
 
 def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:

@@ -113,8 +113,9 @@ def test_either_side_of_a_real_corpus_is_padded_little(corpora: Path):
     source, target = (np.array([len(tokenizer.encode(line)) + 1 for line in side]) for side in sides)
     corpus = of_lengths(source, target)
     for batch_tokens in (2048, 4096):
-        batches = cut_batches(source, target, batch_tokens, np.random.default_rng(0))
-        assert max(padding_share(corpus, batches)) <= 0.05
+        for seed in range(5):
+            batches = cut_batches(source, target, batch_tokens, np.random.default_rng(seed))
+            assert max(padding_share(corpus, batches)) <= 0.05
 
 
 CORPUS = of_lengths(*realistic(200))
@@ -148,6 +149,18 @@ def test_plans_do_not_depend_on_what_was_asked_before():
     sampler.plan(0)
     assert [batch.tolist() for batch in sampler.plan(3)] == third
     assert [batch.tolist() for batch in BatchSampler(CORPUS, 300, seed=5).plan(3)] == third
+
+
+def test_pairs_meet_other_neighbours_in_another_epoch():
+    source, target = realistic(5000)
+    sampler = BatchSampler(of_lengths(source, target), 2048, seed=0)
+    batch_of = np.empty((2, 5000), dtype=np.int64)
+    for epoch in range(2):
+        for number, batch in enumerate(sampler.plan(epoch)):
+            batch_of[epoch, batch] = number
+    together = batch_of[0][:, None] == batch_of[0]
+    again = together & (batch_of[1][:, None] == batch_of[1])
+    assert (again.sum() - 5000) < 0.75 * (together.sum() - 5000)
 
 
 def test_lengths_come_in_random_order():

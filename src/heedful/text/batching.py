@@ -146,7 +146,7 @@ def cut_batches(
         source_lengths: [pair] ids on the source side.
         target_lengths: [pair] ids on the target side.
         batch_tokens: most positions on the longer side of a batch.
-        generator: shuffles pairs of equal lengths.
+        generator: shuffles pairs of equal lengths, and shifts the curve.
 
     Returns:
         The indices of each batch, in the order of the walk.
@@ -155,7 +155,9 @@ def cut_batches(
     """
     shuffled = generator.permutation(len(source_lengths))
     source, target = source_lengths[shuffled], target_lengths[shuffled]
-    order = np.argsort(_places_on_curve(source, target), kind="stable")
+    # Laid elsewhere each time, the curve is cut elsewhere: in another epoch pairs meet other neighbours.
+    shift = generator.integers(0, 1 + max(source.max(initial=0), target.max(initial=0)), size=2)
+    order = np.argsort(_places_on_curve(source + shift[0], target + shift[1]), kind="stable")
     width = np.maximum(source, target)[order]
     batches: list[IntArray] = []
     start = 0

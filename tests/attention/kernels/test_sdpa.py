@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from heedful.attention.attend import attend
 from heedful.attention.kernels.interface import Request
@@ -67,6 +68,21 @@ def test_gradients_in_float32_are_no_worse_than_three_times_plain_ones(mask: str
     for given, plain, exact in rows:
         floor = 2.0**-24 * float(exact.abs().max()) * 70
         assert float((given - exact).abs().max()) <= max(3.0 * float((plain - exact).abs().max()), floor)
+
+
+def test_rows_that_allow_nothing_are_zero_whatever_the_backend_makes_of_them(monkeypatch: pytest.MonkeyPatch):
+    known = functional.scaled_dot_product_attention
+
+    def as_some_backends(*tensors: Tensor, attn_mask: Tensor, **options: Any) -> Tensor:
+        context = known(*tensors, attn_mask=attn_mask, **options)
+        return torch.where(attn_mask.any(dim=-1, keepdim=True), context, torch.nan)
+
+    case = make_case("scaled_dot", "padding", (3,), 2, 4)
+    mask = MASKS["padding"].make(torch.tensor([4, 0, 2]))
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", as_some_backends)
+    context = attend(case.query, case.key, case.value, score=case.score, mask=mask, kernel="sdpa").context
+    assert bool((context[1] == 0.0).all())
+    assert bool(torch.isfinite(context).all())
 
 
 def test_dropout_keeps_the_expectation():
