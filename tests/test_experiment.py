@@ -118,9 +118,10 @@ def test_small_corpora_get_more_dropout_and_smaller_batches():
     assert small["training"]["batch_tokens"] < large["training"]["batch_tokens"]
 
 
-def test_characters_are_selected_by_error_rate():
-    config = TextConfig(target_units="characters")
-    assert adapt(1000, 1000, config)["training"]["select_by"] == "token_error_rate"
+def test_what_selects_a_model_fits_what_a_token_is():
+    chosen = {units: TextConfig(target_units=units) for units in ("pieces", "words", "characters")}
+    selected = {units: adapt(1000, 1000, config)["training"]["select_by"] for units, config in chosen.items()}
+    assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}
 
 
 def test_a_configuration_survives_its_file(tmp_path: Path):

@@ -109,7 +109,8 @@ def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
     batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
     steps_per_epoch = max(1, num_target_tokens // batch_tokens)
-    select_by = "bleu" if text.target_units == "pieces" else "token_error_rate"
+    # Of characters without spaces, a whole output is one token: an error rate of tokens would see no progress at first.
+    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}[text.target_units]
     return {
         "model": {"dropout": dropout},
         "training": {

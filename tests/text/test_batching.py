@@ -64,8 +64,10 @@ def test_batches_are_as_full_as_they_can_be():
 def test_either_side_is_padded_little(ratio: float, batch_tokens: int):
     source, target = realistic(30_000, ratio)
     corpus = of_lengths(source, target)
-    batches = cut_batches(source, target, batch_tokens, np.random.default_rng(0))
-    assert max(padding_share(corpus, batches)) <= 0.05
+    for seed in range(3):
+        batches = cut_batches(source, target, batch_tokens, np.random.default_rng(seed))
+        # Of the shorter side of unequal ones the same number of positions is a larger share.
+        assert max(padding_share(corpus, batches)) <= (0.05 if ratio == 1.0 else 0.06)
 
 
 def one_side_then_the_other(source: np.ndarray, target: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

@@ -51,7 +51,7 @@ class TrainingConfig(Config):
     patience: int = Field(default=8, ge=1)
     """Validations in a row without a better score after which training ends."""
     select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
-    """Score that decides which model is kept; auto: BLEU for pieces, token error rate for characters and words."""
+    """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
 
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:

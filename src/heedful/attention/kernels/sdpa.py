@@ -12,8 +12,8 @@ from heedful.attention.normalizers import Normalizer, Softmax
 from heedful.attention.pairs import DotPairs, Pairs
 from heedful.errors import KernelUnsupported
 
-SHORT: Final = 64 * 64
-"""Scores of one head up to which plain operations train faster on a CPU; benchmarks/attention_cpu.py measures it."""
+SHORT: Final = 256 * 256
+"""Scores of one head up to which plain operations train faster in bfloat16 on a CPU: benchmarks/attention_cpu.py."""
 
 
 @final
@@ -30,8 +30,9 @@ class ScaledDotProduct(Kernel):
             return "only softmax"
         if request.need:
             return f"gives the context only, not {', '.join(sorted(request.need))}"
-        if request.device == "cpu" and request.wants_gradient and request.num_queries * request.num_keys <= SHORT:
-            return "its backward on a CPU is slower than eager for so few scores"
+        is_short = request.num_queries * request.num_keys <= SHORT
+        if request.device == "cpu" and request.dtype == torch.bfloat16 and request.wants_gradient and is_short:
+            return "its bfloat16 backward on a CPU is slower than eager for so few scores"
         return None
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
