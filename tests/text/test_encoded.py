@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +47,16 @@ def test_nothing_is_read_before_it_is_used(tmp_path: Path):
 def test_an_interrupted_writing_leaves_nothing_that_could_be_taken_for_whole(tmp_path: Path):
     write_encoded(tmp_path, iter(PAIRS), 100)
 
-    def broken():
-        yield PAIRS[0]
+    def broken(num: int) -> Iterator[tuple[list[int], list[int]]]:
+        yield from PAIRS[:num]
         raise KeyError
 
-    with pytest.raises(KeyError):
-        write_encoded(tmp_path, broken(), 100)
-    with pytest.raises(FileRefused, match="delete the folder to encode again"):
-        EncodedCorpus.read(tmp_path)
+    # Of all pairs every file has the size it had before.
+    for num in (1, len(PAIRS)):
+        with pytest.raises(KeyError):
+            write_encoded(tmp_path, broken(num), 100)
+        with pytest.raises(FileRefused, match="delete the folder to encode again"):
+            EncodedCorpus.read(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["source.ids", "source.offsets", "target.ids", "target.offsets"])

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -102,14 +103,14 @@ def stop_at(run: Run, step: int, number: signal.Signals = signal.SIGTERM) -> Non
     done = CheckpointFolder(run.folder / "checkpoints").load_newest()
     calls = 0 if done is None else done.step * run.config.accumulate
 
-    def count(module: torch.nn.Module, inputs: object) -> None:
+    def send(module: torch.nn.Module, inputs: object) -> None:
         nonlocal calls
         if module.training:
             calls += 1
             if calls == (step - 1) * run.config.accumulate + 1:
                 os.kill(os.getpid(), number)
 
-    run.model.register_forward_pre_hook(count)
+    run.model.register_forward_pre_hook(send)
 
 
 def end_of(run: Run) -> dict[str, Tensor]:
@@ -244,6 +245,21 @@ def test_training_ends_when_validation_stops_improving(tmp_path: Path):
     assert (outcome.step, outcome.best, outcome.best_step) == (5, -4.0, 2)
     assert len(run.kept) == 2
     assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False, False]
+
+
+def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
+    losses = {1: 5.0, 2: 3.0, 3: 4.0, 4: 3.5, 5: 3.0, 6: 1.0}
+    run, again = (make_run(tmp_path, validate_every=1, patience=3) for _ in range(2))
+    for part, start in ((run, 1), (again, 4)):
+        steps = count(start)
+        part.validate = lambda model, steps=steps: Validation({"loss": losses[next(steps)]})
+    stop_at(run, 3)
+    with pytest.raises(Stopped):
+        run.trainer().run()
+    outcome = again.trainer().run()
+    assert (outcome.step, outcome.best, outcome.best_step) == (5, -3.0, 2)
+    assert outcome.reason == "no better loss in 3 validations"
+    assert (len(run.kept), len(again.kept)) == (2, 0)
 
 
 def test_higher_is_better_for_all_but_losses_and_error_rates(tmp_path: Path):
