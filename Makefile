@@ -35,6 +35,10 @@ bench: $(VENV)/.installed-dev ## run every benchmark; take the figures on a quie
 	  echo "== $$file"; $(BIN)/python "$$file"; \
 	done
 
+.PHONY: prove-attention
+prove-attention: $(VENV)/.installed-dev ## thousands of random shapes for each attention kernel, against float64 (minutes)
+	$(BIN)/python -m tests.prove.prove_attention
+
 .PHONY: format
 format: $(VENV)/.installed-dev ## bring the code into form and mend what ruff can mend
 	$(BIN)/ruff format .

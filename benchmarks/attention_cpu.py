@@ -14,7 +14,7 @@ from functools import partial
 
 import torch
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
 from heedful.attention.masks import causal
 from heedful.attention.scores import ScaledDot
 

@@ -5,7 +5,7 @@ python examples/attention_in_ten_lines.py
 
 import torch
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
 from heedful.attention.masks import padding
 from heedful.attention.scores import ScaledDot
 from heedful.inspection.plot import text_heat_map

@@ -14,6 +14,7 @@ from heedful.experiment import (
     PRESETS,
     Experiment,
     adapt,
+    adapt_units,
     build_model,
     load_experiment,
     load_model,
@@ -276,3 +277,14 @@ def test_a_fault_at_any_call_of_a_save_leaves_a_whole_model(
             assert torch.equal(loaded[name], weights[name] + 1)
             break
     assert num_faults >= 8
+
+
+def test_characters_that_suit_the_corpus_bring_the_model_that_learns_them():
+    assert adapt_units("pieces") == {}
+    suited = adapt_units("characters")
+    loaded = load_experiment(adapted=suited)
+    assert (loaded.text.source_units, loaded.text.target_units) == ("characters", "characters")
+    assert loaded.model == PRESETS["rnnsearch-tiny"]
+    assert load_experiment("tiny", adapted=suited).model == PRESETS["tiny"]
+    assert load_experiment(settings=["model.kind=transformer"], adapted=suited).model == PRESETS["small"]
+    assert load_experiment(settings=["text.source_units=words"], adapted=suited).text.source_units == "words"

@@ -1,11 +1,11 @@
 """What the README and the pages for learners tell a newcomer to type works, in both languages alike."""
 
-import inspect
+import ast
 import re
 import runpy
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,43 +121,117 @@ def test_the_python_of_the_readme_works_in_order(newcomer: Path, capsys: pytest.
     assert (newcomer / "attention.png").is_file()
 
 
-def test_the_page_on_attention_works_in_order_and_says_what_its_lines_give(capsys: pytest.CaptureFixture[str]):
+SHAPE = re.compile(r"(?<!in )\[(\w+(?:, \w+)*)\]")
+
+
+def run_page(text: str) -> list[tuple[str, Any]]:
+    """Run the code of a page from top to bottom; the comment behind each statement, and the value that it speaks of."""
     names: dict[str, Any] = {}
-    given: dict[str, Any] = {}
-    for code in blocks(page("docs/attention"), "python"):
-        for line in code.split("\n"):
-            statement, _, comment = line.partition("  # ")
-            if statement.startswith("attend("):
-                given[comment] = eval(statement, names)
+    given: list[tuple[str, Any]] = []
+    for code in blocks(text, "python"):
+        lines = code.split("\n")
+        for node in ast.parse(code).body:
+            source = ast.get_source_segment(code, node) or ""
+            if isinstance(node, ast.Expr):
+                value = eval(source, names)
             else:
-                exec(statement, names)
-    assert list(given["[2, 3, 4]"].shape) == [2, 3, 4]
-    assert float((given["[2, 3, 5], rows sum to 1"].sum(-1) - 1).abs().max()) < 1e-6
-    assert given["0, 0, 0"].tolist() == [0.0, 0.0, 0.0]
-    assert bool((given["with zeros"] == 0).any())
-    assert list(given["[2, 3]"].shape) == [2, 3]
-    assert set(given["one-hot"].flatten().tolist()) == {0.0, 1.0}
-    kernels = {comment.split('"')[1]: kernel for comment, kernel in given.items() if comment.startswith('"')}
-    assert kernels == {"sdpa": "sdpa", "eager": "eager"}
-    assert names["output"].shape == (2, 5, 8)
-    assert re.fullmatch(r"bandwidth 0\.\d+, R\^2 on the curve 0\.[89]\d\n", capsys.readouterr().out)
+                exec(source, names)
+                value = eval(ast.unparse(node.targets[0]), names) if isinstance(node, ast.Assign) else None
+            comment = lines[(node.end_lineno or 0) - 1].partition("  # ")[2]
+            if comment:
+                given.append((comment, value))
+    return given
+
+
+def fits(comment: str, value: Any) -> bool:
+    """Whether values have the shapes that a comment gives; a word stands for any size, and what is left out is free."""
+    shapes = [found[1].split(", ") for found in SHAPE.finditer(comment)]
+    values = value if isinstance(value, tuple) else (value,)
+    pairs = [(shapes[0], each) for each in values] if "each" in comment else [*zip(shapes, values, strict=False)]
+    return all(
+        len(shape) == each.dim()
+        and all(word in {str(size), "head"} for word, size in zip(shape, each.shape, strict=True))
+        for shape, each in pairs
+    )
+
+
+# What comments say beyond shapes; a comment that is neither here nor in REMARKS fails the test.
+CLAIMS: dict[str, Callable[[Any], bool]] = {
+    "zeros: average pooling": lambda tensor: float(tensor.abs().max()) < 1e-6,
+    "zeros": lambda tensor: tensor.tolist() == [0.0, 0.0, 0.0],
+    "[2, 3, 5], rows sum to 1": lambda tensor: float((tensor.sum(-1) - 1).abs().max()) < 1e-6,
+    "with zeros": lambda tensor: bool((tensor == 0).any()) and bool((tensor > 0).any()),
+    "one-hot": lambda tensor: tensor.unique().tolist() == [0, 1] and tensor.sum(-1).unique().tolist() == [1],
+    "each in [0, 1]": lambda tensor: bool(((tensor >= 0) & (tensor <= 1)).all()),
+    "row = word, column = head": lambda tensor: (
+        float((tensor.sum(-1) - tensor.new_tensor([0, 1, 1, 1, 1])).abs().max()) < 1e-5
+    ),
+    "[2]: small where the queries look at different keys": lambda tensor: bool((tensor >= 0).all()),
+    "depends on the distance only": lambda tensor: all(
+        float((tensor.diagonal(distance) - tensor[0, distance]).abs().max()) < 1e-9 for distance in range(60)
+    ),
+    '"sdpa"': lambda kernel: kernel == "sdpa",
+    '"plain"': lambda kernel: kernel == "plain",
+}
+REMARKS = {
+    "y = 2 sin x + x^0.8 + noise, as in Dive into Deep Learning",
+    "its log_bandwidth is a parameter",
+    "U k, once for a source",
+    "at every decoding step",
+    "of each item of the batch: say, log p(target)",
+    "what to expect next time",
+    "score of a state (row) followed by another (column); learn it",
+    "each place, its neighbours and itself",
+}
+
+
+def test_the_page_on_attention_works_in_order_and_says_what_its_lines_give(capsys: pytest.CaptureFixture[str]):
+    given = run_page(page("docs/attention"))
+    comments = {comment for comment, _ in given}
+    assert comments >= CLAIMS.keys() | REMARKS
+    for comment, value in given:
+        if comment in CLAIMS:
+            assert CLAIMS[comment](value), comment
+        if comment not in REMARKS | CLAIMS.keys():
+            assert SHAPE.search(comment), f"what {comment!r} says is not checked"
+        if SHAPE.search(comment):
+            assert fits(comment, value), comment
+    shown = capsys.readouterr().out
+    (block,) = re.findall(r"\n((?:    (?:constant|gaussian), h = .*\n)+)", page("docs/attention"))
+    assert shown.startswith(re.sub("^    ", "", block, flags=re.MULTILINE))
+    assert block in page("docs/attention.zh")
+    assert "\nsdpa: gives the context only, not weights\n" in shown
+    assert "\nplain: can\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("comment", "shape", "is_right"),
+    [
+        ("[2, 3]", (2, 3), True),
+        ("[2, 3]", (3, 2), False),
+        ("[2, 3]", (2, 3, 1), False),
+        ("self: [2, 3]", (2, 3), True),
+        ("[head, 3]", (7, 3), True),
+    ],
+)
+def test_shapes_in_comments_are_compared(comment: str, shape: tuple[int, ...], is_right: bool):
+    torch = pytest.importorskip("torch")
+    assert fits(comment, torch.zeros(shape)) == is_right
+    assert fits(f"each {comment}", (torch.zeros(shape), torch.zeros(shape))) == is_right
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_mechanism_of_the_tables_is_on_the_page(language: str):
-    from heedful.attention import masks
+def test_every_mechanism_of_the_tables_is_in_the_code_of_the_page(language: str):
+    from heedful.attention.masks import MASKS
     from heedful.attention.normalizers import NORMALIZERS
     from heedful.attention.scores import SCORES
 
-    text = page(f"docs/attention{language}")
-    makers = [
-        name
-        for name, f in inspect.getmembers(masks, inspect.isfunction)
-        if inspect.signature(f).return_annotation is masks.Mask
-    ]
-    names = [*(kind.__name__ for kind in (*SCORES.values(), *NORMALIZERS.values())), *makers]
+    code = "\n".join(blocks(page(f"docs/attention{language}"), "python"))
+    names = [*(kind.__name__ for kind in (*SCORES.values(), *NORMALIZERS.values())), *MASKS]
     assert {"Additive", "Softmax", "padding"} <= set(names)
-    assert [name for name in names if f"{name}(" not in text] == []
+    words = re.findall(r"\w+", code)
+    # Once in an import, once in use.
+    assert [name for name in names if words.count(name) < 2] == []
 
 
 def test_no_page_names_a_host_for_packages_or_a_path_of_a_machine():

@@ -104,7 +104,8 @@ def test_ten_pairs_are_learned_by_heart(kind: str, tmp_path: Path):
 def test_pieces_learn_too(tmp_path: Path):
     data = write(tmp_path / "numbers.tsv", [*ROWS, *((f"x {i}", f"{i} y") for i in range(30))])
     log = Log()
-    settings = (*QUICK, *SIZES["transformer"], "training.max_steps=200", "training.validate_every=100")
+    pieces = ("text.source_units=pieces", "text.target_units=pieces")
+    settings = (*QUICK, *SIZES["transformer"], *pieces, "training.max_steps=200", "training.validate_every=100")
     recipe = Recipe((data,), tmp_path / "m", settings=settings)
     train(recipe, log.watched.append, log.started.append, log.warned.append)
     assert log.scores[-1][1]["exact_match"] > 90.0
@@ -284,3 +285,18 @@ def test_training_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_an_option_that_does_not_exist_is_named(option: str, tmp_path: Path):
     with pytest.raises(UsageError, match=f"train: no option '{option}'; known: columns, config"):
         train_model(tmp_path / "n.tsv", **{option: 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "units", "kind"),
+    [
+        ((), "characters", "rnnsearch"),
+        (("text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=300"), "pieces", "transformer"),
+        (SIZES["transformer"] + ("model.kind=transformer",), "characters", "transformer"),
+    ],
+)
+def test_short_items_choose_what_nobody_chose(tmp_path: Path, settings: tuple[str, ...], units: str, kind: str):
+    seen: list[Started] = []
+    recipe = Recipe((write(tmp_path / "p.tsv"),), tmp_path / "m", settings=(*settings, *QUICK, "training.max_steps=1"))
+    train(recipe, lambda progress: None, seen.append, print)
+    assert (seen[0].experiment.text.source_units, seen[0].experiment.model.kind) == (units, kind)

@@ -13,21 +13,34 @@ from torch import Tensor
 from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
-from heedful.models import rnnsearch, transformer
+from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
+from heedful.models.luong import LuongConfig
+from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest, sync
 from heedful.search.config import SearchConfig
 from heedful.text.prepare import Prepared
-from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer import TextConfig, Units
 from heedful.training.loop import Outcome, Trainer, TrainingConfig, Validation, Watcher
 from heedful.training.precision import resolve_precision
 
-ModelConfig = Annotated[TransformerConfig | RNNsearchConfig, Field(discriminator="kind")]
+AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
+ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
 
-MODELS: Final = {"transformer": TransformerConfig, "rnnsearch": RNNsearchConfig}
-PRESETS: Final[dict[str, TransformerConfig | RNNsearchConfig]] = {**transformer.PRESETS, **rnnsearch.PRESETS}
+MODELS: Final = {
+    "transformer": TransformerConfig,
+    "rnnsearch": RNNsearchConfig,
+    "luong": LuongConfig,
+    "rnn_encoder_decoder": RNNEncoderDecoderConfig,
+}
+PRESETS: Final[dict[str, AnyModelConfig]] = {
+    **transformer.PRESETS,
+    **rnnsearch.PRESETS,
+    **luong.PRESETS,
+    **rnn_encoder_decoder.PRESETS,
+}
 DEFAULT_PRESET: Final = "small"
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Settings of training, and the values by which a person leaves them to `adapt`."""
@@ -71,15 +84,20 @@ def load_experiment(
     given = merge(read_toml(file) if file else {}, parse_overrides(settings))
     if isinstance(training := given.get("training"), dict):
         given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
-    return validate(Experiment, merge(merge(adapted or {}, _preset_tree(preset, given)), given))
+    chosen = _preset_tree(preset, given, adapted or {})
+    fields = MODELS[chosen["model"]["kind"]].model_fields
+    suited = {**(adapted or {}), "model": {k: v for k, v in (adapted or {}).get("model", {}).items() if k in fields}}
+    return validate(Experiment, merge(merge(suited, chosen), given))
 
 
 def _is_left_open(key: str, value: object) -> bool:
     return not isinstance(value, bool) and key in LEFT_OPEN and value == LEFT_OPEN[key]
 
 
-def _preset_tree(preset: str, given: Tree) -> Tree:
+def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:
     """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind.
+
+    The kind that suits the corpus counts where neither preset nor kind was given, nor settings that it has not.
 
     Raises:
         ConfigError: no such kind, or the preset is of another kind.
@@ -88,11 +106,37 @@ def _preset_tree(preset: str, given: Tree) -> Tree:
     if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
     if not preset:
-        preset = DEFAULT_PRESET if kind in (None, "transformer") else str(kind)
+        wanted = _suited_kind(given, adapted) if kind is None else kind
+        preset = DEFAULT_PRESET if wanted == "transformer" else str(wanted)
     config = PRESETS[preset]
     if kind is not None and kind != config.kind:
         raise ConfigError(f"model.kind: {kind!r}, but preset {preset!r} is a {config.kind}; leave one of them out")
     return {"model": config.model_dump(mode="json", exclude_unset=True) | {"kind": config.kind}}
+
+
+def _suited_kind(given: Tree, adapted: Mapping[str, Any]) -> str:
+    """The kind that suits the corpus, if it has all that was set by hand; else the default one."""
+    suited = str(adapted.get("model", {}).get("kind", "transformer"))
+    set_by_hand = given.get("model", {})
+    has_all = isinstance(set_by_hand, dict) and set_by_hand.keys() <= MODELS[suited].model_fields.keys()
+    return suited if has_all else "transformer"
+
+
+def adapt_units(units: Units) -> Tree:
+    """Choose what suits tokens of a kind: short items of characters go to a small recurrent network.
+
+    They are rewritten from left to right, mostly, which it learns several times sooner than a Transformer.
+
+    Args:
+        units: what a token is where nobody says.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    if units != "characters":
+        return {}
+    sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
+    return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
 
 def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
@@ -107,6 +151,8 @@ def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
         Values for `load_experiment`.
     """
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
+    if text.target_units == "characters":
+        dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
     batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
     steps_per_epoch = max(1, num_target_tokens // batch_tokens)
     # Of characters without spaces, a whole output is one token: an error rate of tokens would see no progress at first.

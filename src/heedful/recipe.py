@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.config import read_toml, to_toml
+from heedful.config import Tree, merge, read_toml, to_toml
 from heedful.errors import ConfigError, DataError, ResourceError, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, load_experiment, run
+from heedful.experiment import Experiment, adapt, adapt_units, load_experiment, run
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide
-from heedful.text.files import language_names
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, prepare
+from heedful.text.files import language_names, written_whole
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
@@ -91,16 +92,18 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     """
     files = _find(recipe)
     folder = recipe.out or Path(f"{files.train.name}.model")
-    given = load_experiment(recipe.preset, recipe.config, recipe.settings)
     _claim(folder)
     _same_data(folder, files)
+    suited = _suited(recipe, files)
+    given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
     _same_experiment(folder, given, "text.")  # before tokenizers are read that would not fit
     prepared = prepare(files, given.text, folder)
     num_tokens = int(prepared.train.target.lengths.sum())
-    adapted = adapt(len(prepared.train), num_tokens, given.text)
+    adapted = merge(suited, adapt(len(prepared.train), num_tokens, given.text))
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
-    _write_whole(folder / "run" / "experiment.toml", to_toml(experiment))
+    with written_whole(folder / "run" / "experiment.toml") as stream:
+        stream.write(to_toml(experiment))
     languages = _languages(recipe)
     validator = Validator(prepared, experiment, languages[1])
     sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
@@ -164,6 +167,16 @@ def _find(recipe: Recipe) -> Sources:
     if train is None:
         raise UsageError("train: no data given; give one file of pairs, or two aligned files")
     return Sources(train, dev, test)
+
+
+def _suited(recipe: Recipe, files: Sources) -> Tree:
+    """What suits the length of the texts, unless the recipe says what a token is."""
+    suited = adapt_units(choose_units(files.train, TextConfig().max_characters))
+    if not suited:
+        return suited
+    chosen = load_experiment(recipe.preset, recipe.config, recipe.settings, suited).text
+    wanted = suited["text"]
+    return suited if (chosen.source_units, chosen.target_units) == tuple(wanted.values()) else {}
 
 
 def _languages(recipe: Recipe) -> tuple[str, str]:
@@ -236,13 +249,6 @@ def _same_experiment(folder: Path, experiment: Experiment, section: str = "") ->
                 f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
                 "choose another --out, or delete the folder to start over"
             )
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever is killed meanwhile leaves the old one."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text, encoding="utf-8", newline="\n")
-    temporary.replace(path)
 
 
 def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:

@@ -15,10 +15,11 @@ from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
-from heedful.search.alignment import format_pharaoh, links_from_weights, merge_pieces
-from heedful.search.config import SearchConfig
+from heedful.search.config import SearchConfig, with_outputs
+from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.corpus import find_pairs
+from heedful.text.links import format_pharaoh, links_from_weights, merge_pieces
 from heedful.text.prepare import EvaluationSet
 from heedful.text.tokenizer import TextConfig, Tokenizer, load_tokenizer
 from heedful.text.vocabulary import EOS
@@ -94,6 +95,7 @@ class Translator:
         )
         self._device = device
         self._backend: Backend | None = None
+        self._model: Seq2Seq | None = None
 
     @property
     def target_language(self) -> str:
@@ -119,14 +121,17 @@ class Translator:
         return self._backend
 
     def model(self) -> "Seq2Seq":
-        """Load the PyTorch model.
+        """Give the PyTorch model, loaded on first use.
 
         Returns:
-            The model in evaluation mode.
+            The model in evaluation mode, always the same.
         """
-        from heedful.experiment import load_model
+        if self._model is None:
+            from heedful.experiment import load_model
 
-        return load_model(self.folder, len(self.source_tokenizer), len(self.target_tokenizer), self._device)
+            sizes = len(self.source_tokenizer), len(self.target_tokenizer)
+            self._model = load_model(self.folder, *sizes, self._device)
+        return self._model
 
     def translate(
         self,
@@ -156,9 +161,7 @@ class Translator:
         """
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
-        settings = search or self.search
-        changes = {"beam": max(beam or settings.beam, nbest), "nbest": nbest}
-        config = validate(SearchConfig, settings.model_dump(mode="json") | changes, "search")
+        config = with_outputs(search or self.search, beam, nbest)
         return list(self.stream(texts, config, attention, batch_tokens))
 
     def stream(
@@ -168,6 +171,7 @@ class Translator:
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
+        first_index: int = 0,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -177,13 +181,16 @@ class Translator:
             attention: whether to return attention and alignment.
             batch_tokens: most source positions times beam decoded together.
             window_lines: texts sorted by length together; 1 answers each at once.
+            first_index: number of the first text among all of the caller's, on which samples depend.
 
         Yields:
             One translation for each text, in order.
         """
         remaining = iter(texts)
+        num_done = first_index
         while window := list(islice(remaining, window_lines)):
-            yield from self._translate_window(window, search, attention, batch_tokens)
+            yield from self._translate_window(window, search, attention, batch_tokens, num_done)
+            num_done += len(window)
 
     def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
@@ -202,12 +209,15 @@ class Translator:
         return evaluate(outputs, items.references, items.sources, target_language=language, **settings)
 
     def _translate_window(
-        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int
+        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, first_index: int
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        decoded = decode_sorted(self.backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
+        demands = [Demand(index=first_index + index) for index in full]
+        decoded = decode_sorted(
+            self.backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
+        )
         found = dict(zip(full, decoded, strict=True))
         for index, text in enumerate(texts):
             if index in found:

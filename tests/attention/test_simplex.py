@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Normalizer
 from heedful.attention.masks import padding
-from heedful.attention.normalizers import Normalizer
 from heedful.attention.scores import Dot
 from heedful.attention.simplex import FLOOR, Entmax, Sparsemax, entmax, shift, sparsemax
 from heedful.errors import ShapeError, UsageError

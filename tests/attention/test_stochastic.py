@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Normalizer
 from heedful.attention.masks import padding
-from heedful.attention.normalizers import Normalizer
 from heedful.attention.scores import Dot
 from heedful.attention.stochastic import (
     GumbelSoftmax,
@@ -501,17 +501,33 @@ def test_temperature_divides_the_scores_of_a_draw():
     assert abs(counts[2] - 500) < 4.5 * 15.9
 
 
-def test_a_draw_of_a_normalizer_gives_its_log_prob():
+def test_a_draw_of_a_normalizer_gives_its_log_prob_and_the_entropy_of_its_distribution():
     scores, allowed = some_scores(12)
-    drawn = Sampled(5).draw(scores, allowed, number_rows((10,)) + 3)
-    assert torch.equal(drawn.log_prob, sample(scores, allowed, 5, number_rows((10,)) + 3).log_prob)
-    normalized = Sampled(5).normalize(scores, allowed, number_rows((10,)) + 3)
+    rows = number_rows((10,)) + 3
+    drawn, normalized = sample(scores, allowed, 5, rows), Sampled(5).normalize(scores, allowed, rows)
     assert torch.equal(normalized.weights, drawn.weights)
+    assert normalized.log_prob is not None
+    assert torch.equal(normalized.log_prob, drawn.log_prob)
+    assert normalized.entropy is not None
+    assert torch.equal(normalized.entropy, drawn.entropy)
+
+
+def test_attention_gives_what_reinforce_needs():
+    query, key = torch.randn(2, 3, 4).double(), torch.randn(2, 5, 4).double()
+    mask = padding(torch.tensor([5, 0]))
+    attended = attend(query, key, key, score=Dot(4, 4), mask=mask, normalizer=Sampled(1), need=("log_prob", "entropy"))
+    logs = torch.log_softmax(query @ key.mT, dim=-1)
+    assert attended.entropy is not None
+    torch.testing.assert_close(attended.entropy[0], -(logs.exp() * logs).sum(dim=-1)[0])
+    assert attended.log_prob is not None
+    chosen = [key[0].tolist().index(row) for row in attended.context[0].tolist()]
+    torch.testing.assert_close(attended.log_prob[0], logs[0, range(3), chosen])
+    assert (attended.log_prob[1].tolist(), attended.entropy[1].tolist()) == ([0.0] * 3, [0.0] * 3)
 
 
 def test_the_entropy_of_one_hot_weights_is_refused_where_it_would_mislead():
     query = torch.zeros(2, 3)
-    for normalizer in (Sampled(0), StraightThrough(), GumbelSoftmax(0)):
+    for normalizer in (StraightThrough(), GumbelSoftmax(0)):
         with pytest.raises(NeedError, match="cannot provide entropy"):
             attend(query, query, query, score=Dot(3, 3), normalizer=normalizer, need=("entropy",))
 

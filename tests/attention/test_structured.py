@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Normalizer
 from heedful.attention.masks import Mask, causal, padding, window
-from heedful.attention.normalizers import Normalizer
 from heedful.attention.scores import Dot
 from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
 from heedful.attention.structured_chain import linear_chain_marginals

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attention.attend import attend, observer
+from heedful.attention.dispatch import attend, observer
 from heedful.attention.scores import ScaledDot
 from heedful.errors import ShapeError, UsageError
 from heedful.inspection.capture import capture

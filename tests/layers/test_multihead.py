@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -63,3 +65,46 @@ def test_weights_are_dropped_in_training_alone():
 def test_a_size_that_heads_do_not_divide_is_refused():
     with pytest.raises(ShapeError, match="10 is not divisible by 4 heads"):
         MultiheadAttention(10, 4)
+
+
+def test_keys_and_values_of_other_sizes_are_projected_one_by_one():
+    layer = MultiheadAttention(12, 3, kdim=5, vdim=7)
+    for index, size in enumerate((12, 5, 7)):
+        (projected,) = layer.project(torch.zeros(2, 4, size), index, index + 1)
+        assert projected.shape == (2, 3, 4, 4)
+    with pytest.raises(ShapeError, match=r"query size 12, key size 5 and value size 7 differ; project them one by one"):
+        layer.project(torch.zeros(2, 4, 5), 1, 3)
+
+
+def test_keys_and_values_of_one_other_size_are_projected_in_one_product():
+    layer = MultiheadAttention(12, 3, kdim=5, vdim=5).double()
+    nn.init.normal_(layer.in_proj_bias)
+    vectors = torch.randn(2, 4, 5).double()
+    for index, part in enumerate(layer.project(vectors, 1, 3), 1):
+        (alone,) = layer.project(vectors, index, index + 1)
+        assert float((alone - part).detach().abs().max()) <= 1e-14
+
+
+@pytest.mark.parametrize("sizes", [{}, {"kdim": 30, "vdim": 150}])
+def test_each_projection_can_be_drawn_for_itself(sizes: dict[str, int]):
+    torch.manual_seed(0)
+    layer = MultiheadAttention(60, 3, **sizes)
+    layer.draw_each_projection()
+    blocks = [layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight]
+    if not sizes:
+        blocks = list(layer.in_proj_weight.detach().chunk(3))
+    for block in (*blocks, layer.out_proj.weight):
+        bound = math.sqrt(6.0 / sum(block.shape))
+        assert 0.95 * bound <= float(block.detach().abs().max()) <= bound
+    assert layer.in_proj_bias.count_nonzero() == layer.out_proj.bias.count_nonzero() == 0
+
+
+def test_leading_axes_of_any_number():
+    ours, _ = pair()
+    vectors = torch.randn(2, 4, 3, 5, 12).double()
+    together, attended = ours.attend(*ours.project(vectors, 0, 3), causal(), ("weights",))
+    assert together.shape == vectors.shape
+    assert attended.weights is not None
+    assert attended.weights.shape == (2, 4, 3, 3, 5, 5)
+    alone = ours.attend(*ours.project(vectors[1, 2, 0], 0, 3), causal())[0]
+    assert float((together[1, 2, 0] - alone).detach().abs().max()) <= 1e-13

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 
 from heedful.errors import UsageError
 from heedful.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
@@ -47,6 +48,38 @@ def test_an_offset_is_a_rotation_that_does_not_depend_on_the_position(offset: in
     assert float((products - wanted).abs().max()) <= 1e-12
 
 
+def offset_map(offset: int, size: int) -> Tensor:
+    """M with PE(p + offset) = M PE(p) for every p: a rotation for each wavelength, along the diagonal."""
+    blocks: list[Tensor] = []
+    for index in range(size // 2):
+        angle = offset * 10_000 ** (-2 * index / size)
+        cosine, sine = math.cos(angle), math.sin(angle)
+        blocks.append(torch.tensor([[cosine, sine], [-sine, cosine]], dtype=torch.float64))
+    return torch.block_diag(*blocks)
+
+
+@pytest.mark.parametrize("offset", [-7, 1, 12])
+def test_the_code_of_a_shifted_position_is_one_linear_map_of_the_code(offset: int):
+    size = 6
+    positions = torch.arange(10, 2000)
+    moved = sinusoids(positions, size) @ offset_map(offset, size).T
+    assert float((moved - sinusoids(positions + offset, size)).abs().max()) <= 1e-11
+    assert torch.allclose(offset_map(3, size) @ offset_map(offset, size), offset_map(3 + offset, size), atol=1e-14)
+
+
+def residual_of_the_best_map(codes: Tensor, offset: int) -> float:
+    """How far the best linear map from codes to codes `offset` further on is from right, at worst."""
+    before, after = codes[:-offset].double(), codes[offset:].double()
+    found = torch.linalg.lstsq(before, after).solution
+    return float((before @ found - after).abs().max())
+
+
+def test_sinusoids_have_such_a_map_and_a_learned_table_has_to_learn_it():
+    torch.manual_seed(0)
+    assert residual_of_the_best_map(SinusoidalPositions(8).double().codes(0, 100), offset=5) <= 1e-9
+    assert residual_of_the_best_map(LearnedPositions(8, 100).codes(0, 100).detach(), offset=5) > 0.1
+
+
 def test_the_table_grows_and_stays_the_same_function():
     positions = SinusoidalPositions(6).double()
     zeros = torch.zeros(1, 3, 6, dtype=torch.float64)
@@ -87,3 +120,25 @@ def test_learned_positions_say_where_their_table_ends():
     assert positions.codes(0, 7).shape == (7, 4)
     with pytest.raises(UsageError, match=r"8 tokens, but the table has 7.*max_positions"):
         positions.codes(5, 3)
+
+
+def test_learned_positions_learn_a_code_that_is_asked_of_them():
+    torch.manual_seed(0)
+    positions = LearnedPositions(4, max_positions=9)
+    wanted = sinusoids(torch.arange(9), 4).float()
+    optimizer = torch.optim.Adam(positions.parameters(), lr=0.1)
+    for _ in range(200):
+        loss = (positions(torch.zeros(9, 4)) - wanted).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert float((positions.codes(0, 9) - wanted).detach().abs().max()) <= 1e-2
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_both_kinds_add_the_codes_to_any_leading_axes(start: int):
+    for positions in (SinusoidalPositions(4), LearnedPositions(4, max_positions=8)):
+        vectors = torch.randn(2, 3, 5, 4)
+        codes = positions.codes(start, 5).detach()
+        assert torch.equal(positions(vectors, start).detach(), vectors + codes)
+        assert torch.equal(positions.codes(0, 8)[start : start + 5], positions.codes(start, 5))

@@ -1,4 +1,4 @@
-"""The equations of the two papers, written out a second time with NumPy vectors and loops, one sentence at a time."""
+"""The papers' equations, written out a second time with NumPy vectors and loops, one sentence at a time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,23 +17,53 @@ def softmax(scores: Sequence[float]) -> Vector:
     return np.array(exponentials) / sum(exponentials)
 
 
-def gru(p: Parameters, name: str, x: Vector, state: Vector, context: Vector | None = None) -> Vector:
-    """Bahdanau et al. 2015, A.1.1 and A.1.2: the reset gate acts on the state before its map."""
+def gru(
+    p: Parameters,
+    name: str,
+    x: Vector,
+    state: Vector,
+    context: Vector | None = None,
+    reset_at: str = "before",
+    context_map: str = "context_map.weight",
+) -> Vector:
+    """Bahdanau et al. 2015, A.1.1 and A.1.2: the reset gate acts on the state before its map.
+
+    "after": on the state after its map; "with_context": on that and the context, Cho et al. 2014, appendix A.1.2.
+    """
     w_update, w_reset, w = np.split(p[f"{name}.input_map.weight"], 3)
     b_update, b_reset, b = np.split(p[f"{name}.input_map.bias"], 3)
     u_update, u_reset = np.split(p[f"{name}.gates_map"], 2)
     u = p[f"{name}.candidate_map"]
     of_context = [np.zeros_like(state)] * 3
     if context is not None:
-        of_context = [part @ context for part in np.split(p["context_map.weight"], 3)]
+        of_context = [part @ context for part in np.split(p[context_map], 3)]
     update = sigmoid(w_update @ x + u_update @ state + of_context[0] + b_update)
     reset = sigmoid(w_reset @ x + u_reset @ state + of_context[1] + b_reset)
-    candidate = np.tanh(w @ x + u @ (reset * state) + of_context[2] + b)
+    if reset_at == "before":
+        candidate = np.tanh(w @ x + u @ (reset * state) + of_context[2] + b)
+    elif reset_at == "after":
+        candidate = np.tanh(w @ x + reset * (u @ state) + of_context[2] + b)
+    else:
+        candidate = np.tanh(w @ x + reset * (u @ state + of_context[2]) + b)
     return (1 - update) * state + update * candidate
 
 
-def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int]) -> tuple[Vector, Vector]:
-    """[target, vocabulary] logits and [target, source] weights, with the maxout readout and s_0 from h<-_1."""
+def lstm(
+    p: Parameters, name: str, x: Vector, state: Vector, cell: Vector, more: Vector | float = 0.0
+) -> tuple[Vector, Vector]:
+    """Zaremba et al. 2014, section 3; `more` is what else feeds the gates."""
+    pre = p[f"{name}.input_map.weight"] @ x + p[f"{name}.gates_map"] @ state + p[f"{name}.input_map.bias"] + more
+    add, keep, candidate, output = np.split(pre, 4)
+    cell = sigmoid(keep) * cell + sigmoid(add) * np.tanh(candidate)
+    return sigmoid(output) * np.tanh(cell), cell
+
+
+def maxout(vector: Vector) -> Vector:
+    return np.array([max(vector[2 * j], vector[2 * j + 1]) for j in range(len(vector) // 2)])
+
+
+def rnnsearch_annotations(p: Parameters, source: Sequence[int]) -> tuple[list[Vector], Vector]:
+    """h_j, and the state that the backward unit ends in."""
     hidden = p["encoder.forward_unit.candidate_map"].shape[0]
     embedded = [p["source_embedding.weight"][token] for token in source]
     onward: list[Vector] = []
@@ -46,24 +76,78 @@ def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[i
     for x in reversed(embedded):
         state = gru(p, "encoder.backward_unit", x, state)
         back.insert(0, state)
-    annotations = [np.concatenate(both) for both in zip(onward, back, strict=True)]
-    state = np.tanh(p["initial.weight"] @ back[0] + p["initial.bias"])
+    return [np.concatenate(both) for both in zip(onward, back, strict=True)], back[0]
+
+
+def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int]) -> tuple[Vector, Vector]:
+    """[target, vocabulary] logits and [target, source] weights, with the maxout readout and s_0 from h<-_1."""
+    annotations, last = rnnsearch_annotations(p, source)
+    state = np.tanh(p["initial.weight"] @ last + p["initial.bias"])
     logits: list[Vector] = []
     weights: list[Vector] = []
     for token in target_in:
         y = p["target_embedding.weight"][token]
-        of_query = p["score.query_projection.weight"] @ state
-        energies = [
-            float(p["score.vector"] @ np.tanh(of_query + p["score.key_projection.weight"] @ h)) for h in annotations
-        ]
-        alpha = softmax(energies)
+        alpha = alignment(p, state, annotations)
         context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
-        both = p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"]
-        maxout = np.array([max(both[2 * j], both[2 * j + 1]) for j in range(len(both) // 2)])
-        logits.append(p["output.weight"] @ maxout + p["output.bias"])
+        t = maxout(p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"])
+        logits.append(p["output.weight"] @ t + p["output.bias"])
         weights.append(alpha)
         state = gru(p, "decoder", y, state, context)
     return np.stack(logits), np.stack(weights)
+
+
+def alignment(p: Parameters, state: Vector, keys: Sequence[Vector]) -> Vector:
+    """Softmax of v_a . tanh(W_a s + U_a h_j)."""
+    of_query = p["score.query_projection.weight"] @ state
+    return softmax([float(p["score.vector"] @ np.tanh(of_query + p["score.key_projection.weight"] @ h)) for h in keys])
+
+
+def conditional_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int]) -> tuple[Vector, Vector]:
+    """Sennrich et al. 2017, section 4: s' = GRU1(y, s), c = attention of s', s = GRU2(c, s'), readout of the new s.
+
+    s_0 is made from the mean of the annotations.
+    """
+    annotations, _ = rnnsearch_annotations(p, source)
+    state = np.tanh(p["initial.weight"] @ (sum(annotations) / len(annotations)) + p["initial.bias"])
+    logits: list[Vector] = []
+    weights: list[Vector] = []
+    for token in target_in:
+        y = p["target_embedding.weight"][token]
+        between = gru(p, "decoder", y, state)
+        alpha = alignment(p, between, annotations)
+        context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
+        state = gru(p, "second", context, between)
+        t = maxout(p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"])
+        logits.append(p["output.weight"] @ t + p["output.bias"])
+        weights.append(alpha)
+    return np.stack(logits), np.stack(weights)
+
+
+def convolved(p: Parameters, name: str, vectors: Sequence[Vector], width: int) -> list[Vector]:
+    """Gehring et al. 2017, section 3.2: a gated convolution with its residual, halved in variance."""
+    size = len(vectors[0])
+    outputs: list[Vector] = []
+    for place, vector in enumerate(vectors):
+        total = p[f"{name}.bias"].copy()
+        for offset in range(-(width // 2), width // 2 + 1):
+            if 0 <= place + offset < len(vectors):
+                block = (offset + width // 2) * size
+                total += p[f"{name}.weight"][:, block : block + size] @ vectors[place + offset]
+        linear, gate = np.split(total, 2)
+        outputs.append((linear * sigmoid(gate) + vector) * np.sqrt(0.5))
+    return outputs
+
+
+def convolutional_encoder(
+    p: Parameters, prefix: str, embedded: Sequence[Vector], num_layers: int, width: int
+) -> tuple[list[Vector], list[Vector]]:
+    """Keys z_j and values (z_j + e_j) / sqrt(2); Gehring et al. 2017, sections 3.1 to 3.3."""
+    placed = [x + p[f"{prefix}positions.weight"][place] for place, x in enumerate(embedded)]
+    vectors = [p[f"{prefix}enter.weight"] @ x + p[f"{prefix}enter.bias"] for x in placed]
+    for layer in range(num_layers):
+        vectors = convolved(p, f"{prefix}layers.{layer}", vectors, width)
+    keys = [p[f"{prefix}leave.weight"] @ x + p[f"{prefix}leave.bias"] for x in vectors]
+    return keys, [(z + e) * np.sqrt(0.5) for z, e in zip(keys, placed, strict=True)]
 
 
 def layer_norm(p: Parameters, name: str, x: Vector) -> Vector:

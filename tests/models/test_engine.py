@@ -17,7 +17,7 @@ LENGTHS = (5, 2, 7, 1, 3, 6)
 
 def make_lively(name: str) -> Seq2Seq:
     """A model whose outputs are neither all empty nor all endless."""
-    model = make_model(name, seed=4)
+    model = make_model(name, seed=2)
     with torch.no_grad():
         model.output.weight *= 3.0
     return model

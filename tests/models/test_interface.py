@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.attention.scores import PreparedKey
+from heedful.attention.interface import PreparedKey
 from heedful.models.interface import Decoded, Memory, Record, State
 from tests.models.tiny import make_model
 

@@ -7,12 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.interface import Seq2Seq
+from heedful.models.luong import LuongConfig
+from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.text.vocabulary import BOS, EOS
 
 NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS = 11, 9
-Config = TransformerConfig | RNNsearchConfig
+Config = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 
 
 def changed(config: Config, **changes: object) -> Config:
@@ -24,6 +26,21 @@ _TRANSFORMER = TransformerConfig(
     num_encoder_layers=2, num_decoder_layers=2, model_size=8, num_heads=2, feedforward_size=12, dropout=0.3
 )
 _RNNSEARCH = RNNsearchConfig(embedding_size=5, hidden_size=6, alignment_size=7, maxout_size=4, dropout=0.3)
+_LUONG = LuongConfig(embedding_size=5, hidden_size=6, half_width=2, dropout=0.3)
+_SUTSKEVER = RNNEncoderDecoderConfig(embedding_size=5, hidden_size=6, dropout=0.3)
+_CHO = RNNEncoderDecoderConfig(
+    cell="gru",
+    num_layers=1,
+    embedding_size=5,
+    hidden_size=6,
+    maxout_size=4,
+    is_source_reversed=False,
+    initial_state="mapped",
+    context="mapped",
+    decoder_reset="with_context",
+    readout="maxout",
+    dropout=0.3,
+)
 
 CONFIGS: Mapping[str, Config] = {
     "transformer-pre": _TRANSFORMER,
@@ -36,6 +53,24 @@ CONFIGS: Mapping[str, Config] = {
     "rnnsearch-state": changed(_RNNSEARCH, readout="state"),
     "rnnsearch-last": changed(_RNNSEARCH, initial_state="last"),
     "rnnsearch-after": changed(_RNNSEARCH, reset="after"),
+    "rnnsearch-conditional": changed(_RNNSEARCH, decoder="conditional", readout_state="after", initial_state="mean"),
+    "rnnsearch-convolutional": changed(
+        _RNNSEARCH, encoder="convolutional", num_convolutions=2, initial_state="mean", max_positions=20
+    ),
+    "luong": _LUONG,
+    "luong-global": changed(_LUONG, window="global", score="dot", has_feeding=False),
+    "luong-concat": changed(_LUONG, score="concat", alignment_size=4, has_feeding=False, softmax_over="source"),
+    "luong-location": changed(_LUONG, window="global", score="location", alignment_size=5, is_end_attended=False),
+    "luong-monotonic": changed(_LUONG, window="local-m", output_bias=True),
+    "luong-monotonic-last": changed(_LUONG, window="local-m", past_source="last", has_feeding=False),
+    "luong-gru": changed(
+        _LUONG, cell="gru", num_layers=1, is_bidirectional=True, is_source_reversed=False, score="additive"
+    ),
+    "luong-bidirectional": changed(_LUONG, is_bidirectional=True, window="global", score="scaled_dot"),
+    "sutskever": _SUTSKEVER,
+    "cho": _CHO,
+    "rnnencdec": changed(_CHO, context="plain", decoder_reset="before", readout_state="before"),
+    "lstm-context": changed(_SUTSKEVER, context="plain", initial_state="mapped", is_source_reversed=False),
 }
 
 

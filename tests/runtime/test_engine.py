@@ -7,6 +7,7 @@ from heedful.errors import UsageError
 from heedful.runtime.engine import Backend, IntArray, Stepwise, decode_sorted
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Toy
@@ -22,6 +23,7 @@ class Spy(Backend):
 
     def __init__(self, refuses: str | None = None) -> None:
         self.batches: list[list[int]] = []
+        self.demands: list[Demand] = []
         self._refuses = refuses
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -33,7 +35,9 @@ class Spy(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
+        demands: Sequence[Demand] | None = None,
     ) -> list[list[Hypothesis]]:
+        self.demands += demands or []
         self.batches.append([len(ids) for ids in source_ids])
         return [[Hypothesis((len(ids),), 0.0, 0.0, (0.0,), "length")] for ids in source_ids]
 
@@ -99,3 +103,51 @@ def test_the_longest_output_is_bounded():
 def test_a_search_may_be_called_off():
     found = Stepwise("toy", lambda with_weights: Toy(), max_length=9).decode(SOURCES, CONFIG, cancelled=lambda: True)
     assert {one.finish_reason for hypotheses in found for one in hypotheses} == {"cancelled"}
+
+
+SAMPLING = SearchConfig(method="sampling", beam=1, nbest=3, max_length_offset=5)
+
+
+def test_no_batch_and_no_window_changes_a_sample():
+    backend = Stepwise("toy", lambda with_weights: Toy(seed=3, vocab_size=9), max_length=30)
+    wanted = search(Toy(seed=3, vocab_size=9), SOURCES, SAMPLING, max_length=30)
+    for batch_tokens in (1, 20, 10_000):
+        assert decode_sorted(backend, SOURCES, SAMPLING, batch_tokens=batch_tokens) == wanted
+    windows = [decode_sorted(backend, SOURCES[at : at + 3], SAMPLING, first_index=at) for at in (0, 3, 6)]
+    assert [found for window in windows for found in window] == wanted
+    asked = [Demand(index=5)] + [Demand()] * 6
+    changed = decode_sorted(backend, SOURCES, SAMPLING, demands=asked)
+    assert changed[0] != wanted[0]
+    assert changed[1:] == wanted[1:]
+
+
+def test_demands_go_with_their_sources():
+    backend = Stepwise("toy", lambda with_weights: Toy(seed=3, vocab_size=9), max_length=30)
+    asked = [Demand(prefix=(4 + place % 5,)) for place in range(len(SOURCES))]
+    found = decode_sorted(backend, SOURCES, CONFIG, batch_tokens=20, demands=asked)
+    assert [hypotheses[0].token_ids[0] for hypotheses in found] == [4, 5, 6, 7, 8, 4, 5]
+    assert found == search(Toy(seed=3, vocab_size=9), SOURCES, CONFIG, max_length=30, demands=asked)
+
+
+def test_batches_count_the_hypotheses_carried():
+    spy = Spy()
+    decode_sorted(spy, SOURCES, SAMPLING, batch_tokens=36)
+    assert spy.batches == [[6, 5], [4, 3, 2], [2, 1]]
+    assert [demand.index for demand in spy.demands] == [2, 5, 0, 6, 3, 4, 1]
+
+
+def test_a_backend_is_not_bothered_with_demands_that_nobody_makes():
+    spy = Spy()
+    decode_sorted(spy, SOURCES, CONFIG)
+    assert spy.demands == []
+    decode_sorted(spy, SOURCES, CONFIG, demands=[Demand()] * len(SOURCES))
+    assert len(spy.demands) == len(SOURCES)
+
+
+def test_demands_that_a_backend_cannot_meet_are_refused():
+    with pytest.raises(UsageError, match="spy: outputs cannot be given prefixes or phrases here"):
+        decode_sorted(Spy(), SOURCES[:2], CONFIG, demands=[Demand(), Demand(required=[(4,)])])
+    with pytest.raises(UsageError, match="demands: 1 given for 7 sources"):
+        decode_sorted(Spy(), SOURCES, CONFIG, demands=[Demand()])
+    stepwise = Stepwise("toy", lambda with_weights: Toy(), max_length=9)
+    assert stepwise.supports_demand(Demand(prefix=(4,), required=[(4,)], banned=[(5,)])) is None

@@ -13,6 +13,7 @@ import numpy as np
 
 from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -145,45 +146,129 @@ class Found:
     has_ended: bool
 
 
+@dataclass
+class SlowGroup:
+    """A group of the slow search's beam: its live hypotheses (log probability less charges, tokens), and its finds."""
+
+    live: list[tuple[float, Tokens]] = field(default_factory=lambda: [(0.0, ())])
+    found: list[Found] = field(default_factory=list)
+    num_steps: int = 0
+
+
 def score_of(log_prob: float, length: int, config: SearchConfig) -> float:
     """The formula, written out once more."""
-    if config.length_penalty == "gnmt":
-        return log_prob / ((5 + length) / 6) ** config.alpha
-    return log_prob / length**config.alpha
+    lp = ((5 + length) / 6) ** config.alpha if config.length_penalty == "gnmt" else length**config.alpha
+    return log_prob / lp + config.length_reward * length
 
 
-def slow_search(engine: Toy, source: Tokens, config: SearchConfig, cap: int) -> list[Found]:
-    """Search one source with lists, following the rule's text and nothing of the fast search."""
-    live: list[tuple[float, Tokens]] = [(0.0, ())]
-    found: list[Found] = []
-    for step in range(cap):
-        offers = []
-        for place, (log_prob, prefix) in enumerate(live):
-            for token, value in enumerate(engine.log_probs(source, prefix).tolist()):
-                is_banned = token in (PAD, BOS) or (token == UNK and config.forbid_unknown)
-                if not is_banned and not (token == EOS and step < config.min_length) and value > -np.inf:
-                    offers.append((-(log_prob + value), place, token, prefix))
-        offers.sort()
-        going = []
-        for rank, (negative, _, token, prefix) in enumerate(offers):
-            is_at_cap = step + 1 == cap
-            if rank < config.beam and (token == EOS or is_at_cap):
-                tokens = prefix if token == EOS else (*prefix, token)
-                score = score_of(-negative, step + 1, config)
-                found.append(Found(score, -negative, tokens, token == EOS))
-            elif token != EOS and not is_at_cap:
-                going.append((-negative, (*prefix, token)))
-        live = going[: config.beam]
-        if not live:
-            break
-        if config.alpha == 0:
-            best = sorted((one.log_prob for one in found), reverse=True)[: config.nbest]
-            if len(best) == config.nbest and best[-1] >= live[0][0]:
-                break
-        elif len(found) >= config.beam:
-            if max(one.score for one in found) >= score_of(live[0][0], step + 1, config):
-                break
-    return sorted(found, key=lambda one: -one.score)[: config.nbest]
+def stands_in(phrase: Sequence[int], tokens: Sequence[int]) -> bool:
+    """Whether a phrase stands in a sequence, by way of text."""
+    as_text = [" " + " ".join(map(str, ids)) + " " for ids in (phrase, tokens)]
+    return as_text[0] in as_text[1]
+
+
+def begun_of(phrase: Sequence[int], tokens: Tokens) -> int:
+    """How many first tokens of a phrase, but not all, a sequence ends in."""
+    return max(size for size in range(len(phrase)) if tokens[len(tokens) - size :] == tuple(phrase[:size]))
+
+
+def still_needed(tokens: Tokens, demand: Demand) -> int:
+    """Tokens that an output needs to hold its phrases, one after the other, with gaps where phrases are banned."""
+    gap = int(any(len(phrase) > 1 for phrase in demand.banned))
+    whole = [p for p in demand.required if not any(p != q and stands_in(p, q) for q in demand.required)]
+    missing = [phrase for phrase in set(map(tuple, whole)) if not stands_in(phrase, tokens)]
+    pending = max((begun_of(phrase, tokens) for phrase in demand.banned), default=0)
+    begun = [begun_of(phrase, tokens) for phrase in missing]
+    return sum(len(phrase) + gap for phrase in missing) - max(
+        (size + gap for size in begun if not gap or pending <= size), default=0
+    )
+
+
+def may_follow(token: int, prefix: Tokens, config: SearchConfig, demand: Demand, cap: int) -> bool:
+    """Whether the settings and the demand let a token follow a sequence."""
+    step, tokens = len(prefix), (*prefix, token)
+    if step < len(demand.prefix):
+        return token == demand.prefix[step]
+    if token in (PAD, BOS) or (token == UNK and config.forbid_unknown):
+        return False
+    if token == EOS:
+        return step >= config.min_length and all(stands_in(phrase, prefix) for phrase in demand.required)
+    if any(tokens[-len(phrase) :] == tuple(phrase) for phrase in demand.banned):
+        return False
+    size = config.no_repeat_ngram_size
+    if size and len(tokens) >= size and tokens[-size:] in [tokens[at : at + size] for at in range(len(tokens) - size)]:
+        return False
+    return still_needed(tokens, demand) <= cap - (step + 1)
+
+
+def slow_step(
+    engine: Toy, source: Tokens, group: SlowGroup, taken: list[int], config: SearchConfig, demand: Demand, cap: int
+) -> None:
+    """One step of a group; `taken` are the tokens that earlier groups took at this step, and grows by its own."""
+    size, step = config.beam // config.num_groups, group.num_steps
+    offers = []
+    for place, (log_prob, prefix) in enumerate(group.live):
+        for token, value in enumerate(engine.log_probs(source, prefix).tolist()):
+            if value == -np.inf or not may_follow(token, prefix, config, demand, cap):
+                continue
+            is_charged = token in prefix and step >= len(demand.prefix)
+            paid = value - value * (1.0 - config.repetition_penalty) if is_charged else value
+            key = log_prob + paid - config.diversity * taken.count(token)
+            offers.append((-key, place, token, log_prob + paid, prefix))
+    offers.sort()
+    if demand.required:
+        turns: dict[int, int] = {}
+        dealt = []
+        for offer in offers:
+            bank = still_needed((*offer[4], offer[2]), demand)
+            turns[bank] = turns.get(bank, -1) + 1
+            dealt.append((turns[bank], bank, offer))
+        offers = [offer for _, _, offer in sorted(dealt)]
+    if size == 1:
+        offers = offers[:1]
+    taken += [token for _, _, token, _, _ in offers if token != EOS][:size]
+    going = []
+    for rank, (_, _, token, total, prefix) in enumerate(offers):
+        is_at_cap = step + 1 == cap
+        if rank < size and (token == EOS or is_at_cap):
+            tokens = prefix if token == EOS else (*prefix, token)
+            group.found.append(Found(score_of(total, step + 1, config), total, tokens, token == EOS))
+        elif token != EOS and not is_at_cap:
+            going.append((total, (*prefix, token)))
+    group.live = going[:size]
+    group.num_steps += 1
+
+
+def may_stop(group: SlowGroup, config: SearchConfig) -> bool:
+    """The rule called likely."""
+    if config.stopping == "certain" or not group.live:
+        return False
+    best_live = max(log_prob for log_prob, _ in group.live)
+    if config.alpha == 0 and config.length_reward == 0:
+        best = sorted((one.log_prob for one in group.found), reverse=True)[: config.nbest]
+        return len(best) == config.nbest and best[-1] >= best_live
+    if len(group.found) < config.beam // config.num_groups:
+        return False
+    return max(one.score for one in group.found) >= score_of(best_live, group.num_steps, config)
+
+
+def slow_search(
+    engine: Toy, source: Tokens, config: SearchConfig, cap: int, demand: Demand | None = None
+) -> list[Found]:
+    """Search one source with lists, following the rule's text and nothing of the fast search.
+
+    Where the rule is called certain, nothing stops the slow search but the cap.
+    """
+    groups = [SlowGroup() for _ in range(config.num_groups)]
+    for _ in range(cap):
+        taken: list[int] = []
+        for group in groups:
+            slow_step(engine, source, group, taken, config, demand or Demand(), cap)
+            if may_stop(group, config):
+                group.live = []
+    ordered = sorted((one for group in groups for one in group.found), key=lambda one: -one.score)
+    distinct = {(one.tokens, one.has_ended): one for one in reversed(ordered)}
+    return [one for one in ordered if distinct[one.tokens, one.has_ended] is one][: config.nbest]
 
 
 def all_outputs(engine: Toy, source: Tokens, config: SearchConfig, cap: int) -> list[Found]:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.errors import NeedError, NonFiniteError
-from heedful.search.array_scores import ArrayScores, best
+from heedful.search.array_scores import ArrayScores, adjusted, best
 from heedful.search.interface import Adjust
 
 
@@ -68,3 +68,10 @@ def test_missing_weights_are_refused() -> None:
     assert ArrayScores(np.zeros((1, 1, 2)), weights).weights is weights
     with pytest.raises(NeedError, match="no attention weights"):
         _ = ArrayScores(np.zeros((1, 1, 2))).weights
+
+
+def test_adjusted_is_a_changed_copy() -> None:
+    log_probs = np.zeros((2, 1, 3), dtype=np.float32)
+    adjust = Adjust(np.array([2]), np.array([1, 1]), np.array([0, 0]), np.array([0, 0]), np.array([-1.0, -np.inf]))
+    assert adjusted(log_probs, adjust).tolist() == [[[0.0, 0.0, -np.inf]], [[-np.inf, 0.0, -np.inf]]]
+    assert not log_probs.any()

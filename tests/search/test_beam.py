@@ -481,6 +481,22 @@ def test_cancelled_before_the_first_step_is_one_empty_hypothesis() -> None:
     assert [(one.token_ids, one.log_prob, one.finish_reason) for one in hypotheses] == [((), 0.0, "cancelled")]
 
 
+def test_what_the_caller_raises_to_stop_passes_through_between_steps() -> None:
+    class Enough(Exception):
+        pass
+
+    engine = Toy(edit=never_ends)
+
+    def cancelled() -> bool:
+        if len(engine.rows_fed) == 2:
+            raise Enough
+        return False
+
+    with pytest.raises(Enough):
+        search(engine, arrays(SOURCES), config(), max_length=20, cancelled=cancelled)
+    assert len(engine.rows_fed) == 2
+
+
 class Unchecked:
     """Step scores that let NaN pass, as an engine's own top-k would."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.search.array_scores import ArrayScores
-from heedful.search.interface import Adjust, Engine, Hypothesis, StepScores
+from heedful.search.interface import Adjust, Engine, FloatArray, Hypothesis, IntArray, StepScores, WeightsArray
 from tests.search.engines import Toy
 
 
@@ -33,3 +33,20 @@ def test_toys_fit_the_protocols() -> None:
     scores, _ = engine.step(state, np.array([[2]]), None, None)
     assert scores.full().shape == (1, 1, 7)
     assert scores.weights.shape == (1, 1, 2)
+
+
+def test_what_an_engine_need_not_write_itself_comes_from_its_whole_vocabulary() -> None:
+    class Plain(StepScores):
+        def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+            raise AssertionError("not asked for")
+
+        def full(self) -> np.ndarray:
+            return np.arange(12, dtype=np.float32).reshape(1, 3, 4)
+
+        @property
+        def weights(self) -> WeightsArray:
+            raise AssertionError("not asked for")
+
+    values = Plain().of(np.array([0, 0]), np.array([2, 1]), np.array([3, 0]))
+    assert (values.tolist(), values.dtype) == ([11.0, 4.0], np.float64)
+    assert Plain().vocab_size == 4

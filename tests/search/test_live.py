@@ -92,3 +92,54 @@ def test_select_keeps_rows_of_everything() -> None:
     assert live.sources.tolist() == [0, 2]
     assert {len(getattr(live, name)) for name in Live.__slots__} == {2}
     assert live.places(np.array([[1, 0], [1, 1]])).tolist() == [[1, 0], [3, 3]]
+
+
+def test_rows_of_a_source_lie_beside_each_other() -> None:
+    live = Live.start(2, SearchConfig(beam=6, num_groups=3, diversity=1.0))
+    assert live.sources.tolist() == [0, 0, 0, 1, 1, 1]
+    assert live.groups.tolist() == [0, 1, 2, 0, 1, 2]
+    assert live.log_probs.tolist() == [[0.0, -np.inf]] * 6
+    assert live.exist.tolist() == [[True, False]] * 6
+    assert Live.start(2, SearchConfig(method="sampling", beam=1, nbest=3)).log_probs.shape == (6, 1)
+
+
+def test_charges_count_for_good_and_handicaps_in_the_order_alone() -> None:
+    live = Live.start(1, SearchConfig(beam=2))
+    log_probs = np.array([[[-1.0, -2.0, -3.0], [0.0, 0.0, 0.0]]])
+    ids = np.array([[[4, 5, 6], [7, 8, 9]]])
+    charges = np.array([[[1.5, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    offers = live.rank(log_probs, ids, charges)
+    assert (offers.ids[0, :3].tolist(), offers.log_probs[0, :3].tolist()) == ([5, 4, 6], [-2.0, -2.5, -3.0])
+    assert offers.token_log_probs[0, :3].tolist() == [-2.0, -1.0, -3.0]
+    offers = live.rank(log_probs, ids, None, charges, 2)
+    assert (offers.ids.tolist(), offers.log_probs.tolist()) == ([[5, 4]], [[-2.0, -1.0]])
+
+
+def test_a_beam_of_one_looks_at_the_best_offer_alone() -> None:
+    config = SearchConfig(beam=1, stopping="certain")
+    live = Live.start(1, config)
+    offers = live.rank(np.array([[[-1.0, -1.5]]]), np.array([[[EOS, 4]]]))
+    assert offers.ids.tolist() == [[EOS]]
+    _, _, done = live.advance(offers, NOT_LAST, config)
+    assert done
+
+
+def test_who_goes_on_and_who_is_first() -> None:
+    offers = offers_of([-1.0, -2.0, -3.0, -np.inf], [4, EOS, 6, 5])
+    chosen, lives = offers.going_on(3, NOT_LAST)
+    assert (chosen.tolist(), lives.tolist()) == ([[0, 2, 1]], [[True, True, False]])
+    assert not offers.going_on(3, ~NOT_LAST)[1].any()
+    assert offers.first(2).ids.tolist() == [[4, EOS]]
+
+
+def test_the_certain_rule_is_not_asked_here() -> None:
+    offers = offers_of([-1.0, -2.0, -3.0, -4.0], [EOS, 4, EOS, 5])
+    for stopping, expected in (("likely", True), ("certain", False)):
+        config = SearchConfig(beam=3, alpha=0.0, stopping=stopping)  # type: ignore[arg-type]
+        assert Live.start(1, config).advance(offers, NOT_LAST, config)[2].tolist() == [expected]
+
+
+def test_a_reward_for_length_is_part_of_the_score() -> None:
+    config = SearchConfig(beam=1, length_reward=0.5)
+    after, _, _ = Live.start(1, config).advance(offers_of([-3.0], [EOS]), NOT_LAST, config)
+    assert after.best_score.tolist() == [-2.5]

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from heedful.errors import ConfigError
-from heedful.search.penalties import coverage_penalty, length_penalty
+from heedful.search.config import SearchConfig
+from heedful.search.penalties import coverage_penalty, length_penalty, length_score, repetition_charges
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,24 @@ def test_a_position_never_attended_costs_much_but_not_everything() -> None:
     penalty = coverage_penalty(np.array([[1.0, 0.0]]), 1.0)
     assert -30 < penalty < -20
     assert np.isfinite(coverage_penalty(np.zeros((0, 3)), 1.0))
+
+
+@pytest.mark.parametrize("penalty", ["power", "gnmt"])
+@pytest.mark.parametrize("reward", [0.0, 0.3])
+def test_scores_divide_and_reward(penalty: str, reward: float) -> None:
+    config = SearchConfig(length_penalty=penalty, alpha=0.7, length_reward=reward)  # type: ignore[arg-type]
+    lengths = np.arange(1, 30)
+    scores = length_score(-6.0, lengths, config)
+    expected = [-6.0 / length_penalty(length, penalty, 0.7) + reward * length for length in lengths]  # type: ignore[arg-type]
+    np.testing.assert_allclose(scores, expected, rtol=1e-15)
+    assert (np.diff(scores) > 0).all()  # what the certain rule of stopping rests on
+    assert length_score(-np.inf, 3, config) == -np.inf
+
+
+def test_repetition_costs_where_the_token_is_held() -> None:
+    log_probs = np.array([[[-1.0, -2.0, -np.inf], [-3.0, -4.0, -5.0]]])
+    ids = np.array([[[4, 5, 6], [4, 5, 6]]])
+    held = np.array([[[4, 6, 4], [7, 7, 5]]])
+    charges = repetition_charges(log_probs, ids, held, 1.25)
+    assert charges.tolist() == [[[0.25, 0.0, np.inf], [0.0, 1.0, 0.0]]]
+    assert repetition_charges(log_probs, ids, held[:, :, :0], 1.25).tolist() == [[[0.0] * 3] * 2]

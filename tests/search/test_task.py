@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 
+from heedful.errors import UsageError
+from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
 from heedful.search.live import Live
-from heedful.search.task import Task, caps
+from heedful.search.task import Task, caps, padded_sources
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
@@ -60,3 +63,42 @@ def test_bans() -> None:
     ]
     task = Task.of(source, SearchConfig(forbid_unknown=True), 9, False, None)
     assert set(task.adjust(0).banned.tolist()) == {PAD, BOS, UNK}
+
+
+def test_padded_sources_are_of_whole_numbers_and_end_in_filling() -> None:
+    filled, lengths = padded_sources([np.array([4, EOS]), np.array([]), np.array([5, 6, 7])])
+    assert filled.tolist() == [[4, EOS, PAD], [EOS, PAD, PAD], [5, 6, 7]]
+    assert lengths.tolist() == [2, 1, 3]
+    assert filled.dtype == lengths.dtype == np.int64
+
+
+def test_demands_are_laid_out_for_each_source() -> None:
+    demands = [
+        Demand(prefix=(4,), required=[(5, 6), (6,), (7,)], banned=[(8,), (9, 9)]),
+        Demand(banned=[(8,), (4,)], index=40),
+    ]
+    task = Task.of([np.array([EOS])] * 2, SearchConfig(max_length_offset=1), 99, False, None, demands)
+    assert task.required_ids.tolist() == [[5, 6, 7], [-1, -1, -1]]
+    assert task.required.lengths.tolist() == [[2, 1], [0, 0]]
+    assert task.banned.lengths.tolist() == [[2], [1]]
+    assert task.banned_ids.tolist() == [8]
+    assert task.need_gaps.tolist() == [True, False]
+    assert task.num_phrase_ids == 5
+    assert task.caps.tolist() == [1 + 3 + 2 + 1, 1]
+    assert task.indices.tolist() == [0, 40]
+    free = Task.of([np.array([EOS])], SearchConfig(), 99, False, None)
+    assert (free.required_ids.size, free.num_phrase_ids, free.banned.lengths.shape) == (0, 0, (1, 0))
+
+
+def test_the_vocabulary_is_asked_for_only_where_tokens_are_named() -> None:
+    class Secret(ArrayScores):
+        @property
+        def vocab_size(self) -> int:
+            raise AssertionError("asked for")
+
+    scores = Secret(np.zeros((1, 1, 5)))
+    Task.of([np.array([EOS])], SearchConfig(), 9, False, None).check_vocabulary(scores)
+    with pytest.raises(AssertionError, match="asked for"):
+        Task.of([np.array([EOS])], SearchConfig(), 9, False, [(4,)]).check_vocabulary(scores)
+    with pytest.raises(UsageError, match="token 5 is not in the vocabulary of 5"):
+        Task.of([np.array([EOS])], SearchConfig(), 9, False, [(5,)]).check_vocabulary(ArrayScores(np.zeros((1, 1, 5))))

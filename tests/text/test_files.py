@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import DataError
-from heedful.text.files import check_file, count_lines, drift_line, fingerprint_file, language_names, stem
+from heedful.text.files import (
+    check_file,
+    count_lines,
+    drift_line,
+    fingerprint_file,
+    language_names,
+    stem,
+    written_whole,
+)
 from heedful.text.lines import read_lines
 
 
@@ -138,3 +146,20 @@ def test_languages_are_guessed_from_names(names: list[str], expected: tuple[str,
 )
 def test_stems(name: str, expected: str):
     assert stem(Path("d") / name) == expected
+
+
+def test_an_old_file_stays_whole_until_the_new_one_is(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old\n")
+    with pytest.raises(ZeroDivisionError), written_whole(path) as stream:  # noqa: PT012
+        stream.write("half")
+        stream.flush()
+        assert path.read_bytes() == b"old\n"
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"old\n"
+    assert [child.name for child in tmp_path.iterdir()] == ["file"]
+    with written_whole(path) as stream:
+        stream.write("é\n")
+        assert path.read_bytes() == b"old\n"
+    assert path.read_bytes() == "é\n".encode()
+    assert [child.name for child in tmp_path.iterdir()] == ["file"]

@@ -9,7 +9,7 @@ from heedful.errors import DataError
 from heedful.text import encoded
 from heedful.text import prepare as module
 from heedful.text.corpus import Pair, find_pairs
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, prepare
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -203,3 +203,30 @@ def test_evaluation_sets_group_references_and_leave_out_blank_sources():
 def test_a_dev_file_without_a_source_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match="validation: no usable pair"):
         run(tmp_path, rows(20), dev=[(" ", "x"), ("", "y")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "units"),
+    [
+        ([("March 5th, 2021", "2021-03-05"), ("三月五日", "03-05")], "characters"),
+        ([("a", "b" * 20)], "characters"),
+        ([("a", "b" * 21)], "pieces"),
+        ([("b" * 21, "a")], "pieces"),
+        (
+            [("Two dogs run across the field.", "Zwei Hunde laufen über die Wiese.")],
+            "pieces",
+        ),
+        ([("我爱你。", "I have loved you for a very long time.")], "pieces"),
+    ],
+)
+def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str, str]], units: str):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
+    assert choose_units(find_pairs([file]), 100) == units
+
+
+def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text(f"abc\tabd\n{'long ' * 40}\tx\n", encoding="utf-8", newline="\n")
+    assert choose_units(find_pairs([file]), 100) == "characters"
+    assert choose_units(find_pairs([file]), 1000) == "pieces"

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from heedful.training.optimizer import OptimizerConfig, make_optimizer, restore_optimizer, store_optimizer
+from heedful.training.schedule import ScheduleConfig
 
 
 def make(kind: str, **values: float) -> tuple[nn.Linear, torch.optim.Optimizer]:
@@ -26,7 +28,7 @@ def run(model: nn.Linear, optimizer: torch.optim.Optimizer, given: list[np.ndarr
 
 
 def test_adadelta_is_the_papers_formula():
-    model, optimizer = make("adadelta", learning_rate=1.0)
+    model, optimizer = make("adadelta")
     weight = model.weight.detach().numpy().copy()
     mean_squared, mean_change = np.zeros((2, 3)), np.zeros((2, 3))
     for gradient in gradients(6):
@@ -34,9 +36,36 @@ def test_adadelta_is_the_papers_formula():
         change = -np.sqrt(mean_change + 1e-6) / np.sqrt(mean_squared + 1e-6) * gradient
         mean_change = 0.95 * mean_change + 0.05 * change**2
         weight += change
-    # The paper's epsilon is 1e-6; the configuration's default is Adam's.
-    model, optimizer = make("adadelta", learning_rate=1.0, epsilon=1e-6)
+    # Both epsilons are inside the roots: the first step is sqrt(1e-6 / (0.05 g^2 + 1e-6)) g.
     assert np.abs(run(model, optimizer, gradients(6)) - weight).max() <= 1e-14
+
+
+def test_what_is_not_given_is_the_papers():
+    adadelta, sgd, adam = (OptimizerConfig.model_validate({"kind": kind}) for kind in ("adadelta", "sgd", "adam"))
+    assert (adadelta.learning_rate, adadelta.rho, adadelta.epsilon) == (1.0, 0.95, 1e-6)
+    assert (adam.beta1, adam.beta2, adam.epsilon) == (0.9, 0.98, 1e-9)
+    assert sgd.learning_rate == 1.0
+    assert [config.schedule.kind for config in (adadelta, sgd, adam)] == ["constant", "constant", "inverse_sqrt"]
+    assert (adadelta.schedule.warmup_steps, sgd.schedule.warmup_steps) == (0, 0)
+    assert OptimizerConfig() == adam
+
+
+def test_what_is_given_stands():
+    given = {"kind": "sgd", "learning_rate": 0.7, "schedule": {"kind": "halving", "halve_after": 5, "halve_every": 0.5}}
+    config = OptimizerConfig.model_validate(given)
+    assert config.learning_rate == 0.7
+    assert (config.schedule.kind, config.schedule.halve_after, config.schedule.halve_every) == ("halving", 5, 0.5)
+    assert config.schedule.warmup_steps == 0  # what is not given beside it is still the paper's
+    assert OptimizerConfig(kind="sgd", schedule=ScheduleConfig(kind="cosine")).schedule.kind == "cosine"
+    assert OptimizerConfig(kind="adadelta", epsilon=1e-4).epsilon == 1e-4
+    # A resolved configuration survives being read again.
+    assert OptimizerConfig.model_validate(config.model_dump(mode="json")) == config
+
+
+def test_what_is_no_optimizer_is_refused():
+    for given in ({"kind": "rmsprop"}, {"kind": ["sgd"]}, "sgd", {"kind": "sgd", "schedule": 3}):
+        with pytest.raises(ValidationError):
+            OptimizerConfig.model_validate(given)
 
 
 def test_adam_is_the_papers_formula():

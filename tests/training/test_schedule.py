@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.errors import UsageError
 from heedful.training.schedule import ScheduleConfig, rate_factor
 
 KINDS = ("inverse_sqrt", "linear", "cosine", "halving", "constant")
@@ -52,6 +53,29 @@ def test_halving():
     config = ScheduleConfig(kind="halving", warmup_steps=0, halve_after=100, halve_every=20)
     factors = [rate_factor(config, step, 0) for step in (1, 100, 101, 120, 121, 141)]
     assert factors == [1.0, 1.0, 0.5, 0.5, 0.25, 0.125]
+
+
+def halved(after: float, every: float, epoch: float) -> float:
+    config = ScheduleConfig(kind="halving", warmup_steps=0, halve_after=after, halve_every=every, halve_in="epochs")
+    return rate_factor(config, 7, 0, epoch)
+
+
+def test_halving_every_epoch_as_luong_et_al():
+    # Ten epochs: five at the full rate, then each at half of the one before; with dropout twelve, eight of them full.
+    assert [halved(5, 1, epoch + 0.5) for epoch in range(10)] == [1.0] * 5 + [0.5, 0.25, 0.125, 0.0625, 0.03125]
+    assert [halved(8, 1, epoch + 0.99) for epoch in range(12)] == [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]
+    assert [halved(5, 1, epoch) for epoch in (0.0, 4.999, 5.0, 5.999, 6.0)] == [1.0, 1.0, 0.5, 0.5, 0.25]
+
+
+def test_halving_every_half_epoch_as_sutskever_et_al():
+    epochs = (4.9, 5.0, 5.4, 5.5, 5.9, 6.0, 6.5, 7.0, 7.4)
+    assert [halved(5, 0.5, epoch) for epoch in epochs] == [1, 0.5, 0.5, 0.25, 0.25, 2**-3, 2**-4, 2**-5, 2**-5]
+
+
+def test_epochs_that_are_counted_must_be_given():
+    config = ScheduleConfig(kind="halving", warmup_steps=0, halve_in="epochs")
+    with pytest.raises(UsageError, match="counts epochs"):
+        rate_factor(config, 7, 0)
 
 
 def test_constant_stays():

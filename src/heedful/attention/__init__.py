@@ -1,1 +1,154 @@
-"""The attention core: every classic mechanism is score x mask x normalizer, read out against values."""
+"""The attention core: every classic mechanism is score x mask x normalizer, read out against values.
+
+>>> from heedful.attention import ScaledDot, attend, causal
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from heedful.attention.dispatch import Choice, attend, explain
+    from heedful.attention.interface import Normalized, Normalizer, PreparedKey, Score
+    from heedful.attention.kernels.interface import Attended
+    from heedful.attention.masks import MASKS, Mask, causal, graph, local_monotonic, local_predictive, padding, window
+    from heedful.attention.normalizers import NORMALIZERS
+    from heedful.attention.regression import NadarayaWatsonRegressor, toy_data
+    from heedful.attention.scores import (
+        SCORES,
+        Additive,
+        Boxcar,
+        Concat,
+        Constant,
+        Cosine,
+        Dot,
+        Epanechnikov,
+        Function,
+        Gaussian,
+        General,
+        Laplacian,
+        Location,
+        ScaledDot,
+        Triangular,
+        Uniform,
+    )
+    from heedful.attention.simplex import Entmax, Sparsemax
+    from heedful.attention.softmax import SOFTMAX, Softmax
+    from heedful.attention.stochastic import (
+        GumbelSoftmax,
+        Hard,
+        Sampled,
+        StraightThrough,
+        reinforce_loss,
+        update_baseline,
+    )
+    from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
+
+__all__ = [
+    "MASKS",
+    "NORMALIZERS",
+    "SCORES",
+    "SOFTMAX",
+    "Additive",
+    "Attended",
+    "Boxcar",
+    "Choice",
+    "Concat",
+    "Constant",
+    "Cosine",
+    "Dot",
+    "Entmax",
+    "Epanechnikov",
+    "Function",
+    "Gaussian",
+    "General",
+    "GumbelSoftmax",
+    "Hard",
+    "Laplacian",
+    "LinearChain",
+    "Location",
+    "Mask",
+    "NadarayaWatsonRegressor",
+    "Normalized",
+    "NormalizedLinearChain",
+    "Normalizer",
+    "PreparedKey",
+    "ProjectiveTree",
+    "Sampled",
+    "ScaledDot",
+    "Score",
+    "Softmax",
+    "Sparsemax",
+    "StraightThrough",
+    "Triangular",
+    "Uniform",
+    "attend",
+    "causal",
+    "explain",
+    "graph",
+    "local_monotonic",
+    "local_predictive",
+    "padding",
+    "reinforce_loss",
+    "toy_data",
+    "update_baseline",
+    "window",
+]
+
+# Names load on first use, so that importing this costs nothing; strings, so that no import order is imposed.
+_LAZY: Final[dict[str, tuple[str, ...]]] = {
+    "heedful.attention.dispatch": ("Choice", "attend", "explain"),
+    "heedful.attention.interface": ("Normalized", "Normalizer", "PreparedKey", "Score"),
+    "heedful.attention.kernels.interface": ("Attended",),
+    "heedful.attention.masks": (
+        "MASKS",
+        "Mask",
+        "causal",
+        "graph",
+        "local_monotonic",
+        "local_predictive",
+        "padding",
+        "window",
+    ),
+    "heedful.attention.normalizers": ("NORMALIZERS",),
+    "heedful.attention.regression": ("NadarayaWatsonRegressor", "toy_data"),
+    "heedful.attention.scores": (
+        "SCORES",
+        "Additive",
+        "Boxcar",
+        "Concat",
+        "Constant",
+        "Cosine",
+        "Dot",
+        "Epanechnikov",
+        "Function",
+        "Gaussian",
+        "General",
+        "Laplacian",
+        "Location",
+        "ScaledDot",
+        "Triangular",
+        "Uniform",
+    ),
+    "heedful.attention.simplex": ("Entmax", "Sparsemax"),
+    "heedful.attention.softmax": ("SOFTMAX", "Softmax"),
+    "heedful.attention.stochastic": (
+        "GumbelSoftmax",
+        "Hard",
+        "Sampled",
+        "StraightThrough",
+        "reinforce_loss",
+        "update_baseline",
+    ),
+    "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = next((module for module, names in _LAZY.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module 'heedful.attention' has no attribute {name!r}")
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,54 +1,20 @@
 """Who may look at whom, as values combined with ``& | ~``. True = may attend.
 
 Nearly every mask lets a query attend an interval of keys, so that is the normal form: for each row of queries the
-keys j with start <= j < stop; what is no interval (``|``, ``~``) becomes a dense table beside it. Leading axes align
-from the left: lengths [batch] mask every head alike.
+keys j with start <= j < stop; what is no interval (``|``, ``~``, a graph) becomes a dense table beside it. A Gaussian
+may multiply the weights after normalising. Leading axes align from the left: lengths [batch] mask every head alike.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Final, Literal, final
 
 import torch
 from torch import Tensor
 
-from heedful.errors import ShapeError
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The normal form of a mask for a given number of queries and keys."""
-
-    start: Tensor
-    """[*leading, 1 or query] first key a query may attend."""
-    stop: Tensor
-    """[*leading, 1 or query] one past the last."""
-    dense: Tensor | None = None
-    """[*leading, 1 or query, key] True = may attend, on top of the interval; None = all."""
-    is_causal: bool = False
-    """Whether this is exactly the causal triangle, nothing else."""
-
-    def allowed(self, num_leading: int, num_keys: int) -> Tensor:
-        """Write the mask out.
-
-        Args:
-            num_leading: leading axes of the scores it is for.
-            num_keys: keys.
-
-        Returns:
-            [*leading, 1 or query, key] bool with as many leading axes, broadcastable against the scores.
-
-        Raises:
-            ShapeError: the mask has more leading axes than the scores.
-        """
-        places = torch.arange(num_keys, device=self.start.device)
-        full = (places >= self.start[..., None]) & (places < self.stop[..., None])
-        if self.dense is not None:
-            full = full & self.dense
-        missing = num_leading - (full.dim() - 2)
-        if missing < 0:
-            raise ShapeError(f"mask: it has {full.dim() - 2} leading axes, but the scores have only {num_leading}")
-        return full.reshape(*full.shape[:-2], *(1,) * missing, *full.shape[-2:])
+from heedful.attention.rows import Gaussian, Rows, lead
+from heedful.errors import ShapeError, UsageError
 
 
 class Mask(ABC):
@@ -90,17 +56,76 @@ class _Interval(Mask):
         place = torch.arange(num_keys - num_queries, num_keys, device=device)
         start = torch.zeros_like(place) if self.left is None else place - self.left
         stop = torch.full_like(place, num_keys) if self.right is None else place + self.right + 1
-        return Rows(start, stop, is_causal=self.left is None and self.right == 0 and num_queries == num_keys)
+        return Rows(
+            start,
+            stop,
+            is_causal=self.left is None and self.right == 0 and num_queries == num_keys,
+            width=None if self.left is None or self.right is None else self.left + self.right + 1,
+        )
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Padding(Mask):
     lengths: Tensor
+    """[*leading]"""
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
         stop = self.lengths.to(device)[..., None]
         return Rows(torch.zeros_like(stop), stop)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Around(Mask):
+    """Keys within `half_width` of a centre."""
+
+    centre: Tensor
+    half_width: int
+    sigma: Tensor | float | None
+    is_bounded: bool
+
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+        # Half precision cannot tell places beyond 256 apart.
+        centre = self.centre.to(device, torch.promote_types(self.centre.dtype, torch.float32))
+        if centre.shape[-1] not in {1, num_queries}:
+            raise ShapeError(f"local-p: centres {list(centre.shape)}, but {num_queries} queries")
+        gaussian = None if self.sigma is None else Gaussian(centre, self.sigma)
+        place = centre.detach()
+        if not self.is_bounded:
+            start = torch.zeros_like(place, dtype=torch.int64)
+            return Rows(start, torch.full_like(start, num_keys), gaussian=gaussian)
+        start = (place - self.half_width).ceil().long()
+        stop = (place + self.half_width).floor().long() + 1
+        return Rows(start, stop, gaussian=gaussian, width=2 * self.half_width + 1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Monotonic(Mask):
+    half_width: int
+    first: int
+    lengths: Tensor | None
+
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+        place = torch.arange(self.first, self.first + num_queries, device=device)
+        if self.lengths is not None:
+            place = torch.minimum(place, self.lengths.to(device)[..., None] - 1)
+        return Rows(place - self.half_width, place + self.half_width + 1, width=2 * self.half_width + 1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Graph(Mask):
+    adjacency: Tensor
+
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+        shape = tuple(self.adjacency.shape[-2:])
+        if shape[-1:] != (num_keys,) or shape[0] not in {1, num_queries}:
+            raise ShapeError(
+                f"graph mask: adjacency {list(self.adjacency.shape)}, but {num_queries} queries and {num_keys} keys"
+            )
+        return _dense(self.adjacency.to(device), num_keys)
 
 
 @final
@@ -111,11 +136,19 @@ class _Both(Mask):
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
         one, two = (mask.rows(num_queries, num_keys, device) for mask in (self.left, self.right))
-        leading = max(one.start.dim(), two.start.dim()) - 1
-        start = torch.maximum(_lead(one.start, leading, 1), _lead(two.start, leading, 1))
-        stop = torch.minimum(_lead(one.stop, leading, 1), _lead(two.stop, leading, 1))
-        tables = [_lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
-        return Rows(start, stop, torch.stack(torch.broadcast_tensors(*tables)).all(0) if tables else None)
+        if one.gaussian is not None and two.gaussian is not None:
+            raise UsageError("masks: only one of those joined by & may have a Gaussian")
+        leading = max(_num_leading(one), _num_leading(two))
+        start = torch.maximum(lead(one.start, leading, 1), lead(two.start, leading, 1))
+        stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
+        tables = [lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
+        return Rows(
+            start,
+            stop,
+            torch.stack(torch.broadcast_tensors(*tables)).all(0) if tables else None,
+            one.gaussian or two.gaussian,
+            width=min((rows.width for rows in (one, two) if rows.width is not None), default=None),
+        )
 
 
 @final
@@ -125,8 +158,8 @@ class _Either(Mask):
     right: Mask
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
-        pair = [mask.rows(num_queries, num_keys, device) for mask in (self.left, self.right)]
-        leading = max(rows.start.dim() if rows.dense is None else rows.dense.dim() - 1 for rows in pair) - 1
+        pair = [_support(mask, num_queries, num_keys, device) for mask in (self.left, self.right)]
+        leading = max(_num_leading(rows) for rows in pair)
         one, two = (rows.allowed(leading, num_keys) for rows in pair)
         return _dense(one | two, num_keys)
 
@@ -137,15 +170,24 @@ class _Not(Mask):
     inner: Mask
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
-        rows = self.inner.rows(num_queries, num_keys, device)
-        leading = rows.start.dim() - 1 if rows.dense is None else max(rows.start.dim() - 1, rows.dense.dim() - 2)
-        return _dense(~rows.allowed(leading, num_keys), num_keys)
+        rows = _support(self.inner, num_queries, num_keys, device)
+        return _dense(~rows.allowed(_num_leading(rows), num_keys), num_keys)
 
 
-def _lead(bounds: Tensor, leading: int, trailing: int) -> Tensor:
-    """Insert axes after the leading ones, so that leading axes align from the left."""
-    missing = leading - (bounds.dim() - trailing)
-    return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
+def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    """The normal form of a mask that only allows or forbids.
+
+    Raises:
+        UsageError: it has a Gaussian.
+    """
+    rows = mask.rows(num_queries, num_keys, device)
+    if rows.gaussian is not None:
+        raise UsageError("masks: one with a Gaussian can be joined by & only, not by | or ~")
+    return rows
+
+
+def _num_leading(rows: Rows) -> int:
+    return max(rows.start.dim() - 1, rows.stop.dim() - 1, 0 if rows.dense is None else rows.dense.dim() - 2)
 
 
 def _dense(table: Tensor, num_keys: int) -> Rows:
@@ -157,19 +199,29 @@ def padding(lengths: Tensor) -> Mask:
     """Let every query attend the first `lengths` keys.
 
     Args:
-        lengths: [*leading] real keys of each item.
+        lengths: [*leading] whole numbers, the real keys of each item.
 
     Returns:
         The mask.
+
+    Raises:
+        UsageError: the lengths are not whole numbers.
+
+    Cost: an interval, two comparisons per pair.
     """
+    _require_whole("padding: lengths", lengths)
     return _Padding(lengths)
 
 
 def causal() -> Mask:
     """Let a query attend keys up to its own place; the last query stands at the last key.
 
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
+
     Returns:
         The mask.
+
+    Cost: an interval, two comparisons per pair; none in SDPA.
 
     Example:
         >>> causal().rows(2, 3, torch.device("cpu")).allowed(0, 3).int().tolist()
@@ -181,11 +233,133 @@ def causal() -> Mask:
 def window(left: int, right: int) -> Mask:
     """Let a query attend keys from `left` places before its own to `right` places after.
 
+    Beltagy, Peters and Cohan 2020, arXiv:2004.05150.
+
     Args:
         left: places, at least 0.
         right: places, at least 0.
 
     Returns:
         The mask.
+
+    Raises:
+        UsageError: one of them is below 0.
+
+    Cost: where keys are many, only left + right + 1 pairs per query are computed; else as `padding`.
     """
+    for name, places in (("left", left), ("right", right)):
+        _require_count(f"window: {name}", places)
     return _Interval(left, right)
+
+
+def local_monotonic(half_width: int, first: int = 0, lengths: Tensor | None = None) -> Mask:
+    """Let target position t attend source positions from t - half_width to t + half_width: local-m.
+
+    Source and target are taken to run side by side from their first words on. Luong et al. 2015, arXiv:1508.04025,
+    section 3.2.
+
+    Args:
+        half_width: the paper's D, at least 0; 10 there.
+        first: target position of the first query, when decoding step by step.
+        lengths: [*leading] real keys; where given, positions beyond the source stay at its last word, as the authors'
+            code does it. None: they move on, in the end beyond every key.
+
+    Returns:
+        The mask.
+
+    Raises:
+        UsageError: `half_width` is below 0, or the lengths are not whole numbers.
+
+    Cost: where keys are many, only 2 half_width + 1 pairs per query are computed; else as `padding`.
+    """
+    _require_count("local-m: half_width", half_width)
+    if lengths is not None:
+        _require_whole("local-m: lengths", lengths)
+    return _Monotonic(half_width, first, lengths)
+
+
+def local_predictive(
+    centre: Tensor, half_width: int, sigma: Tensor | float | None = None, over: Literal["window", "source"] = "window"
+) -> Mask:
+    """Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p.
+
+    weights[s] = softmax(scores)[s] exp(-(s - centre)^2 / (2 sigma^2)), not renormalised, so that they sum to at most
+    1. Gradient reaches the centre through the Gaussian; the bounds of the window have none. Luong et al. 2015,
+    arXiv:1508.04025, eq. 9-10.
+
+    Args:
+        centre: [*leading, 1 or query] the paper's p_t, counted in keys from 0 on.
+        half_width: the paper's D, at least 0; 10 there.
+        sigma: of the Gaussian, in keys, above 0; a tensor has shape [] and receives gradient; None = half_width / 2,
+            as in the paper.
+        over: what the softmax runs over: the keys within half_width of the centre, as in the paper, or the whole
+            source, as some descriptions have it.
+
+    Returns:
+        The mask.
+
+    Raises:
+        UsageError: `half_width` is below 0, sigma is not above 0, or `over` is neither of the two.
+        ShapeError: the centre has no axis of queries, or sigma has axes.
+
+    Cost: as `local_monotonic`, with an exponential per pair; over the whole source, all pairs.
+    """
+    _require_count("local-p: half_width", half_width)
+    if centre.dim() == 0:
+        raise ShapeError("local-p: expected centres [*leading, 1 or query], got []; for one for all give [1]")
+    if over not in {"window", "source"}:
+        raise UsageError(f"local-p: over must be 'window' or 'source', got {over!r}")
+    chosen = half_width / 2.0 if sigma is None else sigma
+    if isinstance(chosen, Tensor) and chosen.dim():
+        raise ShapeError(f"local-p: sigma must be one number, a tensor of shape [], got {list(chosen.shape)}")
+    # A tensor is looked into only where that costs no waiting.
+    is_known = not isinstance(chosen, Tensor) or (chosen.device.type == "cpu" and not torch.compiler.is_compiling())
+    if is_known and not chosen > 0.0:
+        raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; with half_width 0 give one")
+    return _Around(centre, half_width, chosen, over == "window")
+
+
+def graph(adjacency: Tensor) -> Mask:
+    """Let a query attend the keys that a table names: the neighbours in a graph.
+
+    Velickovic et al. 2018, arXiv:1710.10903, section 2.1.
+
+    Args:
+        adjacency: [*leading, 1 or query, key] bool, True = may attend.
+
+    Returns:
+        The mask.
+
+    Raises:
+        UsageError: the table is not of bools.
+
+    Cost: a table, a bool per pair in memory.
+    """
+    if adjacency.dtype != torch.bool or adjacency.dim() < 2:
+        raise UsageError(f"graph mask: expected a table [query, key] of bools, got {_described(adjacency)}")
+    return _Graph(adjacency)
+
+
+def _require_count(name: str, places: int) -> None:
+    if places != int(places) or places < 0:
+        raise UsageError(f"{name} must be a whole number of at least 0, got {places}")
+
+
+def _require_whole(name: str, numbers: Tensor) -> None:
+    if numbers.is_floating_point() or numbers.dtype == torch.bool:
+        raise UsageError(f"{name} must be whole numbers, got {_described(numbers)}")
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+MASKS: Final[dict[str, Callable[..., Mask]]] = {
+    "padding": padding,
+    "causal": causal,
+    "window": window,
+    "local_monotonic": local_monotonic,
+    "local_predictive": local_predictive,
+    "graph": graph,
+}
+"""Every function that makes a mask, by name."""

@@ -5,71 +5,19 @@ score(h_t, h_s); Vaswani et al. 2017 (arXiv:1706.03762) Q K^T / sqrt(d_k).
 """
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Final, Self, final
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final, final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from heedful.attention.pairs import AdditivePairs, DotPairs, Pairs
-from heedful.errors import ShapeError
-
-
-@dataclass(frozen=True)
-class PreparedKey:
-    """Keys after the part of a score that does not depend on the query, computed once per source."""
-
-    key: Tensor
-    """[*batch, key, size]"""
-
-    def select(self, rows: Tensor) -> Self:
-        """Keep some sources.
-
-        Args:
-            rows: [kept] indices into axis 0.
-
-        Returns:
-            The keys of those sources.
-        """
-        return type(self)(self.key.index_select(0, rows))
-
-
-class Score(nn.Module, ABC):
-    """A scoring function a(query, key), built from the sizes of both.
-
-    Every score has the same constructor, so that one can be put in another's place.
-    """
-
-    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
-        super().__init__()
-        self.query_size = query_size
-        self.key_size = key_size
-        self.hidden_size = hidden_size
-
-    @abstractmethod
-    def prepare(self, key: Tensor) -> PreparedKey:
-        """Do the work that needs only the keys.
-
-        Args:
-            key: [*batch, key, key_size].
-
-        Returns:
-            What `lower` takes.
-        """
-
-    @abstractmethod
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> Pairs:
-        """Turn queries and prepared keys into pairs.
-
-        Args:
-            query: [*batch, query, query_size].
-            prepared: from `prepare`.
-            inverse_temperature: scores are multiplied by it.
-
-        Returns:
-            The pairs whose scores are a(query, key) * inverse_temperature.
-        """
+from heedful.attention.interface import PreparedKey, Score
+from heedful.attention.kernels.additive_cpu import prepare_exp_key
+from heedful.attention.kernels.additive_cpu import supports as supports_additive
+from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
+from heedful.errors import ShapeError, UsageError
 
 
 class _Dot(Score):
@@ -97,7 +45,7 @@ class _Dot(Score):
 
 @final
 class Dot(_Dot):
-    """a(q, k) = q . k. Luong et al. 2015, eq. 8, dot."""
+    """a(q, k) = q . k. Luong et al. 2015, arXiv:1508.04025, section 3.1, dot."""
 
     @property
     def scale(self) -> float:
@@ -106,7 +54,7 @@ class Dot(_Dot):
 
 @final
 class ScaledDot(_Dot):
-    """a(q, k) = q . k / sqrt(depth). Vaswani et al. 2017, eq. 1."""
+    """a(q, k) = q . k / sqrt(depth). Vaswani et al. 2017, arXiv:1706.03762, eq. 1."""
 
     @property
     def scale(self) -> float:
@@ -115,7 +63,10 @@ class ScaledDot(_Dot):
 
 @final
 class General(Score):
-    """a(q, k) = q W k, W [query_size, key_size], also called bilinear. Luong et al. 2015, eq. 8, general."""
+    """a(q, k) = q W k, W [query_size, key_size]; bilinear. Luong et al. 2015, arXiv:1508.04025, section 3.1, general.
+
+    Cost: query_size multiply-adds per pair; preparing, query_size * key_size per key.
+    """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         super().__init__(query_size, key_size, hidden_size)
@@ -131,32 +82,260 @@ class General(Score):
 
 
 @final
-class Additive(Score):
-    """a(q, k) = v . tanh(W q + U k), W [hidden, query], U [hidden, key], v [hidden].
+class Cosine(_Dot):
+    """a(q, k) = q . k / (|q| |k|), in [-1, 1]; 0 for a vector of zeros. Graves et al. 2014, arXiv:1410.5401, eq. 6."""
 
-    Bahdanau et al. 2015, A.1.2, where query = s_{i-1} and key = h_j; Luong's concat is the same function with
-    W and U side by side in one matrix.
+    @property
+    def scale(self) -> float:
+        return 1.0
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(_unit(key))
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+        return super().lower(_unit(query), prepared, inverse_temperature)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / length.masked_fill(length == 0, 1.0)  # zeros stay zeros, with a modest gradient, in every type
+
+
+@final
+class Uniform(Score):
+    """a(q, k) = 0: average pooling over the keys that may be attended.
+
+    Cost: 1 multiply-add per pair.
     """
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(key[..., :1] * 0.0)
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+        return DotPairs(query[..., :1] * 0.0, prepared.key)
+
+
+@final
+class Location(Score):
+    """a(q, k_j) = (W q)_j, W [position, query_size]: where a key stands counts, not what it is.
+
+    Luong et al. 2015, arXiv:1508.04025, eq. 8 and note 7. Of a source shorter than W the first rows count, of a longer
+    one the words beyond it are not attended. `hidden_size` is the number of positions, 50 by default.
+
+    Cost: query_size multiply-adds per pair.
+    """
+
+    is_positional = True
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
+        super().__init__(query_size, key_size, hidden_size or 50)
+        self.max_keys = self.hidden_size
+        self.weight = nn.Parameter(torch.empty(self.hidden_size, query_size))
+        nn.init.xavier_uniform_(self.weight)
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(key)
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+        *leading, num_keys, _ = prepared.key.shape
+        rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
+        return DotPairs(query * inverse_temperature, rows.expand(*leading, *rows.shape))
+
+
+class _Additive(Score):
+    """Common part of additive and concat: v . tanh(one map of the query + another of the key)."""
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         super().__init__(query_size, key_size, hidden_size or query_size)
-        self.query_projection = nn.Linear(query_size, self.hidden_size, bias=False)
-        self.key_projection = nn.Linear(key_size, self.hidden_size, bias=False)
         self.vector = nn.Parameter(torch.empty(self.hidden_size))
         bound = math.sqrt(3.0 / self.hidden_size)
         nn.init.uniform_(self.vector, -bound, bound)
 
+    @abstractmethod
+    def map_query(self, query: Tensor) -> Tensor:
+        """[*, query_size] -> [*, hidden]."""
+
+    @abstractmethod
+    def map_key(self, key: Tensor) -> Tensor:
+        """[*, key_size] -> [*, hidden]."""
+
     def prepare(self, key: Tensor) -> PreparedKey:
-        return PreparedKey(self.key_projection(key))
+        mapped = self.map_key(key)
+        is_traced = torch.compiler.is_compiling()
+        if is_traced or not mapped.numel() or supports_additive(mapped.dtype, mapped.device.type) is not None:
+            return PreparedKey(mapped)
+        return PreparedKey(mapped, prepare_exp_key(mapped.detach()))
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> AdditivePairs:
-        return AdditivePairs(self.query_projection(query), prepared.key, self.vector * inverse_temperature)
+        return AdditivePairs(self.map_query(query), prepared.key, self.vector * inverse_temperature, prepared.exp_key)
+
+
+@final
+class Additive(_Additive):
+    """a(q, k) = v . tanh(W q + U k), W [hidden, query], U [hidden, key], v [hidden].
+
+    Bahdanau et al. 2015, arXiv:1409.0473, A.1.2, where query = s_{i-1} and key = h_j.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
+        super().__init__(query_size, key_size, hidden_size)
+        self.query_projection = nn.Linear(query_size, self.hidden_size, bias=False)
+        self.key_projection = nn.Linear(key_size, self.hidden_size, bias=False)
+
+    def map_query(self, query: Tensor) -> Tensor:
+        return self.query_projection(query)
+
+    def map_key(self, key: Tensor) -> Tensor:
+        return self.key_projection(key)
+
+
+@final
+class Concat(_Additive):
+    """a(q, k) = v . tanh(W [q; k]), W [hidden, query + key], v [hidden].
+
+    Luong et al. 2015, arXiv:1508.04025, section 3.1, concat. The same function as additive, with W and U side by side
+    in one matrix.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
+        super().__init__(query_size, key_size, hidden_size)
+        self.weight = nn.Parameter(torch.empty(self.hidden_size, query_size + key_size))
+        nn.init.xavier_uniform_(self.weight)
+
+    def map_query(self, query: Tensor) -> Tensor:
+        return functional.linear(query, self.weight[:, : self.query_size])
+
+    def map_key(self, key: Tensor) -> Tensor:
+        return functional.linear(key, self.weight[:, self.query_size :])
+
+
+class _Kernel(Score):
+    """a(q, k) = log K(|q - k| / bandwidth): weights are those of Nadaraya-Watson kernel regression."""
+
+    def __init__(
+        self,
+        query_size: int,
+        key_size: int,
+        hidden_size: int = 0,
+        *,
+        bandwidth: float = 1.0,
+        has_learned_bandwidth: bool = False,
+    ) -> None:
+        if query_size != key_size:
+            raise ShapeError(
+                f"{self.profile} score: query size {query_size} and key size {key_size} differ; "
+                "distances need points of one space"
+            )
+        if not 0.0 < bandwidth < math.inf:
+            raise UsageError(f"{self.profile} score: bandwidth must be above 0 and finite, got {bandwidth}")
+        super().__init__(query_size, key_size, hidden_size)
+        # By its logarithm, so that it stays above 0 while it learns.
+        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)), requires_grad=has_learned_bandwidth)
+
+    @property
+    @abstractmethod
+    def profile(self) -> str:
+        """A name in `profiles.PROFILES`."""
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(key)
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DistancePairs:
+        return DistancePairs(query, prepared.key, self.log_bandwidth.exp(), self.profile, inverse_temperature)
+
+
+@final
+class Gaussian(_Kernel):
+    """a(q, k) = -|q - k|^2 / (2 bandwidth^2). Nadaraya 1964, doi:10.1137/1109020; Watson 1964."""
+
+    @property
+    def profile(self) -> str:
+        return "gaussian"
+
+
+@final
+class Laplacian(_Kernel):
+    """a(q, k) = -|q - k| / bandwidth."""
+
+    @property
+    def profile(self) -> str:
+        return "laplacian"
+
+
+@final
+class Boxcar(_Kernel):
+    """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean of the near ones."""
+
+    @property
+    def profile(self) -> str:
+        return "boxcar"
+
+
+@final
+class Triangular(_Kernel):
+    """a(q, k) = log(1 - |q - k| / bandwidth), and none beyond the bandwidth."""
+
+    @property
+    def profile(self) -> str:
+        return "triangular"
+
+
+@final
+class Epanechnikov(_Kernel):
+    """a(q, k) = log(1 - |q - k|^2 / bandwidth^2), and none beyond it. Epanechnikov 1969, doi:10.1137/1114019."""
+
+    @property
+    def profile(self) -> str:
+        return "epanechnikov"
+
+
+@final
+class Constant(_Kernel):
+    """a(q, k) = 0 at any distance: average pooling, as the kernel that ignores the query."""
+
+    @property
+    def profile(self) -> str:
+        return "constant"
+
+
+@final
+class Function(Score):
+    """a(q, k) = any function of yours, given whole: scores = function(query, key).
+
+    `attend(score=lambda query, key: ...)` makes it of a plain function.
+    """
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        """Keep the function.
+
+        Args:
+            function: from [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; it must
+                treat queries one by one, as they may come in several tiles, and is called again for gradients.
+        """
+        super().__init__(0, 0)
+        self.function = function
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(key)
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> GivenScores:
+        return GivenScores(query, prepared.key, self.function, inverse_temperature)
 
 
 SCORES: Final[dict[str, type[Score]]] = {
     "dot": Dot,
     "scaled_dot": ScaledDot,
     "general": General,
+    "cosine": Cosine,
     "additive": Additive,
+    "concat": Concat,
+    "location": Location,
+    "uniform": Uniform,
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "boxcar": Boxcar,
+    "triangular": Triangular,
+    "epanechnikov": Epanechnikov,
+    "constant": Constant,
 }
-"""Every score by name."""
+"""Every score by name; all are made from (query_size, key_size, hidden_size)."""

@@ -5,18 +5,19 @@ Xu et al. 2015, arXiv:1502.03044, section 4.1: the key s ~ softmax(scores) is dr
 Courville 2013, arXiv:1308.3432.
 
 Noise is a function of (seed, row, key) and of nothing else, so that a tile of rows computed again draws the same keys,
-on every device and whatever was computed between. The same seed in two calls draws the same noise: take a fresh
-one for every call and every decoding step.
+on every device and whatever was computed between. The same seed in two calls draws the same noise; without one every
+call draws a fresh seed from torch's generator.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import torch
 from torch import Tensor
 
-from heedful.attention.normalizers import SOFTMAX, Normalized, Normalizer
-from heedful.attention.simplex import require_positive, shift, wide_dtype
+from heedful.attention.interface import Normalized, Normalizer
+from heedful.attention.simplex import shift, wide_dtype
+from heedful.attention.softmax import SOFTMAX, require_positive
 from heedful.errors import ShapeError
 
 # SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
@@ -65,7 +66,8 @@ def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
     """
     if not isinstance(seed, Tensor):
         # Two's complement: what int64 holds of a larger number.
-        seed = torch.tensor((seed + (1 << 63)) % (1 << 64) - (1 << 63), device=row_ids.device)
+        seed = torch.tensor((seed + (1 << 63)) % (1 << 64) - (1 << 63))
+    seed = seed.to(row_ids.device)
     rows = _mix(_mix(seed + _STEP) + row_ids * _STEP)
     return _mix(rows[..., None] + torch.arange(1, num_keys + 1, device=row_ids.device) * _STEP)
 
@@ -176,7 +178,7 @@ def gumbel_softmax(
         scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
         allowed: [#*batch, #query, key] bool, True = may attend; None = all.
         seed: as for `random_bits`.
-        temperature: above 0; a tensor receives gradient.
+        temperature: above 0; a tensor has shape [] and receives gradient.
         is_hard: give the one-hot draw with the gradient of the relaxed weights (section 2.2, straight-through).
         row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
 
@@ -184,7 +186,8 @@ def gumbel_softmax(
         [*batch, query, key] weights with gradient; a zero row, without gradient, where nothing is allowed.
 
     Raises:
-        UsageError: the temperature is a number that is not above 0.
+        UsageError: the temperature is not above 0.
+        ShapeError: it is a tensor with axes.
     """
     require_positive(temperature, "gumbel_softmax")
     inverse_temperature = 1.0 / temperature
@@ -249,6 +252,10 @@ def _mix(state: Tensor) -> Tensor:
     return state ^ ((state >> 31) & ((1 << 33) - 1))
 
 
+def _fresh_seed() -> Tensor:
+    return torch.empty((), dtype=torch.int64).random_()
+
+
 def _noise(scores: Tensor, seed: Tensor | int, row_ids: Tensor | None) -> Tensor:
     rows = number_rows(scores.shape[:-1], scores.device) if row_ids is None else row_ids
     return gumbel_noise(seed, rows, scores.shape[-1], scores.dtype)
@@ -277,7 +284,10 @@ def _relax(
 @final
 @dataclass(frozen=True, eq=False)
 class Hard(Normalizer):
-    """weights = one-hot of the largest score, the first of equal ones; no gradient reaches the scores."""
+    """weights = one-hot of the largest score, the first of equal ones; no gradient reaches the scores.
+
+    Cost: a comparison per score.
+    """
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "simplex"
@@ -286,22 +296,26 @@ class Hard(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         return Normalized(hard(scores, allowed))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Sampled(Normalizer):
-    """weights = one-hot of a key drawn from softmax(scores / temperature). Xu et al. 2015, arXiv:1502.03044, 4.1."""
+    """weights = one-hot of a key drawn from softmax(scores / temperature). Xu et al. 2015, arXiv:1502.03044, 4.1.
 
-    seed: Tensor | int
-    """As for `random_bits`; a fresh one for every call."""
+    Cost: two exponentials, two logarithms and a hash per score.
+    """
+
+    seed: Tensor | int | None = None
+    """As for `random_bits`; None takes a fresh one from torch's generator for every call."""
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor receives gradient through log_prob and entropy."""
+    """Above 0; a tensor has shape [] and receives gradient through log_prob and entropy."""
 
-    provides = frozenset({"weights", "argmax"})
+    provides = frozenset({"weights", "argmax", "entropy", "log_prob"})
     weights_lie_in = "simplex"
+    is_random = True
 
     def __post_init__(self) -> None:
         require_positive(self.temperature, "sampled")
@@ -310,35 +324,30 @@ class Sampled(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
-    def draw(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Drawn:
-        """Draw a key for each query.
-
-        Args:
-            scores: [*batch, query, key], temperature already applied.
-            allowed: [#*batch, #query, key] bool, True = may attend; None = all.
-            row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
-
-        Returns:
-            The draw, its log probability and the entropy of its distribution.
-        """
-        return sample(scores, allowed, self.seed, row_ids)
+    def seeded(self) -> "Sampled":
+        return self if self.seed is not None else replace(self, seed=_fresh_seed())
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
-        return Normalized(self.draw(scores, allowed, row_ids).weights)
+        drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
+        return Normalized(drawn.weights, entropy=drawn.entropy, log_prob=drawn.log_prob)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class StraightThrough(Normalizer):
-    """weights = one-hot going forward, softmax(scores / temperature) going back. Bengio et al. 2013 (1308.3432)."""
+    """weights = one-hot forward, softmax(scores / temperature) backward. Bengio et al. 2013, arXiv:1308.3432.
+
+    Cost: an exponential per score; with a seed, two logarithms and a hash more.
+    """
 
     seed: Tensor | int | None = None
     """Draws the key, a fresh one for every call; None takes the key of the largest score."""
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor receives gradient."""
+    """Above 0; a tensor has shape [] and receives gradient."""
 
     provides = frozenset({"weights", "argmax"})
     weights_lie_in = "simplex"
+    is_random = True
 
     def __post_init__(self) -> None:
         require_positive(self.temperature, "straight_through")
@@ -354,10 +363,13 @@ class StraightThrough(Normalizer):
 @final
 @dataclass(frozen=True, eq=False)
 class GumbelSoftmax(Normalizer):
-    """weights = softmax((scores + Gumbel noise) / temperature). Jang, Gu and Poole 2017, arXiv:1611.01144, eq. 2."""
+    """weights = softmax((scores + Gumbel noise) / temperature). Jang, Gu and Poole 2017, arXiv:1611.01144, eq. 2.
 
-    seed: Tensor | int
-    """As for `random_bits`; a fresh one for every call."""
+    Cost: an exponential, two logarithms and a hash per score.
+    """
+
+    seed: Tensor | int | None = None
+    """As for `random_bits`; None takes a fresh one from torch's generator for every call."""
     temperature: Tensor | float = 1.0
     """Above 0, of the relaxation: 0 would be the one-hot draw; a tensor receives gradient."""
     is_hard: bool = False
@@ -365,6 +377,7 @@ class GumbelSoftmax(Normalizer):
 
     provides = frozenset({"weights", "argmax"})
     weights_lie_in = "simplex"
+    is_random = True
 
     def __post_init__(self) -> None:
         require_positive(self.temperature, "gumbel_softmax")
@@ -373,5 +386,9 @@ class GumbelSoftmax(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
+    def seeded(self) -> "GumbelSoftmax":
+        return self if self.seed is not None else replace(self, seed=_fresh_seed())
+
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
-        return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, self.seed, row_ids))
+        seed = _fresh_seed() if self.seed is None else self.seed
+        return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, seed, row_ids))

@@ -1,19 +1,17 @@
 """Structured attention (Kim, Denton, Hoang, Rush 2017): weights are marginals of a distribution over structures."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.normalizers import SOFTMAX, Normalized, Normalizer
+from heedful.attention.interface import Normalized, Normalizer, Scope
+from heedful.attention.softmax import SOFTMAX
 from heedful.attention.structured_chain import binary_chain_log_odds
 from heedful.attention.structured_tree import projective_tree_marginals
 from heedful.errors import ShapeError
-
-Scope = Literal["row", "matrix"]
-"""What a normalizer must see at once: all scores of one query, or those of all queries."""
 
 
 @final
@@ -21,15 +19,17 @@ Scope = Literal["row", "matrix"]
 class LinearChain(Normalizer):
     """Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query.
 
-    p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_j+1]) / Z
+    p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_j+1]) / Z. Kim et al. 2017, arXiv:1702.00887.
 
     Each weight lies in [0, 1]; a query may attend any number of keys, none as well. With a transition of zeros weights
     are the sigmoid of the scores. Keys that are not allowed are no part of the chain: those about them are neighbours.
+
+    Cost: a dozen exponentials and logarithms per score, one key after the other.
     """
 
-    transition: Tensor
+    transition: Tensor | None = None
     """[2, 2] or [*leading, 2, 2] score of a state (first axis) followed by another; finite; receives gradient. Leading
-    axes align from the left with those of the scores: [1, head, 2, 2] differs between heads."""
+    axes align from the left with those of the scores: [1, head, 2, 2] differs between heads. None = 0."""
     start: Tensor | None = None
     """[2] or [*leading, 2] score of the state of the first key; None = 0. The paper's code has transition.mean(-2)."""
     stop: Tensor | None = None
@@ -37,13 +37,14 @@ class LinearChain(Normalizer):
 
     provides = frozenset({"weights", "log_normalizer", "argmax"})
     weights_lie_in = "box"
-    scope: ClassVar[Scope] = "row"
+    is_positional = True
+    is_shift_invariant = False
 
     @property
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         weights = log_odds.sigmoid()
         return Normalized(weights if allowed is None else weights.masked_fill(~allowed, 0.0), log_normalizer)
@@ -54,10 +55,12 @@ class LinearChain(Normalizer):
 class NormalizedLinearChain(Normalizer):
     """As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
 
-    The paper's translation model reads lambda = 2 times the context that these weights give.
+    Kim et al. 2017, arXiv:1702.00887. Their translation model reads lambda = 2 times the context of these weights.
+
+    Cost: that of `LinearChain`, and two exponentials per score.
     """
 
-    transition: Tensor
+    transition: Tensor | None = None
     """As in `LinearChain`."""
     start: Tensor | None = None
     """As in `LinearChain`."""
@@ -66,22 +69,25 @@ class NormalizedLinearChain(Normalizer):
 
     provides = frozenset({"weights", "log_normalizer", "argmax", "entropy"})
     weights_lie_in = "simplex"
-    scope: ClassVar[Scope] = "row"
+    is_positional = True
+    is_shift_invariant = False
 
     @property
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         # In logs, so that marginals too small for a float still share out the weight.
         return Normalized(SOFTMAX.normalize(functional.logsigmoid(log_odds), allowed).weights, log_normalizer)
 
 
 def _chain(
-    scores: Tensor, allowed: Tensor | None, transition: Tensor, start: Tensor | None, stop: Tensor | None
+    scores: Tensor, allowed: Tensor | None, transition: Tensor | None, start: Tensor | None, stop: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     num_leading = scores.dim() - 1
+    if transition is None:
+        transition = scores.new_zeros(2, 2)
     if allowed is not None:
         allowed = allowed[(None,) * (scores.dim() - allowed.dim())]
     if transition.dim() > 2:
@@ -116,24 +122,28 @@ def _aligned(tensor: Tensor, trailing: int, num_leading: int) -> Tensor:
 class ProjectiveTree(Normalizer):
     """Syntactic attention: weights[i, j] = p(key j is the head of query i) in a projective dependency tree.
 
-    p(tree) = exp(sum of scores[i, j] over its arcs j -> i) / Z;  the first key is the root.
+    p(tree) = exp(sum of scores[i, j] over its arcs j -> i) / Z; the first key is the root. Kim et al. 2017,
+    arXiv:1702.00887.
 
     With as many queries as keys, both are the root and then the words: the root's own row is zero. With one query
     less, the queries are the words. Every other row sums to 1. A word is in the tree if its key may be attended by
     some query and its row may attend some key, so a mask of padding is enough; then the mask says which arcs may be.
     Without a possible tree all weights are zero. The log of the sum over trees, one number for all rows, is given by
     `projective_tree_marginals`.
+
+    Cost: some ten exponentials per score and key, keys^3 in all; all scores in memory.
     """
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "sub-simplex"
     scope: ClassVar[Scope] = "matrix"
+    is_positional = True
 
     @property
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None) -> Normalized:
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
         if num_keys - num_queries not in {0, 1} or num_keys == 0:
             raise ShapeError(

@@ -1,9 +1,14 @@
 """List scores, masks, normalizers, kernels, models, presets or metrics."""
 
 import inspect
+import itertools
+import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Final
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_type_hints
 
 import typer
 
@@ -11,7 +16,22 @@ from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.errors import UsageError, did_you_mean
 
-Rows = Iterable[tuple[str, str]]
+if TYPE_CHECKING:
+    from heedful.attention.interface import Score
+    from heedful.attention.kernels.interface import Kernel, Request
+    from heedful.attention.masks import Mask
+    from heedful.attention.normalizers import Normalizer
+
+Rows = Iterable[tuple[str, ...]]
+"""A name, and what is said of it."""
+
+YEAR: Final = re.compile(r"\b(18|19|20)\d\d\b")
+SENTENCES: Final = re.compile(r"(?<=[^\s.])\.\s+(?=[A-Z`])")
+SECTION: Final = re.compile(r"(Args|Attributes|Cost|Example|Raises|Returns):")
+NARROW: Final = 40
+"""Terminal columns that a text needs beside its name; where there are fewer it stands below."""
+PLACES: Final = 64
+"""Keys and queries of the masks made for looking at."""
 
 
 def run(
@@ -28,7 +48,44 @@ def run(
     """
     if topic not in TOPICS:
         raise UsageError(f"list: no table {topic!r}{did_you_mean(topic, TOPICS)}")
-    print(aligned([*TOPICS[topic]()]))
+    rows = [*TOPICS[topic]()]
+    if sys.stdout.isatty():
+        print(wrapped(rows, shutil.get_terminal_size().columns))
+    else:
+        print(aligned([[cell or "-" for cell in row] for row in rows]))
+
+
+def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
+    """Write rows for a terminal: names to the left, what is said of each in lines beside it.
+
+    Args:
+        rows: a name and texts; empty texts are left out.
+        columns: of the terminal.
+
+    Returns:
+        Lines of at most so many columns, unless a word is longer.
+
+    Example:
+        >>> print(wrapped([("dot", "a(q, k) = q . k", "Luong et al. 2015, section 3.1")], 50))
+        dot  a(q, k) = q . k
+             Luong et al. 2015, section 3.1
+    """
+    indent = max(len(row[0]) for row in rows) + 2
+    is_beside = columns - indent >= NARROW
+    indent = indent if is_beside else 4
+    lines: list[str] = []
+    for name, *texts in rows:
+        width = max(1, columns - indent)
+        parts = [
+            line
+            for text in texts
+            for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        ]
+        if is_beside:
+            lines += [(name if place == 0 else "").ljust(indent) + part for place, part in enumerate(parts)]
+        else:
+            lines += [name, *(" " * indent + part for part in parts)]
+    return "\n".join(lines)
 
 
 def first_line(thing: object) -> str:
@@ -43,30 +100,209 @@ def first_line(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
-def _scores() -> Rows:
+class Description(NamedTuple):
+    """What the docstring of a mechanism says."""
+
+    formula: str
+    """Its first paragraph, without the source and the full stop."""
+    source: str
+    """The first sentence with a year in it; empty where there is none."""
+    cost: str
+    """The paragraph that begins with "Cost:"; empty where there is none."""
+
+
+def describe(thing: object) -> Description:
+    """Read the docstring of a mechanism.
+
+    Args:
+        thing: a class or a function.
+
+    Returns:
+        Formula, source and cost.
+
+    Example:
+        >>> def dot():
+        ...     '''a(q, k) = q . k. Luong et al. 2015, section 3.1.
+        ...
+        ...     Cost: depth multiply-adds.
+        ...     '''
+        >>> describe(dot)
+        Description(formula='a(q, k) = q . k', source='Luong et al. 2015, section 3.1', cost='depth multiply-adds')
+    """
+    paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(thing) or "").split("\n\n")]
+    prose = list(itertools.takewhile(lambda text: not SECTION.match(text), paragraphs))
+    sentences = [[sentence.rstrip(".") for sentence in SENTENCES.split(text)] for text in prose]
+    source = next((each for each in itertools.chain.from_iterable(sentences) if YEAR.search(each)), "")
+    formula = ". ".join(each for each in sentences[0] if each != source) if sentences else ""
+    cost = next((text.removeprefix("Cost: ").rstrip(".") for text in paragraphs if text.startswith("Cost: ")), "")
+    return Description(formula, source, cost)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A score, a mask or a normalizer, as a table shows it."""
+
+    name: str
+    kind: str
+    """Of the class or function, as one imports it."""
+    formula: str
+    source: str
+    """Paper and place in it; empty where there is none."""
+    cost: str
+    """Time per pair of query and key, or per score."""
+    memory: str
+    """What is allocated beside inputs and outputs; of a mask, what it is kept as."""
+    kernels: tuple[str, ...]
+    """Those that can run it, in order of preference, on whatever device and in whatever dtype."""
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """Its row of `heedful list`."""
+        how = f"cost: {self.cost}; memory: {self.memory}; kernels: {', '.join(self.kernels)}"
+        return self.name, self.formula, self.source, how
+
+
+def list_scores() -> list[Mechanism]:
+    """List the scores.
+
+    Returns:
+        One for each in SCORES; the cost is that of the pairs it lowers to, where it says nothing of its own.
+    """
     from heedful.attention.scores import SCORES
 
-    return ((name, first_line(score)) for name, score in SCORES.items())
+    return [_of_score(name, score) for name, score in SCORES.items()]
+
+
+def _of_score(name: str, score: "type[Score]") -> Mechanism:
+    pairs = get_type_hints(score.lower)["return"]
+    formula, source, cost = describe(score)
+    kernels = _kernels(pairs=pairs, profile=getattr(score, "profile", ""))
+    return Mechanism(
+        name, score.__name__, formula, source, cost or describe(pairs).cost, _memory(kernels), _names(kernels)
+    )
+
+
+def list_masks() -> list[Mechanism]:
+    """List the masks.
+
+    Returns:
+        One for each in MASKS.
+    """
+    from heedful.attention.masks import MASKS
+
+    return [_of_mask(name, make) for name, make in MASKS.items()]
+
+
+def _of_mask(name: str, make: "Callable[..., Mask]") -> Mechanism:
+    import torch
+
+    samples: dict[str, Any] = {
+        "lengths": torch.tensor([PLACES]),
+        "centre": torch.zeros(1),
+        "adjacency": torch.ones(PLACES, PLACES, dtype=torch.bool),
+    }
+    needed = [each for each in inspect.signature(make).parameters.values() if each.default is each.empty]
+    mask = make(**{each.name: samples.get(each.name, 1) for each in needed})
+    rows = mask.rows(PLACES, PLACES, torch.device("cpu"))
+    is_table = rows.dense is not None
+    kernels = _kernels(
+        mask="dense" if is_table else "interval", width=rows.width, has_gaussian=rows.gaussian is not None
+    )
+    memory = "query * key bools" if is_table else "2 numbers per query"
+    return Mechanism(name, name, *describe(make), memory, _names(kernels))
+
+
+def list_normalizers() -> list[Mechanism]:
+    """List the normalizers.
+
+    Returns:
+        One for each in NORMALIZERS.
+    """
+    from heedful.attention.normalizers import NORMALIZERS
+
+    return [_of_normalizer(name, normalizer) for name, normalizer in NORMALIZERS.items()]
+
+
+def _of_normalizer(name: str, normalizer: "type[Normalizer]") -> Mechanism:
+    kernels = _kernels(normalizer=normalizer)
+    memory = "query * key" if normalizer.scope == "matrix" else _memory(kernels)
+    return Mechanism(name, normalizer.__name__, *describe(normalizer), memory, _names(kernels))
+
+
+def _kernels(**facts: Any) -> "list[Kernel]":
+    """The kernels that take requests of this kind, with all or with few keys for each query."""
+    from heedful.attention.dispatch import KERNELS
+
+    requests = [*_requests(facts)]
+    return [kernel for kernel in KERNELS if any(kernel.supports(request) is None for request in requests)]
+
+
+def _requests(facts: dict[str, Any]) -> "Iterable[Request]":
+    import torch
+
+    from heedful.attention.kernels.interface import Request
+    from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs
+    from heedful.attention.profiles import PROFILES
+
+    kinds = [(DotPairs, ""), (AdditivePairs, ""), *((DistancePairs, profile) for profile in PROFILES)]
+    if "pairs" in facts:
+        kinds = [(facts["pairs"], facts["profile"])]
+    masks = [{"mask": "none"}, {"mask": "interval", "width": 1}]
+    if "mask" in facts:
+        masks = [{}]
+    rest = {name: fact for name, fact in facts.items() if name not in {"pairs", "profile"}}
+    for (pairs, profile), mask, device in itertools.product(kinds, masks, ("cpu", "cuda")):
+        yield Request(
+            pairs=pairs,
+            profile=profile,
+            dtype=torch.float32,
+            device=device,
+            num_queries=PLACES,
+            num_keys=PLACES,
+            **mask,
+            **rest,
+        )
+
+
+def _memory(kernels: "Sequence[Kernel]") -> str:
+    """That of the kernel taken first, without its remarks."""
+    return re.split(r"[;(]", kernels[0].memory)[0].strip() if kernels else ""
+
+
+def _names(kernels: "Sequence[Kernel]") -> tuple[str, ...]:
+    return tuple(kernel.name for kernel in kernels)
+
+
+def list_kernels() -> list[tuple[str, str, str]]:
+    """List the kernels.
+
+    Returns:
+        For each in KERNELS, in order of preference, its name, what it is, and its memory.
+    """
+    from heedful.attention.dispatch import KERNELS
+    from heedful.attention.tiled import Tiled
+
+    # The driver is the same for all kernels of scores; what they are is said by those.
+    return [
+        (kernel.name, first_line(kernel.scoring if isinstance(kernel, Tiled) else kernel).rstrip("."), kernel.memory)
+        for kernel in KERNELS
+    ]
+
+
+def _scores() -> Rows:
+    return (score.row for score in list_scores())
 
 
 def _masks() -> Rows:
-    from heedful.attention import masks
-
-    # Those who make masks are functions, and say so in their signature.
-    makers = inspect.getmembers(masks, inspect.isfunction)
-    return ((name, first_line(f)) for name, f in makers if inspect.signature(f).return_annotation is masks.Mask)
+    return (mask.row for mask in list_masks())
 
 
 def _normalizers() -> Rows:
-    from heedful.attention.normalizers import NORMALIZERS
-
-    return ((name, first_line(normalizer)) for name, normalizer in NORMALIZERS.items())
+    return (normalizer.row for normalizer in list_normalizers())
 
 
-def _kernels() -> Rows:
-    from heedful.attention.attend import KERNELS
-
-    return ((kernel.name, f"{first_line(kernel)} Memory: {kernel.memory}.") for kernel in KERNELS)
+def _kernel_rows() -> Rows:
+    return ((name, what, f"memory: {memory}") for name, what, memory in list_kernels())
 
 
 def _models() -> Rows:
@@ -99,7 +335,7 @@ TOPICS: Final[dict[str, Callable[[], Rows]]] = {
     "scores": _scores,
     "masks": _masks,
     "normalizers": _normalizers,
-    "kernels": _kernels,
+    "kernels": _kernel_rows,
     "models": _models,
     "presets": _presets,
     "metrics": _metrics,

@@ -43,12 +43,9 @@ def changed_search(translator: "Translator", beam: int | None, nbest: int = 1) -
     Returns:
         The settings.
     """
-    from heedful.config import validate
-    from heedful.search.config import SearchConfig
+    from heedful.search.config import with_outputs
 
-    settings = translator.search
-    changes = {"beam": max(beam or settings.beam, nbest), "nbest": nbest}
-    return validate(SearchConfig, settings.model_dump(mode="json") | changes, "search")
+    return with_outputs(translator.search, beam or 0, nbest)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def run(
         index = 0
         # A window at a time, so that what is translated is also written.
         while window := list(islice(remaining, window_lines)):
-            for found in translator.stream(window, search, align, batch_tokens):
+            for found in translator.stream(window, search, align, batch_tokens, first_index=index):
                 if found.was_cut:
                     cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
                 output.write(_written(found, index, output_format, align, nbest))

@@ -8,9 +8,9 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from heedful.attention.attend import observer
+from heedful.attention.dispatch import observer
+from heedful.attention.interface import Score
 from heedful.attention.kernels.interface import Attended
-from heedful.attention.scores import Score
 from heedful.errors import ShapeError, UsageError, did_you_mean
 
 

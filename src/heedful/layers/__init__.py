@@ -1,1 +1,65 @@
-"""Layers that take plain keywords: multi-head attention, recurrent cells, convolutions, positions, embeddings."""
+"""Layers that take plain keywords: multi-head attention, recurrent cells, convolutions, positions, embeddings.
+
+>>> from heedful.layers import MultiheadAttention
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
+    from heedful.layers.embedding import Embedding, OutputLayer
+    from heedful.layers.feedforward import FeedForward
+    from heedful.layers.multihead import MultiheadAttention
+    from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoids
+    from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
+    from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
+    from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
+    from heedful.layers.residual import Residual
+
+__all__ = [
+    "BidirectionalEncoder",
+    "BidirectionalStack",
+    "ConvolutionalEncoder",
+    "Embedding",
+    "FeedForward",
+    "GatedConvolution",
+    "GatedRecurrentUnit",
+    "LearnedPositions",
+    "LongShortTermMemory",
+    "MultiQueryVectorAttention",
+    "MultiheadAttention",
+    "OutputLayer",
+    "Positions",
+    "RecurrentStack",
+    "RecurrentUnit",
+    "Residual",
+    "SinusoidalPositions",
+    "TanhDot",
+    "overlap_penalty",
+    "sinusoids",
+]
+
+# Names load on first use, so that importing this costs nothing; strings, so that no import order is imposed.
+_LAZY: Final[dict[str, tuple[str, ...]]] = {
+    "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
+    "heedful.layers.embedding": ("Embedding", "OutputLayer"),
+    "heedful.layers.feedforward": ("FeedForward",),
+    "heedful.layers.multihead": ("MultiheadAttention",),
+    "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),
+    "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
+    "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
+    "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
+    "heedful.layers.residual": ("Residual",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = next((module for module, names in _LAZY.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module 'heedful.layers' has no attribute {name!r}")
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

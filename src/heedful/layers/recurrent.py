@@ -1,21 +1,108 @@
-"""Gated recurrent units in the form of the papers, one direction or two, over padded batches."""
+"""Recurrent units in the form of the papers, in one direction or two, over padded batches.
 
-from typing import Literal, final
+A unit has two forms that share its parameters and give the same numbers: `step` by one input, and `run` over a whole
+sequence, where maps of inputs are one product.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final, Literal, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+Cell = Literal["lstm", "gru"]
 ResetPlacement = Literal["before", "after"]
+
+UnitState = tuple[Tensor, ...]
+"""What a unit carries from step to step, each [*batch, hidden]; the first is its output."""
+
+_CLOSED: Final = 1000.0
+"""Far beyond what a sigmoid can tell from infinity, in any number format."""
+
+
+class RecurrentUnit(nn.Module, ABC):
+    """A unit that reads one input vector after the other."""
+
+    input_map: nn.Linear
+    """From an input to what it adds to each gate."""
+    num_parts: int
+    """Tensors in its state."""
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+
+    @abstractmethod
+    def step(self, mapped: Tensor, state: UnitState) -> UnitState:
+        """Advance by one input.
+
+        Args:
+            mapped: [*batch, gates * hidden] `input_map` of the input, plus whatever else feeds the gates.
+            state: before.
+
+        Returns:
+            The state after.
+        """
+
+    def begin(self, inputs: Tensor) -> UnitState:
+        """Give the state before the first input.
+
+        Args:
+            inputs: [batch, *] whose number and type it shall have.
+
+        Returns:
+            Zeros [batch, hidden].
+        """
+        return (inputs.new_zeros(inputs.shape[0], self.hidden_size),) * self.num_parts
+
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, start: UnitState | None = None
+    ) -> tuple[Tensor, UnitState]:
+        """Read whole sequences.
+
+        Args:
+            inputs: [batch, position, input_size].
+            lengths: [batch] real positions, at least 1; None = all.
+            start: state before the first input; None = zeros.
+
+        Returns:
+            [batch, position, hidden] outputs, arbitrary where padded; and the state after the last real input.
+        """
+        return self.unroll(self.input_map(inputs), lengths, self.begin(inputs) if start is None else start)
+
+    def unroll(self, mapped: Tensor, lengths: Tensor | None, start: UnitState) -> tuple[Tensor, UnitState]:
+        """Step through whole sequences of mapped inputs.
+
+        Args:
+            mapped: [batch, position, gates * hidden].
+            lengths: as for `run`.
+            start: state before the first input.
+
+        Returns:
+            As `run`.
+        """
+        state = start
+        states: list[UnitState] = []
+        for each in mapped.unbind(1):
+            state = self.step(each, state)
+            states.append(state)
+        outputs = torch.stack([each[0] for each in states], dim=1)
+        if lengths is None:
+            return outputs, state
+        others = (torch.stack(part, dim=1) for part in zip(*(each[1:] for each in states), strict=True))
+        return outputs, (at_end(outputs, lengths), *(at_end(part, lengths) for part in others))
 
 
 @final
-class GatedRecurrentUnit(nn.Module):
+class GatedRecurrentUnit(RecurrentUnit):
     """h' = (1 - z) * h + z * tanh(Wx + U[r * h]), z and r sigmoid gates; Bahdanau et al. 2015, A.1.1.
 
     `reset="after"` computes r * (U h) instead, as cuDNN and torch.nn.GRU do: one product a step rather than two,
     not the same function.
     """
+
+    num_parts = 1
 
     def __init__(self, input_size: int, hidden_size: int, reset: ResetPlacement = "before") -> None:
         """Make the maps from input and from state.
@@ -25,8 +112,7 @@ class GatedRecurrentUnit(nn.Module):
             hidden_size: features of the state.
             reset: whether the reset gate acts before or after the state's map.
         """
-        super().__init__()
-        self.hidden_size = hidden_size
+        super().__init__(hidden_size)
         self.reset: ResetPlacement = reset
         self.input_map = nn.Linear(input_size, 3 * hidden_size)  # update, reset, candidate
         # Two parameters, not slices of one: mixed precision keeps converted parameters from step to step, not slices.
@@ -38,40 +124,145 @@ class GatedRecurrentUnit(nn.Module):
             nn.init.xavier_uniform_(block)
         nn.init.zeros_(self.input_map.bias)
 
-    def step(self, mapped: Tensor, state: Tensor) -> Tensor:
+    def step(self, mapped: Tensor, state: UnitState) -> UnitState:
         """Advance by one input.
 
         Args:
-            mapped: [*batch, 3 * hidden] `input_map` of the input, plus whatever else feeds the gates.
-            state: [*batch, hidden].
+            mapped: [*batch, 3 * hidden] `input_map` of the input, plus whatever else feeds the gates; where the reset
+                gate acts after, also [*batch, 4 * hidden], whose last block is reset together with the state's map:
+                the context in the decoder of Cho et al. 2014.
+            state: before.
 
         Returns:
-            [*batch, hidden] the new state.
+            The state after.
         """
-        size = self.hidden_size
-        gates_in, candidate_in = mapped.split((2 * size, size), dim=-1)
-        update, reset = torch.sigmoid(gates_in + functional.linear(state, self.gates_map)).chunk(2, dim=-1)
+        (hidden,), size = state, self.hidden_size
+        gates_in, candidate_in = mapped[..., : 2 * size], mapped[..., 2 * size : 3 * size]
+        update, reset = torch.sigmoid(gates_in + functional.linear(hidden, self.gates_map)).chunk(2, dim=-1)
         if self.reset == "after":
-            candidate = torch.tanh(candidate_in + reset * functional.linear(state, self.candidate_map))
+            inner = functional.linear(hidden, self.candidate_map)
+            inner = inner + mapped[..., 3 * size :] if mapped.shape[-1] > 3 * size else inner
+            candidate = torch.tanh(candidate_in + reset * inner)
         else:
-            candidate = torch.tanh(candidate_in + functional.linear(reset * state, self.candidate_map))
-        return state + update * (candidate - state)
+            candidate = torch.tanh(candidate_in + functional.linear(reset * hidden, self.candidate_map))
+        return (hidden + update * (candidate - hidden),)
+
+
+@final
+class LongShortTermMemory(RecurrentUnit):
+    """c' = f * c + i * tanh(W_g x + U_g h + b_g), h' = o * tanh(c'), with i, f and o sigmoid gates.
+
+    Zaremba et al. 2014, arXiv:1409.2329, section 3: no peepholes. The state is (h, c).
+    """
+
+    num_parts = 2
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        """Make the maps from input and from state.
+
+        Args:
+            input_size: features of an input vector.
+            hidden_size: features of h and of c.
+        """
+        super().__init__(hidden_size)
+        self.input_map = nn.Linear(input_size, 4 * hidden_size)  # input, forget, candidate, output: torch.lstm's order
+        self.gates_map = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
+        for block in self.gates_map.chunk(4):
+            nn.init.orthogonal_(block)
+        for block in self.input_map.weight.chunk(4):
+            nn.init.xavier_uniform_(block)
+        nn.init.zeros_(self.input_map.bias)
+
+    def step(self, mapped: Tensor, state: UnitState) -> UnitState:
+        hidden, cell = state
+        gates = mapped + functional.linear(hidden, self.gates_map)
+        both, candidate, output = gates.split((2 * self.hidden_size, self.hidden_size, self.hidden_size), dim=-1)
+        add, keep = torch.sigmoid(both).chunk(2, dim=-1)
+        cell = keep * cell + add * torch.tanh(candidate)
+        return torch.sigmoid(output) * torch.tanh(cell), cell
+
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, start: UnitState | None = None
+    ) -> tuple[Tensor, UnitState]:
+        weight = self.input_map.weight
+        if lengths is not None:
+            # torch.lstm tells no cell but the last one's. One more input, 1 where padded, shuts the input gate and
+            # opens the forget gate for good: the cell stays to the end what it was after the last real input.
+            is_padding = torch.arange(inputs.shape[1], device=inputs.device) >= lengths[:, None]
+            inputs = torch.cat((inputs, is_padding[..., None].to(inputs.dtype)), dim=-1)
+            weight = torch.cat((weight, self._freezing(weight)), dim=1)
+        begin = self.begin(inputs) if start is None else start
+        # Dropout is none of torch.lstm's here; what `train` decides is whether cuDNN keeps what gradients need.
+        outputs, _, cell = torch.lstm(
+            inputs,
+            [part[None].to(inputs.dtype).contiguous() for part in begin],
+            [weight, self.gates_map, self.input_map.bias, torch.zeros_like(self.input_map.bias)],
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=torch.is_grad_enabled(),
+            bidirectional=False,
+            batch_first=True,
+        )
+        hidden = outputs[:, -1] if lengths is None else at_end(outputs, lengths)
+        # Mixed precision: what is carried on from step to step stays wide.
+        return outputs, (hidden.to(weight.dtype), cell[0].to(weight.dtype))
+
+    def _freezing(self, like: Tensor) -> Tensor:
+        """[4 * hidden, 1] what the input that marks padding adds to the gates."""
+        zeros = like.new_zeros(2 * self.hidden_size, 1)
+        closed = like.new_full((self.hidden_size, 1), -_CLOSED)
+        return torch.cat((closed, -closed, zeros))
+
+
+def make_unit(cell: Cell, input_size: int, hidden_size: int, reset: ResetPlacement = "before") -> RecurrentUnit:
+    """Make a unit by name.
+
+    Args:
+        cell: which.
+        input_size: features of an input vector.
+        hidden_size: features of the state.
+        reset: of gated recurrent units.
+
+    Returns:
+        The unit.
+    """
+    if cell == "lstm":
+        return LongShortTermMemory(input_size, hidden_size)
+    return GatedRecurrentUnit(input_size, hidden_size, reset)
 
 
 def reverse_within(sequences: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the real part of each sequence, leaving padding at the end.
 
     Args:
-        sequences: [batch, position, size].
+        sequences: [batch, position, *].
         lengths: [batch] real positions.
 
     Returns:
-        [batch, position, size].
+        The same shape.
+
+    Example:
+        >>> reverse_within(torch.tensor([[5, 6, 7, 0], [8, 9, 0, 0]]), torch.tensor([3, 2])).tolist()
+        [[7, 6, 5, 0], [9, 8, 0, 0]]
     """
     places = torch.arange(sequences.shape[1], device=sequences.device)
     mirrored = lengths[:, None] - 1 - places
     order = torch.where(mirrored >= 0, mirrored, places)
-    return sequences.gather(1, order[..., None].expand_as(sequences))
+    return sequences.gather(1, order.reshape(*order.shape, *(1,) * (sequences.dim() - 2)).expand_as(sequences))
+
+
+def at_end(sequences: Tensor, lengths: Tensor) -> Tensor:
+    """Take the last real position of each sequence.
+
+    Args:
+        sequences: [batch, position, size].
+        lengths: [batch] real positions, at least 1.
+
+    Returns:
+        [batch, size].
+    """
+    return sequences[torch.arange(len(lengths), device=sequences.device), lengths - 1]
 
 
 @final
@@ -81,17 +272,19 @@ class BidirectionalEncoder(nn.Module):
     Bahdanau et al. 2015, A.1.1. Padding comes after the real inputs in both directions, so it cannot change them.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, reset: ResetPlacement = "before") -> None:
+    def __init__(self, input_size: int, hidden_size: int, reset: ResetPlacement = "before", cell: Cell = "gru") -> None:
         """Make both directions.
 
         Args:
             input_size: features of an input vector.
             hidden_size: features of the state of each direction.
             reset: see `GatedRecurrentUnit`.
+            cell: of both.
         """
         super().__init__()
-        self.forward_unit = GatedRecurrentUnit(input_size, hidden_size, reset)
-        self.backward_unit = GatedRecurrentUnit(input_size, hidden_size, reset)
+        self.output_size = 2 * hidden_size
+        self.forward_unit = make_unit(cell, input_size, hidden_size, reset)
+        self.backward_unit = make_unit(cell, input_size, hidden_size, reset)
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Read the sequences.
@@ -103,24 +296,35 @@ class BidirectionalEncoder(nn.Module):
         Returns:
             [batch, position, 2 * hidden]: forward state, then backward state; arbitrary where padded.
         """
-        onward = run_unit(self.forward_unit, inputs)
-        back = reverse_within(run_unit(self.backward_unit, reverse_within(inputs, lengths)), lengths)
-        return torch.cat((onward, back), dim=-1)
+        return self.run(inputs, lengths)[0]
+
+    def run(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, UnitState]:
+        """Read the sequences, and tell what each direction had in the end.
+
+        Args:
+            inputs: [batch, position, input_size].
+            lengths: [batch] real positions.
+
+        Returns:
+            As `forward`; and each part of the state, [batch, 2 * hidden]: forward after the last real input, then
+            backward after the first.
+        """
+        onward, onward_end = self.forward_unit.run(inputs, lengths)
+        back, back_end = self.backward_unit.run(reverse_within(inputs, lengths), lengths)
+        ends = tuple(torch.cat(both, dim=-1) for both in zip(onward_end, back_end, strict=True))
+        return torch.cat((onward, reverse_within(back, lengths)), dim=-1), ends
 
 
-def run_unit(unit: GatedRecurrentUnit, inputs: Tensor) -> Tensor:
-    """Run a unit over all positions from a zero state.
+def widen_forget_gates(module: nn.Module, bias: float) -> None:
+    """Let the LSTMs of a model remember more at first: add to the biases of their forget gates.
+
+    Gers, Schmidhuber and Cummins 2000, doi:10.1162/089976600300015015; 1.0 is usual.
 
     Args:
-        unit: the cell.
-        inputs: [batch, position, input_size].
-
-    Returns:
-        [batch, position, hidden] the state after each position.
+        module: of all parts.
+        bias: what is added.
     """
-    state = inputs.new_zeros(inputs.shape[0], unit.hidden_size)
-    states: list[Tensor] = []
-    for mapped in unit.input_map(inputs).unbind(1):
-        state = unit.step(mapped, state)
-        states.append(state)
-    return torch.stack(states, dim=1)
+    for part in module.modules():
+        if isinstance(part, LongShortTermMemory):
+            with torch.no_grad():
+                part.input_map.bias[part.hidden_size : 2 * part.hidden_size] += bias

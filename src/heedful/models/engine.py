@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attention.normalizers import Need
+from heedful.attention.interface import Need
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.runtime.engine import Stepwise
 from heedful.search.interface import Adjust, Engine, StepScores
@@ -40,6 +40,16 @@ class TorchStepScores(StepScores):
 
     def full(self) -> NDArray[np.float64]:
         return self._log_probs.double().cpu().numpy()
+
+    def of(
+        self, sources: NDArray[np.int64], hypotheses: NDArray[np.int64], ids: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        places = tuple(torch.from_numpy(axis).to(self._log_probs.device) for axis in (sources, hypotheses, ids))
+        return self._log_probs[places].double().cpu().numpy()
+
+    @property
+    def vocab_size(self) -> int:
+        return self._log_probs.shape[-1]
 
     @property
     def weights(self) -> NDArray[np.float32]:

@@ -8,9 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from heedful.attention.interface import Need, PreparedKey
 from heedful.attention.kernels.interface import Attended
-from heedful.attention.normalizers import Need
-from heedful.attention.scores import PreparedKey
 from heedful.layers.embedding import OutputLayer
 
 

@@ -5,21 +5,24 @@ s_i = f(s_{i-1}, y_{i-1}, c_i), readout t_i. The query is the state *before* the
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Final, Literal, Self, final
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Need, PreparedKey
 from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import Mask, padding
-from heedful.attention.normalizers import Need
-from heedful.attention.scores import Additive, PreparedKey
+from heedful.attention.scores import Additive
+from heedful.attention.tiled import join
 from heedful.config import Config
+from heedful.layers.convolution import ConvolutionalEncoder
 from heedful.layers.dropout import dropout
-from heedful.layers.embedding import Embedding, OutputLayer
-from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement
+from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
+from heedful.layers.initialization import draw_small
+from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -35,14 +38,39 @@ class RNNsearchConfig(Config):
     """n', hidden units of the alignment model."""
     maxout_size: int = Field(default=256, ge=1)
     """l, where readout = "maxout"."""
+    encoder: Literal["recurrent", "convolutional"] = "recurrent"
+    """convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
+    num_convolutions: int = Field(default=4, ge=1)
+    """Layers of a convolutional encoder, of hidden_size features inside."""
+    convolution_width: int = Field(default=3, ge=1)
+    """Odd."""
+    max_positions: int = Field(default=512, ge=1)
+    """Longest source of a convolutional encoder, in tokens."""
+    decoder: Literal["gru", "conditional"] = "gru"
+    """gru: one unit that reads word and context, as in the paper; conditional: one unit reads the word, its new state
+    is the query, and a second unit reads the context: Sennrich et al. 2017, arXiv:1703.04357, section 4."""
     readout: Literal["maxout", "state"] = "maxout"
-    """maxout: of s_{i-1}, y_{i-1} and c_i, as in the paper; state: softmax of the new state s_i alone."""
-    initial_state: Literal["backward", "last"] = "backward"
-    """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states."""
+    """maxout: of a state, y_{i-1} and c_i, as in the paper; state: softmax of the new state s_i alone."""
+    readout_state: Literal["before", "after"] = "before"
+    """Whether maxout reads s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
+    initial_state: Literal["backward", "last", "mean"] = "backward"
+    """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states;
+    mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
     reset: ResetPlacement = "before"
     """Whether reset gates act before the state's map, as in the paper, or after it, as in cuDNN."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Of embeddings, annotations and readout."""
+    initialization: Literal["scaled", "paper"] = "scaled"
+    """scaled: by the sizes of each map; paper: N(0, 0.01^2), N(0, 0.001^2) in the alignment model, recurrent maps
+    orthogonal, v_a and biases 0."""
+
+    @model_validator(mode="after")
+    def _check_choices(self) -> Self:
+        if self.convolution_width % 2 == 0:
+            raise ValueError(f"convolution_width {self.convolution_width} must be odd")
+        if self.encoder == "convolutional" and self.initial_state != "mean":
+            raise ValueError('a convolutional encoder has no last state: set initial_state to "mean"')
+        return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "RNNsearch":
         """Make a model with fresh parameters.
@@ -62,9 +90,20 @@ PRESETS: Final[dict[str, RNNsearchConfig]] = {
     "rnnsearch-tiny": RNNsearchConfig(embedding_size=64, hidden_size=128, alignment_size=128, maxout_size=64),
     "rnnsearch": RNNsearchConfig(),
     "rnnsearch-paper": RNNsearchConfig(
-        embedding_size=620, hidden_size=1000, alignment_size=1000, maxout_size=500, dropout=0.0
+        embedding_size=620,
+        hidden_size=1000,
+        alignment_size=1000,
+        maxout_size=500,
+        dropout=0.0,
+        initialization="paper",
+    ),
+    # Sizes of the lesson "Bahdanau attention" of Dive into Deep Learning, whose decoder has two layers.
+    "d2l-rnnsearch": RNNsearchConfig(
+        embedding_size=32, hidden_size=32, alignment_size=32, readout="state", reset="after", dropout=0.1
     ),
 }
+"""rnnsearch-paper as the paper trains it, B.2: training.optimizer.kind = "adadelta", mean_over = "pairs";
+training.clip_norm = 1, label_smoothing = 0, average = 0."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +111,7 @@ class RNNsearchMemory(Memory):
     """Annotations, with what the alignment model computes once per source."""
 
     annotations: Tensor
-    """[source, position, 2 hidden] h_j"""
+    """[source, position, size] h_j"""
     prepared: PreparedKey
     """U_a h_j"""
 
@@ -91,35 +130,55 @@ class RNNsearch(Seq2Seq):
     def __init__(self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int) -> None:
         super().__init__()
         self.config = config
-        embedding, hidden = config.embedding_size, config.hidden_size
+        embedding, hidden, reset = config.embedding_size, config.hidden_size, config.reset
         self.source_embedding = Embedding(num_source_tokens, embedding, std=0.1)
         self.target_embedding = Embedding(num_target_tokens, embedding, std=0.1)
-        self.encoder = BidirectionalEncoder(embedding, hidden, config.reset)
-        self.initial = nn.Linear(hidden if config.initial_state == "backward" else 2 * hidden, hidden)
-        self.score = Additive(hidden, 2 * hidden, config.alignment_size)
-        self.decoder = GatedRecurrentUnit(embedding, hidden, config.reset)
-        self.context_map = nn.Linear(2 * hidden, 3 * hidden, bias=False)  # C_z, C_r, C
+        if config.encoder == "recurrent":
+            self.encoder = BidirectionalEncoder(embedding, hidden, reset)
+        else:
+            layers = (config.num_convolutions, config.convolution_width, config.max_positions)
+            self.encoder = ConvolutionalEncoder(embedding, hidden, *layers, config.dropout)
+        size = self.encoder.output_size  # of an annotation
+        self.initial = nn.Linear(hidden if config.initial_state == "backward" else size, hidden)
+        self.score = Additive(hidden, size, config.alignment_size)
+        self.decoder = GatedRecurrentUnit(embedding, hidden, reset)
+        self.context_map = self.second = None
+        if config.decoder == "gru":
+            self.context_map = nn.Linear(size, 3 * hidden, bias=False)  # C_z, C_r, C
+        else:
+            self.second = GatedRecurrentUnit(size, hidden, reset)
         if config.readout == "maxout":
-            self.readout: nn.Module = nn.Linear(hidden + embedding + 2 * hidden, 2 * config.maxout_size)
+            self.readout: nn.Module = nn.Linear(hidden + embedding + size, 2 * config.maxout_size)  # U_o, V_o, C_o
             features = config.maxout_size
         else:
             self.readout = nn.Identity()
             features = hidden
         self.output = OutputLayer(num_target_tokens, features, bias=True)
         self.alignment = "cross"
+        if config.initialization == "paper":
+            draw_small(self)
+            for projection in (self.score.query_projection, self.score.key_projection):
+                for weight in projection.parameters():  # W_a and U_a
+                    draw_normal(weight, 0.001)
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> RNNsearchMemory:
-        annotations = self.encoder(self._dropout(self.source_embedding(source)), source_lengths)
-        annotations = self._dropout(annotations)
-        return RNNsearchMemory(source_lengths, annotations, self.score.prepare(annotations))
+        embedded = self._dropout(self.source_embedding(source))
+        if isinstance(self.encoder, ConvolutionalEncoder):
+            keys, annotations = self.encoder(embedded, source_lengths)
+        else:
+            keys = annotations = self._dropout(self.encoder(embedded, source_lengths))
+        return RNNsearchMemory(source_lengths, annotations, self.score.prepare(keys))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> RNNsearchState:
         memory = _mine(memory)
         size = self.config.hidden_size
-        first = memory.annotations[:, 0, size:]  # the backward state at the first word has read everything
-        if self.config.initial_state == "last":
-            rows = torch.arange(len(memory.lengths), device=first.device)
-            first = torch.cat((memory.annotations[rows, memory.lengths - 1, :size], first), dim=-1)
+        if self.config.initial_state == "mean":
+            real = torch.arange(memory.annotations.shape[1], device=memory.lengths.device) < memory.lengths[:, None]
+            first = memory.annotations.masked_fill(~real[..., None], 0.0).sum(dim=1) / memory.lengths[:, None]
+        else:
+            first = memory.annotations[:, 0, size:]  # the backward state at the first word has read everything
+            if self.config.initial_state == "last":
+                first = torch.cat((at_end(memory.annotations, memory.lengths)[:, :size], first), dim=-1)
         state = torch.tanh(self.initial(first))
         return RNNsearchState(state[:, None].expand(-1, num_hypotheses, -1))
 
@@ -152,37 +211,31 @@ class RNNsearch(Seq2Seq):
             attended, hidden = self._advance(hidden, mapped, memory, mask, need)
             after.append(hidden)
             steps.append(attended)
-        contexts = torch.cat([attended.context for attended in steps], dim=1)
-        features = self._read_out(torch.cat(before, dim=1), torch.cat(after, dim=1), embedded, contexts)
-        return Decoded(features, {"cross": _join(steps, contexts)})
+        attended = join(steps)
+        features = self._read_out(torch.cat(before, dim=1), torch.cat(after, dim=1), embedded, attended.context)
+        return Decoded(features, {"cross": attended})
 
     def _advance(
         self, hidden: Tensor, mapped: Tensor, memory: RNNsearchMemory, mask: Mask, need: tuple[Need, ...]
     ) -> tuple[Attended, Tensor]:
         """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i and s_i."""
-        attended = attend(hidden, memory.prepared, memory.annotations, score=self.score, mask=mask, need=need)
-        return attended, self.decoder.step(mapped + self.context_map(attended.context), hidden)
+        query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
+        attended = attend(query, memory.prepared, memory.annotations, score=self.score, mask=mask, need=need)
+        if self.second is not None:
+            return attended, self.second.step(self.second.input_map(attended.context), (query,))[0]
+        if self.context_map is not None:
+            mapped = mapped + self.context_map(attended.context)
+        return attended, self.decoder.step(mapped, (hidden,))[0]
 
     def _read_out(self, before: Tensor, after: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         if self.config.readout == "state":
             return self._dropout(after)
-        both = self.readout(torch.cat((before, embedded, context), dim=-1))
+        state = before if self.config.readout_state == "before" else after
+        both = self.readout(torch.cat((state, embedded, context), dim=-1))
         return self._dropout(both.unflatten(-1, (-1, 2)).amax(dim=-1))
 
     def _dropout(self, vectors: Tensor) -> Tensor:
         return dropout(vectors, self.config.dropout, self.training)
-
-
-def _join(steps: list[Attended], contexts: Tensor) -> Attended:
-    """Put the attention of single steps side by side along the query axis."""
-
-    def column(name: str) -> Tensor | None:
-        parts = [part for step in steps if isinstance(part := getattr(step, name), Tensor)]
-        return torch.cat(parts, dim=1) if parts else None
-
-    return Attended(
-        contexts, steps[0].kernel, column("weights"), column("log_normalizer"), column("argmax"), column("entropy")
-    )
 
 
 def _mine(memory: Memory) -> RNNsearchMemory:

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from heedful.attention.interface import Need
 from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import Mask, causal, padding
-from heedful.attention.normalizers import Need
 from heedful.config import Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
@@ -102,7 +102,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order = config.model_size, config.norm
-        self.self_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
+        self.self_attention = _attention(config)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
         self.around_attention = Residual(size, config.dropout, order)
         self.around_feedforward = Residual(size, config.dropout, order)
@@ -124,8 +124,8 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order = config.model_size, config.norm
-        self.self_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
-        self.cross_attention = MultiheadAttention(size, config.num_heads, config.attention_dropout)
+        self.self_attention = _attention(config)
+        self.cross_attention = _attention(config)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
         self.around_self = Residual(size, config.dropout, order)
         self.around_cross = Residual(size, config.dropout, order)
@@ -245,6 +245,12 @@ class Transformer(Seq2Seq):
 
     def _dropout(self, vectors: Tensor) -> Tensor:
         return dropout(vectors, self.config.dropout, self.training)
+
+
+def _attention(config: TransformerConfig) -> MultiheadAttention:
+    layer = MultiheadAttention(config.model_size, config.num_heads, config.attention_dropout)
+    layer.draw_each_projection()
+    return layer
 
 
 def _positions(config: TransformerConfig) -> Positions:

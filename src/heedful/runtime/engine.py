@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, final
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
 from heedful.search.interface import Engine, Hypothesis
 
 IntArray = NDArray[np.int64]
@@ -34,6 +36,17 @@ class Backend(ABC):
             None if it does, else the reason why not.
         """
 
+    def supports_demand(self, demand: Demand) -> str | None:
+        """Say whether this backend gives what a single source may ask of its outputs.
+
+        Args:
+            demand: a prefix and phrases.
+
+        Returns:
+            None if it does, else the reason why not; as written here, it gives what asks for nothing.
+        """
+        return None if demand.is_free else "outputs cannot be given prefixes or phrases here"
+
     @abstractmethod
     def decode(
         self,
@@ -41,6 +54,7 @@ class Backend(ABC):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
+        demands: Sequence[Demand] | None = None,
     ) -> list[list[Hypothesis]]:
         """Decode one batch.
 
@@ -49,9 +63,11 @@ class Backend(ABC):
             config: beam, penalties and limits.
             need_alignment: whether hypotheses carry attention weights.
             cancelled: asked between steps.
+            demands: what each source asks of its outputs; None for nothing. A backend that samples draws by their
+                indices.
 
         Returns:
-            For each source its hypotheses, best first.
+            For each source its hypotheses, best first; samples in the order they were drawn.
         """
 
 
@@ -74,12 +90,16 @@ class Stepwise(Backend):
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         return None
 
+    def supports_demand(self, demand: Demand) -> str | None:
+        return None
+
     def decode(
         self,
         source_ids: Sequence[IntArray],
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
+        demands: Sequence[Demand] | None = None,
     ) -> list[list[Hypothesis]]:
         engine = self._make_engine(need_alignment or config.beta > 0.0)
         return search(
@@ -88,6 +108,7 @@ class Stepwise(Backend):
             config,
             max_length=self._max_length,
             need_alignment=need_alignment,
+            demands=demands,
             cancelled=cancelled,
         )
 
@@ -99,6 +120,8 @@ def decode_sorted(
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     need_alignment: bool = False,
+    demands: Sequence[Demand] | None = None,
+    first_index: int = 0,
 ) -> list[list[Hypothesis]]:
     """Decode many sources in batches of like length, and give results in the order asked.
 
@@ -106,16 +129,22 @@ def decode_sorted(
         backend: what decodes.
         source_ids: [position] ids of each source, ending in eos.
         config: beam, penalties and limits.
-        batch_tokens: most source positions times beam in a batch, padding included; one source always fits.
+        batch_tokens: most source positions times hypotheses in a batch, padding included; one source always fits.
         need_alignment: whether hypotheses carry attention weights.
+        demands: what each source asks of its outputs; None for nothing.
+        first_index: index of the first source among all of the caller's, for sampling: a demand without an index gets
+            this plus its place, so that no batch and no window of the input changes what is drawn.
 
     Returns:
-        For each source its hypotheses, best first.
+        For each source its hypotheses, best first; samples in the order they were drawn.
 
     Raises:
-        UsageError: the backend cannot search so.
+        UsageError: the backend cannot search so, or there are not as many demands as sources.
     """
     if reason := backend.supports(config, need_alignment):
+        raise UsageError(f"{backend.name}: {reason}")
+    asked = _indexed(demands, len(source_ids), config, first_index)
+    if reason := next(filter(None, map(backend.supports_demand, asked or ())), None):
         raise UsageError(f"{backend.name}: {reason}")
     lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
     results: list[list[Hypothesis]] = [[] for _ in source_ids]
@@ -123,10 +152,34 @@ def decode_sorted(
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.beam))
+        rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
         batch = order[start : start + rows]
-        decoded = backend.decode([source_ids[i] for i in batch], config, need_alignment)
+        ids = [source_ids[i] for i in batch]
+        if asked is None:
+            decoded = backend.decode(ids, config, need_alignment)
+        else:
+            decoded = backend.decode(ids, config, need_alignment, demands=[asked[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += rows
     return results
+
+
+def _indexed(
+    demands: Sequence[Demand] | None, num_sources: int, config: SearchConfig, first_index: int
+) -> list[Demand] | None:
+    """Demands that say which source they belong to; None where nothing depends on it and nothing is asked.
+
+    Raises:
+        UsageError: their number is wrong.
+    """
+    if demands is None:
+        if config.method != "sampling":
+            return None
+        demands = [Demand()] * num_sources
+    if len(demands) != num_sources:
+        raise UsageError(f"demands: {len(demands)} given for {num_sources} sources; give one each, Demand() for none")
+    return [
+        replace(demand, index=first_index + place) if demand.index < 0 else demand
+        for place, demand in enumerate(demands)
+    ]

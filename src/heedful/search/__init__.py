@@ -1,1 +1,1 @@
-"""Greedy and beam search over any engine, in NumPy; scores of hypotheses; word alignments."""
+"""Beam search, sampling and forced decoding over any engine, in NumPy; scores of hypotheses."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import NeedError, NonFiniteError
-from heedful.search.interface import Adjust, FloatArray, IntArray, WeightsArray
+from heedful.search.interface import Adjust, FloatArray, IntArray, StepScores, WeightsArray
 
 _BLOCK = 64
 
@@ -24,7 +24,8 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
     Raises:
         NonFiniteError: a value is NaN.
 
-    Cost: one pass over the values, then a sort of about 64 k + vocab / 64 of them per row.
+    Cost: one pass over the values, then a sort of about 64 k + vocab / 64 of them per row; for k above vocab / 128 a
+    partition and three passes, then a sort of k.
 
     Example:
         >>> values, ids = best(np.array([-2.0, -1.0, -3.0, -1.0]), 3)
@@ -34,7 +35,14 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
     vocab_size = log_probs.shape[-1]
     num_blocks = vocab_size // _BLOCK
     if num_blocks <= 2 * k:
-        return _sorted(log_probs, np.broadcast_to(np.arange(vocab_size), log_probs.shape), k)
+        if vocab_size <= max(4 * k, _BLOCK):
+            return _sorted(log_probs, np.broadcast_to(np.arange(vocab_size), log_probs.shape), k)
+        _refuse_nan(log_probs)
+        flat = log_probs.reshape(-1, vocab_size)
+        thresholds = np.partition(flat, vocab_size - k, axis=1)[:, vocab_size - k]
+        ids = np.nonzero(mark_largest(flat, thresholds, np.full(thresholds.size, k)))[1]
+        ids = ids.reshape(*log_probs.shape[:-1], k)
+        return _sorted(np.take_along_axis(log_probs, ids, axis=-1), ids, k)
     # The k largest lie in the k blocks of largest maximum (equal maxima: the earlier blocks), or in what is left
     # after the last whole block: any other value has k larger or equal, earlier ones before it.
     tail = np.arange(num_blocks * _BLOCK, vocab_size)
@@ -47,21 +55,68 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
     return _sorted(np.take_along_axis(log_probs, ids, axis=-1), ids, k)
 
 
+def mark_largest(values: NDArray[np.floating], thresholds: NDArray[np.floating], nums: IntArray) -> NDArray[np.bool_]:
+    """Mark the largest values of each row, of equal ones those that come first.
+
+    Args:
+        values: [row, any] values; not NaN.
+        thresholds: [row] the smallest value that is marked.
+        nums: [row] how many values are marked.
+
+    Returns:
+        [row, any] True for so many.
+
+    Example:
+        >>> mark_largest(np.array([[1.0, 3.0, 1.0, 2.0]]), np.array([1.0]), np.array([3])).tolist()
+        [[True, True, False, True]]
+    """
+    is_above, is_equal = values > thresholds[:, None], values == thresholds[:, None]
+    room = nums - is_above.sum(axis=1)
+    if (is_equal.sum(axis=1) > room).any():
+        is_equal &= np.cumsum(is_equal, axis=1) <= room[:, None]
+    return is_above | is_equal
+
+
+def _refuse_nan(values: NDArray[np.floating]) -> None:
+    """Stop where a value is NaN.
+
+    Raises:
+        NonFiniteError: one is.
+    """
+    if np.isnan(values).any():
+        raise NonFiniteError("a log probability is NaN; the model's weights are broken or its arithmetic overflowed")
+
+
 def _sorted(values: NDArray[np.floating], ids: IntArray, k: int) -> tuple[FloatArray, IntArray]:
     """The k largest of `values` with their `ids`, which ascend along the last axis, so that a stable sort settles ties.
 
     Raises:
         NonFiniteError: a value is NaN.
     """
-    if np.isnan(values).any():
-        raise NonFiniteError("a log probability is NaN; the model's weights are broken or its arithmetic overflowed")
+    _refuse_nan(values)
     order = np.argsort(-values, axis=-1, kind="stable")[..., :k]
     largest = np.take_along_axis(values, order, axis=-1).astype(np.float64)
     return largest, np.take_along_axis(ids, order, axis=-1)
 
 
+def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floating]:
+    """Make changes to log probabilities.
+
+    Args:
+        log_probs: [source, hypothesis, vocab] values; left as they are.
+        adjust: the changes.
+
+    Returns:
+        A changed copy.
+    """
+    changed = log_probs.copy()
+    np.add.at(changed, (adjust.sources, adjust.hypotheses, adjust.ids), adjust.values)
+    changed[..., adjust.banned] = -np.inf
+    return changed
+
+
 @final
-class ArrayScores:
+class ArrayScores(StepScores):
     """`StepScores` over an array that is already in memory."""
 
     def __init__(self, log_probs: NDArray[np.floating], weights: WeightsArray | None = None) -> None:
@@ -87,12 +142,7 @@ class ArrayScores:
         Raises:
             NonFiniteError: a log probability is NaN.
         """
-        log_probs = self._log_probs
-        if adjust is not None:
-            log_probs = log_probs.copy()
-            np.add.at(log_probs, (adjust.sources, adjust.hypotheses, adjust.ids), adjust.values)
-            log_probs[..., adjust.banned] = -np.inf
-        return best(log_probs, k)
+        return best(self._log_probs if adjust is None else adjusted(self._log_probs, adjust), k)
 
     def full(self) -> NDArray[np.floating]:
         """Return all log probabilities, unadjusted.

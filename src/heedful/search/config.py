@@ -1,10 +1,12 @@
-"""How to search: the beam, the penalties and the limits."""
+"""How to search: the method, the beam, the penalties and the limits."""
 
 from typing import Literal, Self, final
 
 from pydantic import Field, model_validator
 
-from heedful.config import Config
+from heedful.config import Config, validate
+
+_SAMPLING_ONLY = ("temperature", "top_k", "top_p", "min_p")
 
 
 @final
@@ -12,29 +14,123 @@ class SearchConfig(Config):
     """Settings of `heedful.search.beam.search`; the defaults rank as CTranslate2 does with length penalty 1.
 
     Attributes:
-        beam: hypotheses carried per source; 1 is greedy search.
-        nbest: hypotheses returned per source, at most `beam`.
+        method: `beam` looks for the most probable outputs, `sampling` draws outputs at random.
+        beam: hypotheses carried per source; 1 is greedy search, and what sampling takes.
+        nbest: outputs returned per source; of a beam at most `beam`, when sampling how many are drawn.
+        num_groups: parts of the beam that look for outputs unlike each other's; 1 is the usual search.
+        diversity: what a group loses for a token, in nats for each hypothesis of an earlier group that took it at the
+            same step.
+        temperature: when sampling, log probabilities are divided by it; 0 takes the most probable token.
+        top_k: sample among this many most probable tokens; 0 is all of them.
+        top_p: sample among the fewest tokens that hold this much probability; 1 is all of them.
+        min_p: sample among the tokens at least this fraction as probable as the most probable one; 0 is all of them.
+        seed: of the random numbers of sampling.
         length_penalty: what log_prob is divided by: `power` is length^alpha, `gnmt` is ((5 + length) / 6)^alpha.
         alpha: exponent of the length penalty; 0 ranks by log_prob alone, larger values favour longer outputs.
+        length_reward: added to the score for each token.
         beta: weight of GNMT's coverage penalty; above 0, outputs that leave source positions unattended rank lower.
+        repetition_penalty: the log probability of a token that the output holds already counts this many times.
+        no_repeat_ngram_size: no output holds the same this many tokens twice; 0 is no such limit.
         max_length_ratio: an output has at most ratio * source length + `max_length_offset` tokens.
         max_length_offset: see `max_length_ratio`; both lengths count tokens, the output's with its end mark.
         min_length: an output has at least this many tokens before its end mark, unless its cap is lower.
         forbid_unknown: never generate the unknown token.
+        stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis
+            scores higher now, `certain` once none can enter the `nbest` any more (`heedful.search.stopping`).
     """
 
+    method: Literal["beam", "sampling"] = "beam"
     beam: int = Field(default=5, ge=1)
     nbest: int = Field(default=1, ge=1)
+    num_groups: int = Field(default=1, ge=1)
+    diversity: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
+    temperature: float = Field(default=1.0, ge=0, le=1000, allow_inf_nan=False)
+    top_k: int = Field(default=0, ge=0)
+    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    min_p: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    seed: int = Field(default=1, ge=0, lt=2**63)
     length_penalty: Literal["power", "gnmt"] = "power"
     alpha: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    length_reward: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
     beta: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False)
+    repetition_penalty: float = Field(default=1.0, ge=1, le=1000, allow_inf_nan=False)
+    no_repeat_ngram_size: int = Field(default=0, ge=0)
     max_length_ratio: float = Field(default=3.0, ge=0, le=1000, allow_inf_nan=False)
     max_length_offset: int = Field(default=50, ge=0, le=1_000_000)
     min_length: int = Field(default=0, ge=0)
     forbid_unknown: bool = False
+    stopping: Literal["likely", "certain"] = "likely"
 
     @model_validator(mode="after")
-    def _nbest_fits(self) -> Self:
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}; raise beam or lower nbest")
+    def _fits_together(self) -> Self:
+        fault = self._fault_of_sampling() if self.method == "sampling" else self._fault_of_beam()
+        if fault:
+            raise ValueError(fault)
         return self
+
+    @property
+    def num_rows(self) -> int:
+        """How many searches a source runs beside each other: one for each sample, or for each group of the beam."""
+        return self.nbest if self.method == "sampling" else self.num_groups
+
+    @property
+    def row_size(self) -> int:
+        """Hypotheses that each of them carries."""
+        return 1 if self.method == "sampling" else self.beam // self.num_groups
+
+    @property
+    def width(self) -> int:
+        """Hypotheses that an engine carries for a source: `num_rows` * `row_size`."""
+        return self.num_rows * self.row_size
+
+    def _fault_of_sampling(self) -> str:
+        if self.beam > 1:
+            return f"method sampling carries no beam, got beam {self.beam}; set beam = 1, and nbest to draw several"
+        if self.num_groups > 1 or self.diversity > 0:
+            return "num_groups and diversity are for method beam; leave them out or set method = beam"
+        if self.stopping == "certain":
+            return "stopping certain is for method beam; samples end by themselves, leave it out"
+        if self.temperature == 0 and self.nbest > 1:
+            return f"temperature 0 draws the same output {self.nbest} times; set nbest = 1 or a higher temperature"
+        return ""
+
+    def _fault_of_beam(self) -> str:
+        fields = type(self).model_fields
+        for name in _SAMPLING_ONLY:
+            if (given := getattr(self, name)) != fields[name].default:
+                return f"{name} {given} is for method sampling; leave it out, or set method = sampling and beam = 1"
+        if self.nbest > self.beam:
+            return f"nbest {self.nbest} is more than beam {self.beam}; raise beam or lower nbest"
+        if self.beam % self.num_groups:
+            return f"beam {self.beam} does not part into {self.num_groups} groups of one size; choose a multiple"
+        if self.num_groups > 1 and self.diversity == 0:
+            return f"num_groups {self.num_groups} with diversity 0 finds everything {self.num_groups} times; raise it"
+        if self.num_groups == 1 and self.diversity > 0:
+            return f"diversity {self.diversity} needs num_groups of 2 or more; set num_groups or leave it out"
+        return ""
+
+
+def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchConfig:
+    """Ask for a number of outputs, with room for them.
+
+    Args:
+        config: all other settings.
+        beam: hypotheses carried per source; 0 = as configured.
+        nbest: outputs wanted. A beam that is too small grows to it, by whole groups; sampling draws as many.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ConfigError: they do not fit together.
+
+    Example:
+        >>> with_outputs(SearchConfig(beam=4, num_groups=2, diversity=0.5), nbest=5).beam
+        6
+        >>> with_outputs(SearchConfig(method="sampling", beam=1), nbest=5).beam
+        1
+    """
+    carried = beam or config.beam
+    if config.method == "beam" and carried < nbest:
+        carried = -(-nbest // config.num_groups) * config.num_groups
+    return validate(SearchConfig, config.model_dump(mode="json") | {"beam": carried, "nbest": nbest}, "search")

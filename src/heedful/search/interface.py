@@ -80,6 +80,26 @@ class StepScores(Protocol):
         """
         ...
 
+    def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
+        """Return the log probabilities of single tokens, unadjusted. Asked for by prefixes and required phrases.
+
+        Args:
+            sources: [any] rows of the current batch.
+            hypotheses: [any] hypotheses of those rows.
+            ids: [any] tokens, all in the vocabulary.
+
+        Returns:
+            [any] float64 log probabilities.
+
+        Cost: as written here, that of `full`; an engine whose scores lie on a device gathers them there.
+        """
+        return self.full()[sources, hypotheses, ids].astype(np.float64)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are; as written here, at the cost of `full`. Asked for once in a search, if at all."""
+        return self.full().shape[-1]
+
     @property
     def weights(self) -> WeightsArray:
         """[source, hypothesis, position] float32: how much this step's token attends to each source position.
@@ -133,7 +153,8 @@ class Hypothesis:
     Attributes:
         token_ids: the tokens, without `EOS`.
         log_prob: sum of `token_log_probs`: log p(tokens | source), with `EOS` when the model ended it.
-        score: what hypotheses are ranked by: `log_prob` after the length and coverage penalties.
+        score: what hypotheses are ranked by: `log_prob`, less what repetition costs, after the length penalty, with
+            the length reward and the coverage penalty added.
         token_log_probs: one per generated token, so one more than `token_ids` when `finish_reason` is `eos`.
         finish_reason: why it ended.
         weights: [token, source position] float32, rows as in `token_log_probs`, columns the source's real positions

@@ -1,7 +1,8 @@
 """The arrays of a running beam search: the live hypotheses, and what they offer next.
 
-The rules are in `heedful.search.beam`. Everything is vectorised over the rows of the batch; a row is a source that is
-still searched. An offer or a hypothesis of log probability -inf is an empty place.
+The rules are in `heedful.search.beam`. Everything is vectorised over rows; a row is a search of its own: a source that
+is still searched, one group of its beam, or one of its samples. An offer or a hypothesis of log probability -inf is an
+empty place.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from heedful.search.config import SearchConfig
 from heedful.search.interface import FloatArray, IntArray
-from heedful.search.penalties import length_penalty
+from heedful.search.penalties import length_score
 from heedful.text.vocabulary import EOS
 
 BoolArray = NDArray[np.bool_]
@@ -26,8 +27,8 @@ class Offers:
     """What the hypotheses of each row may become, best first.
 
     Attributes:
-        log_probs: [row, offer] log probability of the whole hypothesis.
-        token_log_probs: [row, offer] that of the token alone.
+        log_probs: [row, offer] log probability of the whole hypothesis, less what repetition costs.
+        token_log_probs: [row, offer] that of the token alone, as the model has it.
         parents: [row, offer] hypothesis that makes the offer.
         ids: [row, offer] token offered.
     """
@@ -51,18 +52,32 @@ class Offers:
         Returns:
             Those offers, in that order.
         """
+        rows = np.arange(order.shape[0])[:, None]
         return Offers(
-            np.take_along_axis(self.log_probs, order, axis=1),
-            np.take_along_axis(self.token_log_probs, order, axis=1),
-            np.take_along_axis(self.parents, order, axis=1),
-            np.take_along_axis(self.ids, order, axis=1),
+            self.log_probs[rows, order],
+            self.token_log_probs[rows, order],
+            self.parents[rows, order],
+            self.ids[rows, order],
+        )
+
+    def first(self, most: int) -> "Offers":
+        """Pick the best offers.
+
+        Args:
+            most: how many of each row.
+
+        Returns:
+            Them, or all if fewer.
+        """
+        return Offers(
+            self.log_probs[:, :most], self.token_log_probs[:, :most], self.parents[:, :most], self.ids[:, :most]
         )
 
     def ending(self, beam: int, is_last: BoolArray) -> BoolArray:
         """Tell which offers end as finished hypotheses.
 
         Args:
-            beam: width of the beam.
+            beam: hypotheses of a row.
             is_last: [row] whether the row is at its cap.
 
         Returns:
@@ -70,6 +85,21 @@ class Offers:
         """
         in_beam = np.arange(self.ids.shape[1]) < beam
         return self.exist & in_beam & ((self.ids == EOS) | is_last[:, None])
+
+    def going_on(self, beam: int, is_last: BoolArray) -> tuple[IntArray, BoolArray]:
+        """Tell which offers live on.
+
+        Args:
+            beam: hypotheses of a row.
+            is_last: [row] whether the row is at its cap.
+
+        Returns:
+            [row, hypothesis] the offer that takes each place, and whether there is one: the best `beam` that are not
+            EOS, and none at the cap.
+        """
+        goes_on = self.exist & (self.ids != EOS) & ~is_last[:, None]
+        chosen = np.argsort(~goes_on, axis=1, kind="stable")[:, :beam]
+        return chosen, goes_on[np.arange(chosen.shape[0])[:, None], chosen]
 
 
 @final
@@ -79,16 +109,18 @@ class Live:
 
     Attributes:
         sources: [row] position of the row's source in the caller's list.
-        log_probs: [row, hypothesis] sums over the tokens so far.
+        groups: [row] which of its source's rows it is: its group of the beam, or its sample.
+        log_probs: [row, hypothesis] sums over the tokens so far, less what repetition costs.
         token_ids: [row, hypothesis, step] the tokens so far.
         token_log_probs: [row, hypothesis, step] their log probabilities.
         origins: [row, hypothesis, step] where each token's attention weights are, among all of that step's.
         num_finished: [row] hypotheses finished so far.
         best_finished: [row, nbest] log probabilities of the most probable of them, best first.
-        best_score: [row] the highest log probability over length penalty among them; -inf while there is none.
+        best_score: [row] the highest score before coverage among them; -inf while there is none.
     """
 
     sources: IntArray
+    groups: IntArray
     log_probs: FloatArray
     token_ids: IntArray
     token_log_probs: FloatArray
@@ -102,25 +134,32 @@ class Live:
         """Return the hypotheses before the first token: all are the same, so only the first of a row is live.
 
         Args:
-            num_sources: rows.
-            config: gives `beam` and `nbest`.
+            num_sources: how many sources there are.
+            config: gives the rows of a source, the hypotheses of a row, and `nbest`.
 
         Returns:
             The hypotheses.
         """
-        log_probs = np.full((num_sources, config.beam), -np.inf)
+        num_rows = num_sources * config.num_rows
+        log_probs = np.full((num_rows, config.row_size), -np.inf)
         log_probs[:, 0] = 0.0
-        history = (num_sources, config.beam, 0)
+        history = (num_rows, config.row_size, 0)
         return Live(
-            sources=np.arange(num_sources),
+            sources=np.repeat(np.arange(num_sources), config.num_rows),
+            groups=np.tile(np.arange(config.num_rows), num_sources),
             log_probs=log_probs,
             token_ids=np.zeros(history, dtype=np.int64),
             token_log_probs=np.zeros(history),
             origins=np.zeros(history, dtype=np.int64),
-            num_finished=np.zeros(num_sources, dtype=np.int64),
-            best_finished=np.full((num_sources, config.nbest), -np.inf),
-            best_score=np.full(num_sources, -np.inf),
+            num_finished=np.zeros(num_rows, dtype=np.int64),
+            best_finished=np.full((num_rows, config.nbest), -np.inf),
+            best_score=np.full(num_rows, -np.inf),
         )
+
+    @property
+    def exist(self) -> BoolArray:
+        """[row, hypothesis] whether there is one."""
+        return self.log_probs > -np.inf
 
     def select(self, keep: IntArray) -> "Live":
         """Keep some rows.
@@ -133,23 +172,36 @@ class Live:
         """
         return Live(*(getattr(self, name)[keep] for name in self.__slots__))
 
-    def rank(self, log_probs: FloatArray, ids: IntArray) -> Offers:
+    def rank(
+        self,
+        log_probs: FloatArray,
+        ids: IntArray,
+        charges: FloatArray | None = None,
+        handicaps: FloatArray | None = None,
+        most: int = 0,
+    ) -> Offers:
         """Put what the hypotheses of each row offer in order: by log probability, then hypothesis, then id.
 
         Args:
             log_probs: [row, hypothesis, k] of the next tokens.
             ids: [row, hypothesis, k] those tokens.
+            charges: [row, hypothesis, k] what hypotheses lose for good; None for nothing.
+            handicaps: [row, hypothesis, k] what offers lose in this order alone; None for nothing.
+            most: offers wanted of each row; 0 for as many as `advance` can need.
 
         Returns:
-            The best 2 * beam offers of each row, or all if fewer. As a hypothesis offers EOS but once, `beam` of
-            them or more are not EOS, where the vocabulary allows.
+            The best offers of each row, or all if fewer: 1 for one hypothesis, which greedy search goes on with or ends
+            with, else 2 for each. As a hypothesis offers EOS but once, enough of them to fill a row are not EOS, where
+            the vocabulary allows.
         """
-        num_rows, beam = self.log_probs.shape
-        total = (self.log_probs[:, :, None] + log_probs).reshape(num_rows, -1)
-        parents = np.broadcast_to(np.arange(beam)[:, None], ids.shape).reshape(num_rows, -1)
+        num_rows, size = self.log_probs.shape
+        paid = log_probs if charges is None else log_probs - charges
+        total = (self.log_probs[:, :, None] + paid).reshape(num_rows, -1)
+        parents = np.broadcast_to(np.arange(size)[:, None], ids.shape).reshape(num_rows, -1)
         offers = Offers(total, log_probs.reshape(num_rows, -1), parents, ids.reshape(num_rows, -1))
-        order = np.lexsort((offers.ids, offers.parents, -total), axis=-1)
-        return offers.take(order[:, : 2 * beam])
+        key = total if handicaps is None else total - handicaps.reshape(num_rows, -1)
+        order = np.lexsort((offers.ids, offers.parents, -key), axis=-1)
+        return offers.take(order[:, : most or (2 * size if size > 1 else 1)])
 
     def advance(self, offers: Offers, is_last: BoolArray, config: SearchConfig) -> tuple["Live", IntArray, BoolArray]:
         """Take the step: let the best offers that do not end live on.
@@ -157,28 +209,29 @@ class Live:
         Args:
             offers: from `rank`.
             is_last: [row] whether the row is at its cap.
-            config: gives `beam`, and through the penalties the rule for stopping.
+            config: gives the penalties and the rule for stopping.
 
         Returns:
             The hypotheses after the step, [row, hypothesis] the parents they had, and [row] whether the row is done.
         """
-        goes_on = offers.exist & (offers.ids != EOS) & ~is_last[:, None]
-        chosen = np.argsort(~goes_on, axis=1, kind="stable")[:, : config.beam]
+        size = self.log_probs.shape[1]
+        chosen, lives = offers.going_on(size, is_last)
         taken = offers.take(chosen)
-        ends = offers.ending(config.beam, is_last)
+        ends = offers.ending(size, is_last)
         ended = np.where(ends, offers.log_probs, -np.inf)
-        divisor = length_penalty(self.token_ids.shape[2] + 1, config.length_penalty, config.alpha)
+        scores = length_score(ended.max(axis=1), self.token_ids.shape[2] + 1, config)
         after = Live(
             sources=self.sources,
-            log_probs=np.where(np.take_along_axis(goes_on, chosen, axis=1), taken.log_probs, -np.inf),
+            groups=self.groups,
+            log_probs=np.where(lives, taken.log_probs, -np.inf),
             token_ids=_extended(self.token_ids, taken.parents, taken.ids),
             token_log_probs=_extended(self.token_log_probs, taken.parents, taken.token_log_probs),
             origins=_extended(self.origins, taken.parents, self.places(taken.parents)),
             num_finished=self.num_finished + ends.sum(axis=1),
             best_finished=-np.sort(-np.concatenate([self.best_finished, ended], axis=1))[:, : config.nbest],
-            best_score=np.maximum(self.best_score, ended.max(axis=1) / divisor),
+            best_score=np.maximum(self.best_score, scores),
         )
-        return after, taken.parents, is_last | ~goes_on.any(axis=1) | after._has_enough(config)
+        return after, taken.parents, is_last | ~lives.any(axis=1) | after._has_enough(config)
 
     def places(self, hypotheses: IntArray) -> IntArray:
         """Number hypotheses through all rows, as the rows of one step's attention weights are.
@@ -187,16 +240,18 @@ class Live:
             hypotheses: [row, any] hypotheses of each row.
 
         Returns:
-            [row, any] row * beam + hypothesis.
+            [row, any] row * hypotheses of a row + hypothesis.
         """
-        num_rows, beam = self.log_probs.shape
-        return np.arange(num_rows)[:, None] * beam + hypotheses
+        num_rows, size = self.log_probs.shape
+        return np.arange(num_rows)[:, None] * size + hypotheses
 
     def _has_enough(self, config: SearchConfig) -> BoolArray:
-        if config.alpha == 0 and config.beta == 0:
+        if config.stopping == "certain":
+            return np.zeros(self.sources.size, dtype=np.bool_)
+        if config.alpha == 0 and config.beta == 0 and config.length_reward == 0:
             return self.best_finished[:, -1] >= self.log_probs.max(axis=1)
-        divisor = length_penalty(self.token_ids.shape[2], config.length_penalty, config.alpha)
-        return (self.num_finished >= config.beam) & (self.best_score >= self.log_probs.max(axis=1) / divisor)
+        scores = length_score(self.log_probs.max(axis=1), self.token_ids.shape[2], config)
+        return (self.num_finished >= self.log_probs.shape[1]) & (self.best_score >= scores)
 
 
 def _extended(history: NDArray[Kind], parents: IntArray, latest: NDArray[Kind]) -> NDArray[Kind]:

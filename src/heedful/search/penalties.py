@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from heedful.errors import ConfigError, did_you_mean
-from heedful.search.interface import FloatArray
+from heedful.search.config import SearchConfig
+from heedful.search.interface import FloatArray, IntArray
 
 SMALLEST_COVERAGE = 1e-10
 """Below this, coverage counts as this: a source position never attended would otherwise rule a hypothesis out."""
@@ -43,6 +44,55 @@ def length_penalty(length: ArrayLike, kind: Literal["power", "gnmt"], alpha: flo
     if kind == "gnmt":
         return np.power((5.0 + counted) / 6.0, alpha)
     raise ConfigError(f"length_penalty {kind!r}: no such penalty{did_you_mean(kind, ['power', 'gnmt'])}")
+
+
+def length_score(log_probs: ArrayLike, lengths: ArrayLike, config: SearchConfig) -> FloatArray:
+    """Return the scores of hypotheses before coverage.
+
+    log_prob / lp(length) + reward * length; the reward is that of He et al. 2016, "Improved neural machine translation
+    with SMT features".
+
+    Args:
+        log_probs: [...] sums over the tokens, less what repetition costs.
+        lengths: [#...] generated tokens, end mark included.
+        config: gives `length_penalty`, `alpha` and `length_reward`.
+
+    Returns:
+        [...] scores, float64. For one log probability, which is at most 0, none falls as the length grows.
+
+    Example:
+        >>> length_score(-6.0, [2, 3], SearchConfig(alpha=1.0, length_reward=0.5)).tolist()
+        [-2.0, -0.5]
+    """
+    divisors = length_penalty(lengths, config.length_penalty, config.alpha)
+    return np.asarray(log_probs) / divisors + config.length_reward * np.asarray(lengths)
+
+
+def repetition_charges(
+    log_probs: NDArray[np.floating], ids: IntArray, token_ids: IntArray, repetition_penalty: float
+) -> FloatArray:
+    """Return what offers of tokens that a hypothesis already holds lose.
+
+    (theta - 1) * -log p, so that a probability p counts as p^theta: the penalty of Keskar et al. 2019 (CTRL),
+    arXiv:1909.05858, section 4.1, on log probabilities, where it does not depend on what the logits are measured from.
+
+    Args:
+        log_probs: [row, hypothesis, offer] of the tokens.
+        ids: [row, hypothesis, offer] the tokens.
+        token_ids: [row, hypothesis, step] what the hypotheses hold.
+        repetition_penalty: theta, at least 1.
+
+    Returns:
+        [row, hypothesis, offer] charges, at least 0.
+
+    Example:
+        >>> repetition_charges(np.array([[[-1.0, -2.0]]]), np.array([[[4, 5]]]), np.array([[[5, 6]]]), 1.5).tolist()
+        [[[0.0, 1.0]]]
+    """
+    is_held = (ids[:, :, :, None] == token_ids[:, :, None, :]).any(axis=3)
+    charges = np.zeros(log_probs.shape)
+    np.multiply(log_probs, 1.0 - repetition_penalty, out=charges, where=is_held)
+    return charges
 
 
 def coverage_penalty(weights: NDArray[np.floating], beta: float) -> float:

@@ -1,13 +1,16 @@
-"""One search: its sources and limits, checked, and the hypotheses it has found."""
+"""One search: its sources, limits and demands, checked, and the hypotheses it has found."""
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import final
 
 import numpy as np
 
 from heedful.errors import ShapeError, UsageError
 from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand, check_demands, least_length, needs_gaps
 from heedful.search.interface import (
     Adjust,
     FinishReason,
@@ -18,7 +21,8 @@ from heedful.search.interface import (
     WeightsArray,
 )
 from heedful.search.live import BoolArray, Live, Offers
-from heedful.search.penalties import coverage_penalty, length_penalty
+from heedful.search.penalties import coverage_penalty, length_score
+from heedful.search.phrases import Phrases, laid_out
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
@@ -43,10 +47,36 @@ def caps(source_lengths: IntArray, config: SearchConfig, max_length: int) -> Int
     return np.maximum(wanted.astype(np.int64), 1)
 
 
+def padded_sources(source_ids: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Lay sources out as `Engine.start` takes them.
+
+    Args:
+        source_ids: each [position] ids; an empty one counts as EOS alone. One or more.
+
+    Returns:
+        [source, position] ids, filled with PAD; [source] their lengths.
+
+    Raises:
+        ShapeError: a source is not a flat array.
+
+    Example:
+        >>> padded_sources([np.array([4, 5, 3]), np.array([])])[0].tolist()
+        [[4, 5, 3], [3, 0, 0]]
+    """
+    sources = [_with_end(ids, place) for place, ids in enumerate(source_ids)]
+    lengths = np.array([ids.size for ids in sources], dtype=np.int64)
+    filled = np.full((len(sources), lengths.max()), PAD, dtype=np.int64)
+    for row, ids in zip(filled, sources, strict=True):
+        row[: ids.size] = ids
+    return filled, lengths
+
+
 @final
 @dataclass(slots=True)
 class Task:
     """What stays the same while a search runs, and what it has found.
+
+    A source has `config.num_rows` rows: the groups of its beam, or its samples. Theirs is axis 0 of what is found.
 
     Attributes:
         config: beam, penalties and limits.
@@ -54,9 +84,18 @@ class Task:
         source: [source, position] ids, filled with PAD.
         source_lengths: [source] real lengths, end mark included.
         caps: [source] most tokens an output may have.
+        indices: [source] which source it is among all of the caller's.
         prefixes: [source, step] tokens an output must have; -1 where it is free.
-        weights_steps: for each step so far [row * beam, position] attention weights; empty if not needed.
-        finished: for each source its hypotheses, in the order they ended.
+        required: phrases an output must hold.
+        required_ids: [source, any] their tokens, each once, then -1; without columns if no phrase is required.
+        banned: phrases an output must not hold, but for those in `banned_ids`.
+        banned_ids: tokens that no output of any source may hold.
+        need_gaps: [source] whether required phrases may have to be kept apart.
+        num_phrase_ids: most different tokens in the phrases of a source that requires one.
+        weights_steps: for each step so far [row * hypothesis, position] attention weights; empty if not needed.
+        finished: for each row its hypotheses, in the order they ended.
+        unfinished: for each row those that were given up.
+        best_scores: for each row the `nbest` best scores of finished ones, negative, in ascending order.
     """
 
     config: SearchConfig
@@ -64,9 +103,18 @@ class Task:
     source: IntArray
     source_lengths: IntArray
     caps: IntArray
+    indices: IntArray
     prefixes: IntArray
+    required: Phrases
+    required_ids: IntArray
+    banned: Phrases
+    banned_ids: IntArray
+    need_gaps: BoolArray
+    num_phrase_ids: int
     weights_steps: list[WeightsArray]
     finished: list[list[Hypothesis]]
+    unfinished: list[list[Hypothesis]]
+    best_scores: list[list[float]]
 
     @staticmethod
     def of(
@@ -75,6 +123,7 @@ class Task:
         max_length: int,
         need_alignment: bool,
         prefixes: Sequence[Sequence[int]] | None,
+        demands: Sequence[Demand] | None = None,
     ) -> "Task":
         """Check what the caller gave and lay it out in arrays.
 
@@ -84,6 +133,7 @@ class Task:
             max_length: most tokens the engine can generate.
             need_alignment: whether hypotheses carry attention weights.
             prefixes: as for `heedful.search.beam.search`.
+            demands: as for `heedful.search.beam.search`.
 
         Returns:
             The task, with nothing found.
@@ -93,21 +143,55 @@ class Task:
         """
         if max_length < 1:
             raise UsageError(f"max_length is {max_length}: an output needs room for 1 token or more")
-        sources = [_with_end(ids, place) for place, ids in enumerate(source_ids)]
-        forced = _checked_prefixes(prefixes, len(sources), max_length)
-        inner_lengths = np.array([ids.size - (ids[-1] == EOS) for ids in sources], dtype=np.int64)
-        # One token past its prefix is what an output needs at least, however short the source.
-        least = np.array([prefix.size + 1 for prefix in forced], dtype=np.int64)
+        source, lengths = padded_sources(source_ids)
+        checked = check_demands(demands, prefixes, lengths.size, config, max_length)
+        inner_lengths = lengths - (source[np.arange(lengths.size), lengths - 1] == EOS)
+        least = np.array([least_length(demand) for demand in checked], dtype=np.int64)
+        banned_ids = set.intersection(*({p[0] for p in one.banned if len(p) == 1} for one in checked))
+        phrase_ids = [_ids_of(one.required) for one in checked]
+        num_rows = lengths.size * config.num_rows
         return Task(
             config=config,
             need_alignment=need_alignment,
-            source=_filled(sources, PAD),
-            source_lengths=np.array([ids.size for ids in sources], dtype=np.int64),
+            source=source,
+            source_lengths=lengths,
             caps=np.maximum(caps(inner_lengths, config, max_length), least),
-            prefixes=_filled(forced, -1),
+            indices=np.array([one.index for one in checked], dtype=np.int64),
+            prefixes=laid_out([one.prefix for one in checked]),
+            required=Phrases.of([one.required for one in checked]),
+            required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((lengths.size, 0), dtype=np.int64),
+            banned=Phrases.of([[p for p in one.banned if len(p) > 1 or p[0] not in banned_ids] for one in checked]),
+            banned_ids=np.array(sorted(banned_ids), dtype=np.int64),
+            need_gaps=np.array([needs_gaps(one) for one in checked]),
+            num_phrase_ids=max(len(_ids_of([*one.required, *one.banned])) * bool(one.required) for one in checked),
             weights_steps=[],
-            finished=[[] for _ in sources],
+            finished=[[] for _ in range(num_rows)],
+            unfinished=[[] for _ in range(num_rows)],
+            best_scores=[[] for _ in range(num_rows)],
         )
+
+    @property
+    def num_sources(self) -> int:
+        """How many sources are searched."""
+        return self.source_lengths.size
+
+    def check_vocabulary(self, scores: StepScores) -> None:
+        """Refuse tokens that the engine does not know.
+
+        Args:
+            scores: of any step; not asked if there are no such tokens.
+
+        Raises:
+            UsageError: a prefix or a phrase holds one.
+        """
+        for name, ids in (
+            ("prefixes", self.prefixes),
+            ("required phrases", self.required_ids),
+            ("banned phrases", np.append(self.banned.ids, self.banned_ids)),
+        ):
+            largest = int(ids.max(initial=-1))
+            if largest >= 0 and largest >= scores.vocab_size:
+                raise UsageError(f"{name}: token {largest} is not in the vocabulary of {scores.vocab_size}")
 
     def adjust(self, step: int) -> Adjust:
         """Return what no hypothesis may take at a step.
@@ -116,14 +200,15 @@ class Task:
             step: tokens generated so far.
 
         Returns:
-            Bans of filling, start mark, unknown token if so configured, and end mark before `min_length`.
+            Bans of filling, start mark, unknown token if so configured, end mark before `min_length`, and tokens that
+            every source bans.
         """
         banned = [PAD, BOS]
         if self.config.forbid_unknown:
             banned.append(UNK)
         if step < self.config.min_length:
             banned.append(EOS)
-        return Adjust(banned=np.array(banned, dtype=np.int64))
+        return Adjust(banned=np.array([*banned, *self.banned_ids], dtype=np.int64))
 
     def forced(self, live: Live, step: int) -> IntArray:
         """Return what the prefixes demand at a step.
@@ -165,9 +250,9 @@ class Task:
             is_last: [row] whether the row is at its cap.
         """
         places = live.places(offers.parents)
-        for row, rank in np.argwhere(offers.ending(self.config.beam, is_last)):
+        for row, rank in np.argwhere(offers.ending(live.log_probs.shape[1], is_last)):
             parent, token = offers.parents[row, rank], offers.ids[row, rank]
-            self._keep(
+            made = self._made(
                 int(live.sources[row]),
                 np.append(live.token_ids[row, parent], token),
                 np.append(live.token_log_probs[row, parent], offers.token_log_probs[row, rank]),
@@ -175,9 +260,13 @@ class Task:
                 float(offers.log_probs[row, rank]),
                 "eos" if token == EOS else "length",
             )
+            slot = self._slot(live, row)
+            self.finished[slot].append(made)
+            insort(self.best_scores[slot], -made.score)
+            del self.best_scores[slot][self.config.nbest :]
 
     def give_up(self, live: Live, rows: IntArray, reason: FinishReason) -> None:
-        """Keep the live hypotheses of rows as they are, unless the row has finished ones.
+        """Keep the live hypotheses of rows as they are, for the case that nothing is found.
 
         Args:
             live: the hypotheses.
@@ -185,44 +274,67 @@ class Task:
             reason: why.
         """
         for row in rows:
-            source = int(live.sources[row])
-            if self.finished[source]:
-                continue
-            for place in np.flatnonzero(live.log_probs[row] > -np.inf):
+            for place in np.flatnonzero(live.exist[row]):
                 histories = live.token_ids[row, place], live.token_log_probs[row, place], live.origins[row, place]
-                self._keep(source, *histories, float(live.log_probs[row, place]), reason)
+                made = self._made(int(live.sources[row]), *histories, float(live.log_probs[row, place]), reason)
+                self.unfinished[self._slot(live, row)].append(made)
+
+    def worst_of_best(self, live: Live) -> FloatArray:
+        """Return what a hypothesis must beat to be among the best.
+
+        Args:
+            live: the rows.
+
+        Returns:
+            [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
+        """
+        slots = [self.best_scores[self._slot(live, row)] for row in range(live.sources.size)]
+        nbest = self.config.nbest
+        return np.array([-found[-1] if len(found) == nbest else -np.inf for found in slots])
 
     def best(self) -> list[list[Hypothesis]]:
         """Return what was found.
 
         Returns:
-            For each source up to `nbest` hypotheses, best score first; of equal scores the one that ended first.
+            For each source up to `nbest` hypotheses, best score first, each once; of equal scores the one that ended
+            first, in the first group. For samples, each as it was drawn, in their order.
         """
-        return [sorted(found, key=lambda one: -one.score)[: self.config.nbest] for found in self.finished]
+        size = self.config.num_rows
+        if self.config.method == "sampling":
+            drawn = [(*ended, *given_up)[0] for ended, given_up in zip(self.finished, self.unfinished, strict=True)]
+            return [drawn[start : start + size] for start in range(0, len(drawn), size)]
+        found: list[list[Hypothesis]] = []
+        for start in range(0, len(self.finished), size):
+            ended = list(chain.from_iterable(self.finished[start : start + size]))
+            given_up = chain.from_iterable(self.unfinished[start : start + size])
+            found.append(_distinct(sorted(ended or given_up, key=lambda one: -one.score))[: self.config.nbest])
+        return found
 
-    def _keep(
+    def _slot(self, live: Live, row: int) -> int:
+        return int(live.sources[row]) * self.config.num_rows + int(live.groups[row])
+
+    def _made(
         self,
         source: int,
         tokens: IntArray,
         token_log_probs: FloatArray,
         origins: IntArray,
-        log_prob: float,
+        total: float,
         reason: FinishReason,
-    ) -> None:
+    ) -> Hypothesis:
         config = self.config
-        score = log_prob / length_penalty(tokens.size, config.length_penalty, config.alpha).item()
+        score = length_score(total, tokens.size, config).item()
         weights = self._weights(source, origins) if self.weights_steps else None
         if weights is not None and config.beta > 0:
             score += coverage_penalty(weights, config.beta)
-        self.finished[source].append(
-            Hypothesis(
-                token_ids=tuple(tokens[: tokens.size - (reason == "eos")].tolist()),
-                log_prob=log_prob,
-                score=score,
-                token_log_probs=tuple(token_log_probs.tolist()),
-                finish_reason=reason,
-                weights=weights if self.need_alignment else None,
-            )
+        return Hypothesis(
+            token_ids=tuple(tokens[: tokens.size - (reason == "eos")].tolist()),
+            # In the order of the tokens, as the search adds them up.
+            log_prob=float(np.cumsum(token_log_probs)[-1]) if tokens.size else 0.0,
+            score=score,
+            token_log_probs=tuple(token_log_probs.tolist()),
+            finish_reason=reason,
+            weights=weights if self.need_alignment else None,
         )
 
     def _weights(self, source: int, origins: IntArray) -> WeightsArray:
@@ -244,27 +356,13 @@ def _with_end(ids: IntArray, place: int) -> IntArray:
     return ids if ids.size else np.array([EOS], dtype=np.int64)
 
 
-def _checked_prefixes(prefixes: Sequence[Sequence[int]] | None, num_sources: int, max_length: int) -> list[IntArray]:
-    """The prefixes as arrays.
-
-    Raises:
-        UsageError: their number is wrong, or one is too long or holds what is no token.
-    """
-    if prefixes is None:
-        return [np.empty(0, dtype=np.int64)] * num_sources
-    if len(prefixes) != num_sources:
-        raise UsageError(f"prefixes: {len(prefixes)} given for {num_sources} sources; give one each, empty for none")
-    checked = [np.asarray(prefix, dtype=np.int64).reshape(-1) for prefix in prefixes]
-    for place, prefix in enumerate(checked):
-        if prefix.size >= max_length:
-            raise UsageError(f"prefixes: source {place} has {prefix.size} tokens, an output at most {max_length}")
-        if np.isin(prefix, (PAD, BOS, EOS)).any() or (prefix < 0).any():
-            raise UsageError(f"prefixes: that of source {place} holds a mark or a negative id; give tokens only")
-    return checked
+def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:
+    return sorted(set(chain.from_iterable(phrases)))
 
 
-def _filled(rows: Sequence[IntArray], value: int) -> IntArray:
-    filled = np.full((len(rows), max(row.size for row in rows)), value, dtype=np.int64)
-    for place, row in enumerate(rows):
-        filled[place, : row.size] = row
-    return filled
+def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Each output once, where it comes first: groups of a beam may find the same one."""
+    kept: dict[tuple[tuple[int, ...], FinishReason], Hypothesis] = {}
+    for one in hypotheses:
+        kept.setdefault((one.token_ids, one.finish_reason), one)
+    return list(kept.values())

@@ -1,10 +1,12 @@
 """Data files as files: are they text, how many lines have they, do two agree, what is their name and fingerprint."""
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,3 +233,25 @@ def _language_code(path: Path) -> str:
     code = Path(name).suffix.removeprefix(".")
     language = code.replace("_", "-").split("-")[0].lower()
     return code if language in _LANGUAGE_CODES else ""
+
+
+@contextmanager
+def written_whole(path: Path) -> Generator[TextIO]:
+    """Write a text file beside its place and rename it there when all went well.
+
+    Args:
+        path: where to.
+
+    Yields:
+        A stream; what stood at `path` stays whole if the body raises or the process is killed.
+    """
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

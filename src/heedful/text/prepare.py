@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final, final
 
@@ -22,6 +23,12 @@ HELD_OUT_PAIRS: Final = 1000
 """Wanted for validation and for testing each, where they are split off; at most a tenth of all."""
 TOKENIZER_LINES: Final = 1_000_000
 """Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
+
+
+SHORT_ITEMS: Final = 20.0
+"""Characters, on average, up to which both sides of a corpus are taken for words, names, dates or numbers."""
+SAMPLED_PAIRS: Final = 10_000
+"""First pairs looked at for that."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,24 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     lines += _describe(files, split, len(train), dev, test)
     lines += _leaks(files, split, config)
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
+
+
+def choose_units(file: PairFile, max_characters: int) -> Units:
+    """Choose what a token is where nobody says: characters for short items, whose spelling matters, else pieces.
+
+    Args:
+        file: pairs for training.
+        max_characters: longer lines are not looked at.
+
+    Returns:
+        The same for both sides.
+
+    Raises:
+        DataError: the file is malformed.
+    """
+    pairs = [*islice(CorpusFilter(max_characters).apply(file), SAMPLED_PAIRS)]
+    longer = max(sum(len(pair.source) for pair in pairs), sum(len(pair.target) for pair in pairs))
+    return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
 
 
 def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Iterator[Pair]:

@@ -1,21 +1,29 @@
 """The papers' optimizers, by name."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Final, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.config import Config
 from heedful.training.schedule import ScheduleConfig
 
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "adadelta": {"learning_rate": 1.0, "epsilon": 1e-6, "schedule": {"kind": "constant", "warmup_steps": 0}},
+    "sgd": {"learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}},
+}
+"""What the papers set beside the kind; Adam's are the defaults of the fields."""
+
 
 class OptimizerConfig(Config):
-    """Which optimizer, and its numbers.
+    """Which optimizer, and its numbers; what is not given is as in the paper that used it.
 
-    adam: Vaswani et al. 2017 (betas 0.9, 0.98, epsilon 1e-9); adadelta: Bahdanau et al. 2015 (rho 0.95,
-    epsilon 1e-6, learning rate 1); sgd: Luong et al. 2015 (learning rate 1).
+    adam: Vaswani et al. 2017 (betas 0.9 and 0.98, epsilon 1e-9). adadelta: Zeiler 2012, arXiv:1212.5701, as in
+    Bahdanau et al. 2015, B.2 (rho 0.95, epsilon 1e-6): step = -sqrt(D + epsilon) / sqrt(G + epsilon) * gradient, with
+    G and D the running means of squared gradients and squared steps. sgd: no momentum, learning rate 1, as in Luong
+    et al. 2015, who halve it (`schedule`).
     """
 
     kind: Literal["adam", "adadelta", "sgd"] = "adam"
@@ -27,7 +35,22 @@ class OptimizerConfig(Config):
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
     weight_decay: float = Field(default=0.0, ge=0.0)
     """Decoupled from the gradient; of matrices only, not of biases and normalisations."""
+    mean_over: Literal["tokens", "pairs"] = "tokens"
+    """What the summed gradient is divided by before it is clipped: target tokens, or pairs as in Sutskever et al. 2014,
+    Bahdanau et al. 2015 and Luong et al. 2015, whose learning rates and norms go with that."""
     schedule: ScheduleConfig = ScheduleConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, values: Any) -> Any:
+        usual = _USUAL.get(str(values.get("kind"))) if isinstance(values, dict) else None
+        if usual is None:
+            return values
+        schedule = values.get("schedule", {})
+        filled = {**usual, **values}
+        if isinstance(schedule, dict):
+            filled["schedule"] = usual["schedule"] | schedule
+        return filled
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from heedful.config import Config
+from heedful.errors import UsageError
 
 
 class ScheduleConfig(Config):
@@ -14,26 +15,34 @@ class ScheduleConfig(Config):
     inverse_sqrt: rises linearly to the peak, then falls with 1/sqrt(step): Vaswani et al. 2017, section 5.3, whose
         peak is model_size^-0.5 * warmup^-0.5.
     linear, cosine: rise, then fall to zero at `max_steps`.
-    halving: constant, then halved every `halve_every` steps after `halve_after`: Luong et al. 2015, section 4.1.
+    halving: constant, then halved once `halve_after` has passed, and again every `halve_every`. Luong et al. 2015,
+        section 4.1, halve every epoch after 5 of 10, with dropout after 8 of 12; Sutskever et al. 2014, section 3.4,
+        every half epoch after 5 of 7.5.
     constant: rises if there is a warm-up, then stays: Bahdanau et al. 2015 with Adadelta.
     """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "halving", "constant"] = "inverse_sqrt"
     warmup_steps: int = Field(default=1000, ge=0)
-    halve_after: int = Field(default=10_000, ge=0)
-    halve_every: int = Field(default=2_000, ge=1)
+    halve_after: float = Field(default=10_000, ge=0)
+    halve_every: float = Field(default=2_000, gt=0)
+    halve_in: Literal["steps", "epochs"] = "steps"
+    """What `halve_after` and `halve_every` count."""
 
 
-def rate_factor(config: ScheduleConfig, step: int, max_steps: int) -> float:
+def rate_factor(config: ScheduleConfig, step: int, max_steps: int, epoch: float | None = None) -> float:
     """Give the share of the peak learning rate at a step.
 
     Args:
         config: the schedule.
         step: from 1.
         max_steps: last step, for schedules that fall to zero there.
+        epoch: epochs that had passed before this step, parts of one included; needed where epochs are counted.
 
     Returns:
         A factor in [0, 1].
+
+    Raises:
+        UsageError: the schedule counts epochs, and none are given.
 
     Example:
         >>> noam = ScheduleConfig(warmup_steps=4000)
@@ -52,6 +61,9 @@ def rate_factor(config: ScheduleConfig, step: int, max_steps: int) -> float:
             done = min(1.0, (step - warmup) / max(1, max_steps - warmup))
             return 0.5 * (1.0 + math.cos(math.pi * done))
         case "halving":
-            return 0.5 ** max(0, math.ceil((step - config.halve_after) / config.halve_every))
+            passed = step - 1 if config.halve_in == "steps" else epoch
+            if passed is None:
+                raise UsageError("learning rate: the schedule counts epochs, but rate_factor was given none")
+            return 0.5 ** max(0, 1 + math.floor((passed - config.halve_after) / config.halve_every))
         case "constant":
             return 1.0

@@ -1,4 +1,4 @@
-"""What only this kernel has: gradients of long sequences, refusals, dropout; the rest is in tests/contracts."""
+"""What only this kernel has: gradients of long sequences, refusals, PyTorch's loops; the rest is in tests/contracts."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,68 +8,70 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.attend import attend
+from heedful.attention.dispatch import attend
 from heedful.attention.kernels.interface import Request
 from heedful.attention.kernels.sdpa import SHORT, ScaledDotProduct
-from heedful.attention.normalizers import Softmax
-from heedful.attention.pairs import AdditivePairs, DotPairs
+from heedful.attention.masks import padding
+from heedful.attention.normalizers import NORMALIZERS
+from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
 from heedful.attention.scores import ScaledDot
-from heedful.errors import KernelUnsupported
+from heedful.attention.softmax import Softmax
 from tests.attention.cases import MASKS, Case, make_case
+from tests.contracts.attention import distance
 
-REQUEST = Request(DotPairs, Softmax, torch.float32, "cpu", 100, 100)
+REQUEST = Request(DotPairs, torch.float32, "cpu", 100, 100)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"pairs": AdditivePairs}, "only dot scores"),
-        ({"normalizer": object}, "only softmax"),
+        ({"pairs": DistancePairs}, "only dot scores"),
+        ({"pairs": GivenScores}, "only dot scores"),
+        *(({"normalizer": kind}, "only softmax") for kind in NORMALIZERS.values() if kind is not Softmax),
         ({"need": frozenset({"weights", "entropy"})}, "not entropy, weights"),
-        ({"wants_gradient": True, "dtype": torch.bfloat16}, "slower than eager"),
+        ({"has_gaussian": True, "mask": "interval"}, "no Gaussian"),
+        ({"dropout": 0.1}, "with dropout PyTorch writes all weights on a CPU"),
+        ({"wants_gradient": True, "dtype": torch.bfloat16}, "slower than plain"),
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
     assert reason in str(ScaledDotProduct().supports(replace(REQUEST, **change)))
 
 
-def test_it_takes_the_rest():
-    assert ScaledDotProduct().supports(REQUEST) is None
-    assert ScaledDotProduct().supports(replace(REQUEST, wants_gradient=True)) is None
-    assert ScaledDotProduct().supports(replace(REQUEST, dtype=torch.bfloat16)) is None
-    long = replace(REQUEST, dtype=torch.bfloat16, wants_gradient=True, num_queries=SHORT // 100 + 1)
-    assert ScaledDotProduct().supports(long) is None  # there its memory counts for more
-
-
-def test_pairs_it_cannot_take_raise_even_where_it_was_not_asked_first():
-    pairs = AdditivePairs(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1))
-    with pytest.raises(KernelUnsupported):
-        ScaledDotProduct().run(pairs, torch.zeros(1, 1), None, Softmax(), REQUEST)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"wants_gradient": True},
+        {"dtype": torch.bfloat16},
+        # There its memory counts for more.
+        {"dtype": torch.bfloat16, "wants_gradient": True, "num_queries": SHORT // 100 + 1},
+        {"mask": "dense"},
+        {"mask": "interval", "width": 3},
+        {"mode": "export"},
+        {"mode": "compile"},
+        {"dropout": 0.5, "device": "cuda"},
+    ],
+)
+def test_it_takes_the_rest(change: dict[str, Any]):
+    assert ScaledDotProduct().supports(replace(REQUEST, **change)) is None
 
 
 def gradients(case: Case, kernel: str) -> list[Tensor]:
-    tensors = [tensor.clone().requires_grad_() for tensor in (case.query, case.key, case.value)]
+    tensors = [tensor.clone().requires_grad_() for tensor in case.inputs]
     attended = attend(*tensors, score=case.score, mask=case.mask, kernel=kernel)
     assert attended.kernel == kernel
     return list(torch.autograd.grad((attended.context.square()).sum(), tensors))
 
 
-@pytest.mark.parametrize("mask", MASKS)
-def test_gradients_are_those_of_eager(mask: str):
+@pytest.mark.parametrize("mask", [name for name, case in MASKS.items() if case.factor is None])
+def test_gradients_are_those_of_the_plain_kernel(mask: str):
+    # Sizes of value and key are equal and there are two leading axes: then PyTorch takes its fused loops.
     case = make_case("scaled_dot", mask, (3, 2), 65, 64, size=4, value_size=4)
-    for given, wanted in zip(gradients(case, "sdpa"), gradients(case, "eager"), strict=True):
+    for given, wanted in zip(gradients(case, "sdpa"), gradients(case, "plain"), strict=True):
         assert bool(torch.isfinite(given).all())
-        assert float((given - wanted).abs().max()) <= 1e-11
-
-
-@pytest.mark.parametrize("mask", ["padding", "causal", "padding & causal", "nothing"])
-def test_gradients_in_float32_are_no_worse_than_three_times_plain_ones(mask: str):
-    case = make_case("scaled_dot", mask, (2, 2), 70, 70, size=16, value_size=16, dtype=torch.float32)
-    wide = replace(case, query=case.query.double(), key=case.key.double(), value=case.value.double())
-    rows = zip(gradients(case, "sdpa"), gradients(case, "eager"), gradients(wide, "eager"), strict=True)
-    for given, plain, exact in rows:
-        floor = 2.0**-24 * float(exact.abs().max()) * 70
-        assert float((given - exact).abs().max()) <= max(3.0 * float((plain - exact).abs().max()), floor)
+        assert distance(given, wanted) <= 1e-11
 
 
 def test_rows_that_allow_nothing_are_zero_whatever_the_backend_makes_of_them(monkeypatch: pytest.MonkeyPatch):
@@ -79,17 +81,73 @@ def test_rows_that_allow_nothing_are_zero_whatever_the_backend_makes_of_them(mon
         context = known(*tensors, attn_mask=attn_mask, **options)
         return torch.where(attn_mask.any(dim=-1, keepdim=True), context, torch.nan)
 
-    case = make_case("scaled_dot", "padding", (3,), 2, 4)
-    mask = MASKS["padding"].make(torch.tensor([4, 0, 2]))
+    case = make_case("scaled_dot", "padding", (3,), 2, 4, lengths=[4, 0, 2])
     monkeypatch.setattr(functional, "scaled_dot_product_attention", as_some_backends)
-    context = attend(case.query, case.key, case.value, score=case.score, mask=mask, kernel="sdpa").context
+    context = attend(*case.inputs, score=case.score, mask=case.mask, kernel="sdpa").context
     assert bool((context[1] == 0.0).all())
     assert bool(torch.isfinite(context).all())
 
 
-def test_dropout_keeps_the_expectation():
-    query, key = torch.zeros(1, 8), torch.zeros(2000, 8)
-    torch.manual_seed(0)
-    attended = attend(query, key, torch.ones(2000, 8), score=ScaledDot(8, 8), dropout=0.5, kernel="sdpa")
-    assert float(attended.context.mean()) == pytest.approx(1.0, abs=0.1)
-    assert float(attended.context[0, 0]) != 1.0
+def test_the_triangle_is_not_written_out(monkeypatch: pytest.MonkeyPatch):
+    seen: list[dict[str, Any]] = []
+    known = functional.scaled_dot_product_attention
+
+    def recorded(*tensors: Tensor, **options: Any) -> Tensor:
+        seen.append(options)
+        return known(*tensors, **options)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", recorded)
+    for mask in ("causal", "none", "padding & causal"):
+        case = make_case("scaled_dot", mask, (3,), 4, 4)
+        attend(*case.inputs, score=case.score, mask=case.mask, kernel="sdpa")
+    assert [(each["is_causal"], each["attn_mask"] is None) for each in seen] == [
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
+    assert all(each["scale"] == 1.0 for each in seen)  # ours is folded into the query
+
+
+def test_leading_axes_may_be_broadcast():
+    query, key, value = torch.randn(2, 1, 3, 4).double(), torch.randn(1, 3, 5, 4).double(), torch.randn(5, 6).double()
+    given, wanted = (attend(query, key, value, score=ScaledDot(4, 4), kernel=k).context for k in ("sdpa", "plain"))
+    assert given.shape == (2, 3, 3, 6)
+    assert distance(given, wanted) <= 1e-14
+
+
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 1, 2)])
+@pytest.mark.parametrize(("size", "value_size"), [(4, 4), (4, 6), (6, 4)])
+def test_pytorch_takes_its_fused_loops(
+    leading: tuple[int, ...], size: int, value_size: int, monkeypatch: pytest.MonkeyPatch
+):
+    choices: list[int] = []
+    known = functional.scaled_dot_product_attention
+
+    def asked(*tensors: Tensor, **options: Any) -> Tensor:
+        choices.append(torch._fused_sdp_choice(*tensors, **options))
+        return known(*tensors, **options)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", asked)
+    for mask in ("none", "causal", "padding", "padding & causal"):
+        case = make_case("scaled_dot", mask, leading, 5, 5, size, value_size)
+        tensors = [tensor.mT.contiguous().mT for tensor in case.inputs]  # features far apart
+        for query, key, value in (case.inputs, tensors, [tensor[:1].expand_as(tensor) for tensor in tensors]):
+            given, wanted = (
+                attend(query, key, value, score=case.score, mask=case.mask, kernel=kernel).context
+                for kernel in ("sdpa", "plain")
+            )
+            assert distance(given, wanted) <= 1e-13
+    assert set(choices) == {1}  # 0 would be the formula, with all weights in memory
+
+
+def test_values_may_have_more_leading_axes_than_scores():
+    case = make_case("scaled_dot", leading=(3,), lengths=[1, 4, 0])
+    mask = padding(torch.tensor([1, 4, 0]))
+    for more in ((2,), (4, 2)):
+        value = torch.randn(*more, 3, 4, 3).double()
+        given, wanted = (
+            attend(case.query, case.key, value, score=case.score, mask=mask, kernel=kernel).context
+            for kernel in ("sdpa", "plain")
+        )
+        assert given.shape == (*more, 3, 3, 3)
+        assert distance(given, wanted) <= 1e-14

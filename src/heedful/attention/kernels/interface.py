@@ -2,14 +2,21 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from heedful.attention.masks import Rows
-from heedful.attention.normalizers import Need, Normalizer
+from heedful.attention.interface import Need, Normalizer
 from heedful.attention.pairs import Pairs
+from heedful.attention.rows import Rows
+from heedful.attention.softmax import Softmax
+
+Mode = Literal["eager", "compile", "export"]
+"""Whether operations run as they are called, or are recorded for a compiler or for another runtime."""
+
+MaskKind = Literal["none", "interval", "dense"]
+"""Whether a mask is an interval of keys for each query, or also a table."""
 
 
 @dataclass(frozen=True)
@@ -17,14 +24,21 @@ class Request:
     """Facts known before anything is computed; no tensor values among them."""
 
     pairs: type[Pairs]
-    normalizer: type[Normalizer]
     dtype: torch.dtype
     device: str
     num_queries: int
     num_keys: int
+    normalizer: type[Normalizer] = Softmax
+    mask: MaskKind = "none"
+    width: int | None = None
+    """No query may attend more neighbouring keys than this; None = unknown."""
+    has_gaussian: bool = False
     need: frozenset[Need] = frozenset()
     dropout: float = 0.0
     wants_gradient: bool = False
+    mode: Mode = "eager"
+    profile: str = ""
+    """Of distance pairs."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +52,20 @@ class Attended:
     weights: Tensor | None = None
     """[*batch, query, key] before dropout."""
     log_normalizer: Tensor | None = None
-    """[*batch, query] log of the sum of exponentiated scores."""
+    """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
     argmax: Tensor | None = None
     """[*batch, query] key of largest weight; 0 where nothing may be attended."""
     entropy: Tensor | None = None
-    """[*batch, query] of the weights, in nats."""
+    """[*batch, query] of the weights, or of the distribution they were drawn from, in nats."""
+    log_prob: Tensor | None = None
+    """[*batch, query] of the key that was drawn, in nats."""
 
 
 class Kernel(ABC):
     """One implementation of attention."""
 
-    name: ClassVar[str]
-    memory: ClassVar[str]
+    name: str
+    memory: str
     """What it allocates beside inputs and outputs, in terms of query, key, hidden."""
 
     @abstractmethod
@@ -63,6 +79,17 @@ class Kernel(ABC):
             None if it can, else the reason why not.
         """
 
+    def memory_of(self, request: Request) -> str:
+        """Say what it allocates for one call.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            As `memory`, which holds for all calls of which nothing else is said here.
+        """
+        return self.memory
+
     @abstractmethod
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
         """Compute attention.
@@ -71,9 +98,48 @@ class Kernel(ABC):
             pairs: what makes the scores.
             value: [*batch, key, value_depth].
             rows: who may attend whom; None = all.
-            normalizer: scores to weights.
+            normalizer: scores to weights, with its noise fixed.
             request: the same facts that `supports` saw.
 
         Returns:
             The contexts and all that was asked.
+        """
+
+
+class ScoreKernel(ABC):
+    """One way to make scores, which the driver in tiled.py turns into attention."""
+
+    name: str
+
+    @abstractmethod
+    def supports(self, request: Request) -> str | None:
+        """Say whether this kernel can make the scores.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            None if it can, else the reason why not.
+        """
+
+    @abstractmethod
+    def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+        """Make all scores of the pairs.
+
+        Args:
+            pairs: of some queries, with all their keys.
+
+        Returns:
+            [*batch, query, key] finite scores, and [*batch, query, key] bool whether there is one; None = everywhere.
+        """
+
+    @abstractmethod
+    def numbers_per_score(self, pairs: Pairs) -> int:
+        """Say how many numbers it holds for each score while it works.
+
+        Args:
+            pairs: of the call.
+
+        Returns:
+            At least 1.
         """

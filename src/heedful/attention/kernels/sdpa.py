@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.attention.interface import Normalizer
 from heedful.attention.kernels.interface import Attended, Kernel, Request
-from heedful.attention.masks import Rows
-from heedful.attention.normalizers import Normalizer, Softmax
-from heedful.attention.pairs import DotPairs, Pairs
-from heedful.errors import KernelUnsupported
+from heedful.attention.pairs import DotPairs, Pairs, broadcast
+from heedful.attention.rows import Rows
+from heedful.attention.softmax import Softmax
 
 SHORT: Final = 256 * 256
 """Scores of one head up to which plain operations train faster in bfloat16 on a CPU: benchmarks/attention_cpu.py."""
@@ -18,10 +18,12 @@ SHORT: Final = 256 * 256
 
 @final
 class ScaledDotProduct(Kernel):
-    """scaled_dot_product_attention with scale 1: ours is folded into the query already."""
+    """PyTorch's scaled_dot_product_attention: dot scores with softmax."""
 
     name = "sdpa"
-    memory = "query + key"
+    memory = (
+        "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers"
+    )
 
     def supports(self, request: Request) -> str | None:
         if request.pairs is not DotPairs:
@@ -30,22 +32,60 @@ class ScaledDotProduct(Kernel):
             return "only softmax"
         if request.need:
             return f"gives the context only, not {', '.join(sorted(request.need))}"
+        if request.has_gaussian:
+            return "multiplies weights by no Gaussian"
+        if request.dropout and request.device == "cpu":
+            return "with dropout PyTorch writes all weights on a CPU"
         is_short = request.num_queries * request.num_keys <= SHORT
         if request.device == "cpu" and request.dtype == torch.bfloat16 and request.wants_gradient and is_short:
-            return "its bfloat16 backward on a CPU is slower than eager for so few scores"
+            return "its bfloat16 backward on a CPU is slower than plain operations for so few scores"
         return None
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
-        if not isinstance(pairs, DotPairs):
-            raise KernelUnsupported("sdpa: only dot scores")
         is_causal = rows is not None and rows.is_causal
         allowed = None
         if rows is not None and not is_causal:
-            allowed = rows.allowed(pairs.query.dim() - 2, pairs.key.shape[-2])
-        context = functional.scaled_dot_product_attention(
-            pairs.query, pairs.key, value, attn_mask=allowed, dropout_p=request.dropout, is_causal=is_causal, scale=1.0
-        )
+            allowed = rows.allowed(len(pairs.leading), request.num_keys)
+        # Scale 1: ours is folded into the query already.
+        context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal)
         if allowed is not None:
             # Backends differ on rows that allow nothing; here they are zero.
             context = torch.where(allowed.any(dim=-1, keepdim=True), context, torch.zeros_like(context))
         return Attended(context=context, kernel=self.name)
+
+
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool
+) -> Tensor:
+    """Call PyTorch so that it takes its fused loops: two leading axes and one size, else it writes weights."""
+    leading = broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    value_size = value.shape[-1]
+    size = max(query.shape[-1], value_size)
+    wide = (_laid(_padded(tensor, size), leading) for tensor in (query, key, value))
+    mask = None if allowed is None else _with_two_leading(allowed, leading)
+    context = functional.scaled_dot_product_attention(
+        *wide, attn_mask=mask, dropout_p=dropout, is_causal=is_causal, scale=1.0
+    )
+    if len(leading) != 2:
+        context = context.reshape(*leading, *context.shape[-2:])
+    return context if size == value_size else context[..., :value_size]
+
+
+def _padded(tensor: Tensor, size: int) -> Tensor:
+    missing = size - tensor.shape[-1]
+    return functional.pad(tensor, (0, missing)) if missing else tensor
+
+
+def _laid(tensor: Tensor, leading: torch.Size) -> Tensor:
+    """Expand to the leading axes, then make them two; features lie side by side."""
+    if tensor.shape[:-2] != leading:
+        tensor = tensor.expand(*leading, *tensor.shape[-2:])
+    tensor = _with_two_leading(tensor, leading)
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def _with_two_leading(tensor: Tensor, leading: torch.Size) -> Tensor:
+    if len(leading) > 2:
+        return tensor.expand(*leading, *tensor.shape[-2:]).flatten(0, -4)
+    missing = 4 - tensor.dim()
+    return tensor[(None,) * missing] if missing else tensor

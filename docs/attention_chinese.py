@@ -1,0 +1,125 @@
+"""The tables of the page on attention in Chinese: English cell -> Chinese cell. What is not here is a formula."""
+
+from typing import Final
+
+CHINESE: Final = {
+    # scores
+    "q W k, W [query_size, key_size]; bilinear": "q W k，W [query_size, key_size]；双线性",
+    "q . k / (|q| |k|), in [-1, 1]; 0 for a vector of zeros": "q . k / (|q| |k|)，在 [-1, 1] 内；零向量得 0",
+    "v . tanh(W q + U k), W [hidden, query], U [hidden, key], v [hidden]": (
+        "v . tanh(W q + U k)，W [hidden, query]，U [hidden, key]，v [hidden]"
+    ),
+    "v . tanh(W [q; k]), W [hidden, query + key], v [hidden]": (
+        "v . tanh(W [q; k])，W [hidden, query + key]，v [hidden]"
+    ),
+    "a(q, k_j) = (W q)_j, W [position, query_size]: where a key stands counts, not what it is": (
+        "a(q, k_j) = (W q)_j，W [position, query_size]：只看键在哪里，不看它是什么"
+    ),
+    "0: average pooling over the keys that may be attended": "0：对允许看的键做平均池化",
+    "0 where |q - k| < bandwidth, and none beyond: the mean of the near ones": (
+        "|q - k| < bandwidth 时为 0，更远的不看：近处的平均"
+    ),
+    "log(1 - |q - k| / bandwidth), and none beyond the bandwidth": (
+        "log(1 - |q - k| / bandwidth)，比 bandwidth 更远的不看"
+    ),
+    "log(1 - |q - k|^2 / bandwidth^2), and none beyond it": (
+        "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的不看"
+    ),
+    "0 at any distance: average pooling, as the kernel that ignores the query": (
+        "多远都是 0：平均池化，即不看查询的核"
+    ),
+    "depth multiply-adds per pair": "每对 depth 次乘加",
+    "1 multiply-add per pair": "每对 1 次乘加",
+    "query_size multiply-adds per pair": "每对 query_size 次乘加",
+    "query_size multiply-adds per pair; preparing, query_size * key_size per key": (
+        "每对 query_size 次乘加；预处理时每个键 query_size * key_size 次"
+    ),
+    "hidden_size tanh per pair": "每对 hidden_size 次 tanh",
+    "depth squared differences per pair, and one K": "每对 depth 个差的平方，再加一次 K",
+    # normalizers
+    "exp(scores / temperature) / sum; temperature to 0 gives the argmax, to infinity the mean": (
+        "exp(scores / temperature) / 总和；温度趋于 0 得到最大者，趋于无穷得到平均"
+    ),
+    "nearest point of the simplex to scores / temperature": "单纯形上离 scores / temperature 最近的点",
+    "one-hot of the largest score, the first of equal ones; no gradient reaches the scores": (
+        "分数最大者的独热向量，相同时取第一个；没有梯度传到分数"
+    ),
+    "one-hot of a key drawn from softmax(scores / temperature)": (
+        "按 softmax(scores / temperature) 抽一个键的独热向量"
+    ),
+    "one-hot forward, softmax(scores / temperature) backward": (
+        "前向是独热向量，反向当作 softmax(scores / temperature)"
+    ),
+    "softmax((scores + Gumbel noise) / temperature)": "softmax((scores + Gumbel 噪声) / temperature)",
+    "Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query": (
+        "分段注意力：weights[j] = p(z_j = 1)，每个查询有一条链 z ∈ {0, 1}^keys"
+    ),
+    "As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1)": (
+        "同 `LinearChain`，再除以一行之和：weights[j] = p(z_j = 1) / sum_k p(z_k = 1)"
+    ),
+    "Syntactic attention: weights[i, j] = p(key j is the head of query i) in a projective dependency tree": (
+        "句法注意力：weights[i, j] = p(键 j 是查询 i 的中心词)，在弧不交叉的依存树里"
+    ),
+    "an exponential per score": "每个分数 1 次指数",
+    "a sort of each row, log(keys) comparisons per score": "每行排一次序，即每个分数 log(keys) 次比较",
+    "a sort of each row for alpha 1.5 and 2, else 28 (float64: 58) logarithms and exponentials per score": (
+        "alpha 为 1.5 和 2 时每行排一次序，否则每个分数 28 次（float64：58 次）对数和指数"
+    ),
+    "a comparison per score": "每个分数 1 次比较",
+    "two exponentials, two logarithms and a hash per score": "每个分数 2 次指数、2 次对数、1 次哈希",
+    "an exponential per score; with a seed, two logarithms and a hash more": (
+        "每个分数 1 次指数；给了种子再加 2 次对数、1 次哈希"
+    ),
+    "an exponential, two logarithms and a hash per score": "每个分数 1 次指数、2 次对数、1 次哈希",
+    "a dozen exponentials and logarithms per score, one key after the other": (
+        "每个分数十来次指数和对数，一个键接一个键"
+    ),
+    "that of `LinearChain`, and two exponentials per score": "同 `LinearChain`，每个分数再加 2 次指数",
+    "some ten exponentials per score and key, keys^3 in all; all scores in memory": (
+        "每个分数每个键十来次指数，总共 keys^3；所有分数都在内存里"
+    ),
+    # masks
+    "Let every query attend the first `lengths` keys": "每个查询可以看前 `lengths` 个键",
+    "Let a query attend keys up to its own place; the last query stands at the last key": (
+        "查询可以看到自己的位置为止；最后一个查询对着最后一个键"
+    ),
+    "Let a query attend keys from `left` places before its own to `right` places after": (
+        "查询可以看自己左边 `left` 个到右边 `right` 个位置"
+    ),
+    "Let target position t attend source positions from t - half_width to t + half_width: local-m": (
+        "目标位置 t 可以看源位置 t - half_width 到 t + half_width：local-m"
+    ),
+    "Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p": (
+        "查询可以看一个实数中心周围的键，越近越受高斯因子偏爱：local-p"
+    ),
+    "Let a query attend the keys that a table names: the neighbours in a graph": (
+        "查询可以看一张表里列出的键：图里的邻居"
+    ),
+    "an interval, two comparisons per pair": "一个区间，每对 2 次比较",
+    "an interval, two comparisons per pair; none in SDPA": "一个区间，每对 2 次比较；SDPA 里不需要",
+    "where keys are many, only left + right + 1 pairs per query are computed; else as `padding`": (
+        "键多时每个查询只算 left + right + 1 对；否则同 `padding`"
+    ),
+    "where keys are many, only 2 half_width + 1 pairs per query are computed; else as `padding`": (
+        "键多时每个查询只算 2 half_width + 1 对；否则同 `padding`"
+    ),
+    "as `local_monotonic`, with an exponential per pair; over the whole source, all pairs": (
+        '同 `local_monotonic`，每对再加 1 次指数；over="source" 时要算所有的对'
+    ),
+    "a table, a bool per pair in memory": "一张表，每对在内存里占一个 bool",
+    "2 numbers per query": "每个查询 2 个数",
+    "query * key bools": "query * key 个 bool",
+    # kernels
+    "Keys of each query's window fetched, then scored by plain operations; for any score and most normalizers": (
+        "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
+    ),
+    "PyTorch's scaled_dot_product_attention: dot scores with softmax": (
+        "PyTorch 的 scaled_dot_product_attention：点积打分加 softmax"
+    ),
+    "Additive scores in exponential form, compiled by Numba": "指数形式的加性打分，由 Numba 编译",
+    "The formulas as written": "照公式算",
+    "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
+    "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (
+        "query + key；各查询不同而又不单纯是因果的掩码要写成 query * key 个数"
+    ),
+}

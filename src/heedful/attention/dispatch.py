@@ -1,0 +1,288 @@
+"""`attend`: every mechanism is score x mask x normalizer, read out against values; here the kernel is chosen."""
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
+from heedful.attention.kernels.additive import AdditiveScores
+from heedful.attention.kernels.interface import Attended, Kernel, Mode, Request
+from heedful.attention.kernels.plain import PlainScores
+from heedful.attention.kernels.sdpa import ScaledDotProduct
+from heedful.attention.kernels.window import Window
+from heedful.attention.masks import Mask, padding
+from heedful.attention.pairs import DistancePairs, Pairs, broadcast
+from heedful.attention.rows import Rows
+from heedful.attention.scores import Function
+from heedful.attention.softmax import SOFTMAX
+from heedful.attention.tiled import Tiled
+from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
+
+KERNELS: Final[tuple[Kernel, ...]] = (
+    Window(PlainScores()),
+    ScaledDotProduct(),
+    Tiled(AdditiveScores()),
+    Tiled(PlainScores()),
+)
+"""In order of preference."""
+
+Scoring = Score | Callable[[Tensor, Tensor], Tensor]
+"""A score, or a function from queries and keys to scores."""
+
+observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
+"""Where set, every `attend` computes its weights and shows them to this function."""
+
+_WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
+
+
+class Choice(NamedTuple):
+    """What one kernel says to a call."""
+
+    kernel: str
+    reason: str
+    """Why it cannot; empty where it can."""
+    memory: str
+    """What it allocates beside inputs and outputs."""
+
+
+class _Call(NamedTuple):
+    """A call of `attend`, checked and lowered."""
+
+    score: Score
+    pairs: Pairs
+    value: Tensor
+    rows: Rows | None
+    normalizer: Normalizer
+    request: Request
+
+
+def attend(
+    query: Tensor,
+    key: Tensor | PreparedKey,
+    value: Tensor,
+    *,
+    score: Scoring,
+    mask: Mask | None = None,
+    normalizer: Normalizer = SOFTMAX,
+    dropout: float = 0.0,
+    need: Iterable[Need] = (),
+    kernel: str = "auto",
+) -> Attended:
+    """Average the values by how well their keys match the query.
+
+    context[i] = sum_j weights[i, j] value[j],  weights = normalizer(score(query, key) where mask)
+
+    Args:
+        query: [*batch, query, query_size] what is looked for; any number of leading axes, heads among them.
+        key: [*batch, key, key_size] what each position offers, or the result of `score.prepare` on it.
+        value: [*batch, key, value_size] what each position returns.
+        score: how a query is compared with a key; a plain function of queries and keys will do (`scores.Function`).
+        mask: who may attend whom; None = all.
+        normalizer: scores to weights.
+        dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
+        need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob.
+        kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
+
+    Returns:
+        The contexts and all that was asked; see `Attended`.
+
+    Raises:
+        ShapeError: query or keys have not the size the score was made for, leading axes do not fit, keys and values
+            differ in number, or the argmax of no keys is asked.
+        NeedError: the normalizer cannot provide what is asked.
+        UsageError: tensors are not of one floating-point type, or dropout is not in [0, 1).
+        KernelUnsupported: the named kernel cannot do this, or there is none of that name.
+
+    Scores must be numbers of their type: a dot product beyond its range (10^38; in float16 the range counts as its end)
+    gives NaN, so that it is seen. Those of a function count as the largest number where they are infinite.
+
+    Cost: query * key * (depth + value_size) multiply-adds for dot scores, query * key * hidden tanh for additive;
+    memory as `explain` says: linear, if neither weights are asked nor a trained tree or a dense mask is used.
+
+    Example:
+        >>> from heedful.attention.scores import ScaledDot
+        >>> from heedful.attention.masks import padding
+        >>> q, k = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> attend(q, k, k, score=ScaledDot(8, 8), mask=padding(torch.tensor([5, 0]))).context.sum((1, 2)).tolist()
+        [24.0, 0.0]
+    """
+    # A compiler cannot record the observer; nothing is watched in what it compiles.
+    watch = None if torch.compiler.is_compiling() else observer.get()
+    wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
+    call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
+    chosen = _choose(call.request, kernel)
+    attended = chosen.run(call.pairs, call.value, call.rows, call.normalizer.seeded(), call.request)
+    if watch:
+        watch(call.score, attended)
+    return attended
+
+
+def explain(
+    query: Tensor,
+    key: Tensor | PreparedKey,
+    value: Tensor,
+    *,
+    score: Scoring,
+    mask: Mask | None = None,
+    normalizer: Normalizer = SOFTMAX,
+    dropout: float = 0.0,
+    need: Iterable[Need] = (),
+) -> list[Choice]:
+    """Say which kernel `attend` takes for the same arguments, and why others refuse.
+
+    Args:
+        query: as for `attend`, as are all others.
+        key: keys.
+        value: values.
+        score: score.
+        mask: mask.
+        normalizer: normalizer.
+        dropout: dropout.
+        need: what is asked beside the context.
+
+    Returns:
+        What each kernel says, in order of preference; `attend` takes the first that has no reason against it.
+
+    Raises:
+        ShapeError: as `attend`.
+        NeedError: as `attend`.
+        UsageError: as `attend`.
+
+    Example:
+        >>> from heedful.attention.scores import ScaledDot
+        >>> query, key = torch.zeros(3, 8), torch.zeros(5, 8)
+        >>> [(c.kernel, c.reason) for c in explain(query, key, key, score=ScaledDot(8, 8), need=["weights"])][1:2]
+        [('sdpa', 'gives the context only, not weights')]
+    """
+    request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+    return [Choice(kernel.name, kernel.supports(request) or "", kernel.memory_of(request)) for kernel in KERNELS]
+
+
+def _lower(
+    query: Tensor,
+    key: Tensor | PreparedKey,
+    value: Tensor,
+    scoring: Scoring,
+    mask: Mask | None,
+    normalizer: Normalizer,
+    dropout: float,
+    need: frozenset[Need],
+) -> _Call:
+    """Check a call, and bring it to the form that kernels take.
+
+    Raises:
+        RuntimeError: a score of the user's raised it.
+    """
+    score = scoring if isinstance(scoring, Score) else Function(scoring)
+    _check(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
+    _sized(query, score.query_size, "query")
+    try:
+        prepared = key if isinstance(key, PreparedKey) else score.prepare(_sized(key, score.key_size, "key"))
+        pairs = score.lower(query, prepared, normalizer.inverse_temperature)
+    except RuntimeError:
+        _blame_types(score, query)
+        raise
+    num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
+    if score.max_keys is not None and score.max_keys < num_keys:
+        reach = padding(torch.tensor(score.max_keys))
+        mask = reach if mask is None else mask & reach
+    rows = None if mask is None else mask.rows(num_queries, num_keys, query.device)
+    learned = (*pairs.tensors(), value)
+    if rows is not None:
+        rows.require_leading(pairs.leading)
+        learned = learned if rows.gaussian is None else (*learned, rows.gaussian.centre)
+    request = Request(
+        pairs=type(pairs),
+        dtype=value.dtype,
+        device=value.device.type,
+        num_queries=num_queries,
+        num_keys=num_keys,
+        normalizer=type(normalizer),
+        mask="none" if rows is None else "interval" if rows.dense is None else "dense",
+        width=None if rows is None else rows.width,
+        has_gaussian=rows is not None and rows.gaussian is not None,
+        need=need,
+        dropout=dropout,
+        wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
+        mode=_mode(),
+        profile=pairs.profile if isinstance(pairs, DistancePairs) else "",
+    )
+    return _Call(score, pairs, value, rows, normalizer, request)
+
+
+def _check(
+    query: Tensor, key: Tensor, value: Tensor, normalizer: Normalizer, dropout: float, need: frozenset[Need]
+) -> None:
+    """Refuse what no kernel could make sense of.
+
+    Raises:
+        ShapeError: as `attend`.
+        NeedError: as `attend`.
+        UsageError: as `attend`.
+    """
+    for role, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.dim() < 2:
+            raise ShapeError(f"attend: expected {role} of axes [*batch, {role}, size], got {list(tensor.shape)}")
+    num_keys = key.shape[-2]
+    if value.shape[-2] != num_keys:
+        raise ShapeError(f"attend: {num_keys} keys but {value.shape[-2]} values ({_shapes(key, value)})")
+    try:
+        broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    except RuntimeError as error:
+        raise ShapeError(
+            f"attend: leading axes do not fit each other (query {list(query.shape)}, {_shapes(key, value)})"
+        ) from error
+    is_mixed = not query.dtype == key.dtype == value.dtype
+    # Under autocast a projection is narrower than what it projects.
+    if (is_mixed and not torch.is_autocast_enabled(value.device.type)) or not value.is_floating_point():
+        names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value))
+        raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
+    if not 0.0 <= dropout < 1.0:
+        raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
+    if missing := need - normalizer.provides:
+        raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
+    if num_keys == 0 and "argmax" in need:
+        raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
+
+
+def _mode() -> Mode:
+    if torch.compiler.is_exporting():
+        return "export"
+    return "compile" if torch.compiler.is_compiling() else "eager"
+
+
+def _choose(request: Request, name: str) -> Kernel:
+    if name == "auto":
+        return next(kernel for kernel in KERNELS if kernel.supports(request) is None)
+    named = next((kernel for kernel in KERNELS if kernel.name == name), None)
+    if named is None:
+        raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
+    if reason := named.supports(request):
+        raise KernelUnsupported(f"attend: kernel {name!r} cannot do this: {reason}")
+    return named
+
+
+def _blame_types(score: Score, query: Tensor) -> None:
+    """Say so where the parameters of a score are of another type than what it is given.
+
+    Raises:
+        UsageError: they are.
+    """
+    others = {parameter.dtype for parameter in score.parameters()} - {query.dtype}
+    if others and not torch.is_autocast_enabled(query.device.type):
+        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
+        wanted = str(query.dtype).removeprefix("torch.")
+        raise UsageError(f"attend: the score has parameters of {names}, but query and key are {wanted}; convert one")
+
+
+def _sized(tensor: Tensor, size: int, role: str) -> Tensor:
+    if size and tensor.shape[-1] != size:
+        raise ShapeError(f"attend: the score was made for {role} size {size}, got {role} {list(tensor.shape)}")
+    return tensor
+
+
+def _shapes(key: Tensor, value: Tensor) -> str:
+    return f"key {list(key.shape)}, value {list(value.shape)}"

@@ -1,0 +1,151 @@
+"""What makes scores and what turns them into weights, seen from outside."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from torch import Tensor, nn
+
+from heedful.attention.kernels.additive_cpu import ExpKey
+from heedful.attention.pairs import Pairs
+
+Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
+"""What may be asked beside the context."""
+
+Scope = Literal["row", "matrix"]
+"""What a normalizer must see at once: all scores of one query, or those of all queries."""
+
+Region = Literal["simplex", "sub-simplex", "box"]
+"""Where the weights of a query lie: they sum to 1, to at most 1, or each is in [0, 1]."""
+
+
+@final
+@dataclass(frozen=True)
+class PreparedKey:
+    """Keys after the part of a score that does not depend on the query, computed once per source."""
+
+    key: Tensor
+    """[*batch, key, size]"""
+    exp_key: ExpKey | None = None
+    """Of additive scores the exponentials, where a kernel takes them."""
+
+    def select(self, rows: Tensor) -> "PreparedKey":
+        """Keep some sources.
+
+        Args:
+            rows: [kept] indices into axis 0.
+
+        Returns:
+            The keys of those sources.
+        """
+        exp_key = None if self.exp_key is None else self.exp_key.select(rows)
+        return PreparedKey(self.key.index_select(0, rows), exp_key)
+
+
+class Score(nn.Module, ABC):
+    """A scoring function a(query, key), built from the sizes of both.
+
+    Every score has the same constructor, so that one can be put in another's place.
+    """
+
+    max_keys: int | None = None
+    """Keys beyond so many cannot be scored and are not attended."""
+    is_positional: ClassVar[bool] = False
+    """Whether it counts where a key stands, not only what it is."""
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
+        super().__init__()
+        self.query_size = query_size
+        self.key_size = key_size
+        self.hidden_size = hidden_size
+
+    @abstractmethod
+    def prepare(self, key: Tensor) -> PreparedKey:
+        """Do the work that needs only the keys.
+
+        Args:
+            key: [*batch, key, key_size].
+
+        Returns:
+            What `lower` takes.
+        """
+
+    @abstractmethod
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> Pairs:
+        """Turn queries and prepared keys into pairs.
+
+        Args:
+            query: [*batch, query, query_size].
+            prepared: from `prepare`.
+            inverse_temperature: scores are multiplied by it.
+
+        Returns:
+            The pairs whose scores are a(query, key) * inverse_temperature.
+        """
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """Weights of whole rows, and what is known beside them; what is None can be had from the weights, or not at all."""
+
+    weights: Tensor
+    """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
+    log_normalizer: Tensor | None = None
+    """[*batch, query] log of the sum of exponentials; -inf for an empty row."""
+    entropy: Tensor | None = None
+    """[*batch, query] of the distribution that weights were drawn from, in nats; None: that of the weights."""
+    log_prob: Tensor | None = None
+    """[*batch, query] of the key that was drawn, in nats; 0 for an empty row."""
+
+
+class Normalizer(ABC):
+    """Scores to weights, row by row."""
+
+    provides: ClassVar[frozenset[Need]]
+    weights_lie_in: ClassVar[Region]
+    scope: ClassVar[Scope] = "row"
+    is_random: ClassVar[bool] = False
+    """Whether weights depend on noise, and so on the numbers of the rows."""
+    is_positional: ClassVar[bool] = False
+    """Whether the order of the keys counts, as it does for structures over them."""
+    is_shift_invariant: ClassVar[bool] = True
+    """Whether a number added to all scores of a row changes nothing."""
+
+    @property
+    @abstractmethod
+    def inverse_temperature(self) -> Tensor | float:
+        """What scores are multiplied by before anything else; kernels fold it into the pairs."""
+
+    def seeded(self) -> "Normalizer":
+        """Fix what is left to chance, so that computing a row again repeats it.
+
+        Returns:
+            Itself, or where noise has no seed yet a copy whose seed came from torch's generator.
+        """
+        return self
+
+    @abstractmethod
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+        """Turn scores into weights.
+
+        Args:
+            scores: [*batch, query, key], temperature already applied; finite.
+            allowed: [#*batch, #query, key] bool, True = may attend; None = all.
+            row_ids: [*batch, query] numbers of the rows in the whole call, for noise; None numbers them from 0.
+
+        Returns:
+            The weights, and what is known beside them.
+        """
+
+    def weigh(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Tensor:
+        """Turn scores into weights, and compute nothing else.
+
+        Args:
+            scores: as for `normalize`.
+            allowed: as for `normalize`.
+            row_ids: as for `normalize`.
+
+        Returns:
+            [*batch, query, key] the weights that `normalize` gives.
+        """
+        return self.normalize(scores, allowed, row_ids).weights

@@ -1,0 +1,104 @@
+"""Functions of one number that keep a loop a loop of vectors when Numba compiles it.
+
+A loop that is kept on disk is compiled again when its own file changes, not when this one does.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, int32, njit
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+FLOAT32_TERMS: Final = (0.6931469775266778, 0.24022242123579338, 0.05550733962754627, 0.00967151132, 0.00132646524)
+"""2^f = 1 + f (t1 + f (t2 + ...)) for |f| <= 1/2 with the least largest relative error, 9.2e-8; rounded 1.7e-7."""
+FLOAT64_TERMS: Final = tuple(math.log(2.0) ** power / math.factorial(power) for power in range(1, 14))
+"""The Taylor series, to 5e-18."""
+
+
+# Sums may be reordered, which makes vectors of them, and products fused; NaN and infinity keep their meaning.
+FLAGS: Final = {"reassoc", "contract", "nsz"}
+
+
+def _choose_options() -> dict[str, Any]:
+    """Options of all loops: division by zero gives infinity, and references are not counted, for nothing is allocated.
+
+    Each count would be an atomic operation, dozens for every row of a tile. The option is not documented.
+    """
+    options: dict[str, Any] = {"error_model": "numpy"}
+    counting: dict[str, Any] = {"_nrt": False}
+    try:
+        njit(**counting)
+    except (KeyError, TypeError):
+        return options
+    return options | counting
+
+
+OPTIONS: Final = _choose_options()
+
+
+def _by_type(in_float32: Callable[..., Any], in_float64: Callable[..., Any], *flags: str) -> Callable[..., Any]:
+    """Make one function of two, chosen by the type of the argument `number`."""
+
+    def of_either_type(number: Any) -> Any:
+        raise NotImplementedError
+
+    for function in (in_float32, in_float64):
+        function.__annotations__ = {}  # Numba wants those of all three alike
+    options: Any = {"fastmath": set(flags), **OPTIONS}
+    overload(of_either_type, jit_options=options)(lambda number: in_float32 if number in _NARROW else in_float64)
+    return of_either_type
+
+
+_NARROW: Final = (float32, int32)
+_T1, _T2, _T3, _T4, _T5 = (np.float32(term) for term in FLOAT32_TERMS)
+_ONE, _MAGIC32, _MANTISSA32 = np.float32(1.0), np.float32(1.5 * 2.0**23), np.int32(23)
+_REVERSED, _MAGIC64, _MANTISSA64 = FLOAT64_TERMS[::-1], 1.5 * 2.0**52, np.int64(52)
+
+
+def _exp2_float32(number: Any) -> Any:
+    # The last bits of the sum are the rounded exponent; those above them leave in the shift.
+    shifted = number + _MAGIC32
+    f = number - (shifted - _MAGIC32)
+    power = ((((_T5 * f + _T4) * f + _T3) * f + _T2) * f + _T1) * f + _ONE
+    bits = np.float32(power).view(np.int32) + (np.float32(shifted).view(np.int32) << _MANTISSA32)
+    return np.int32(bits).view(np.float32)
+
+
+def _exp2_float64(number: Any) -> Any:
+    shifted = number + _MAGIC64
+    f = number - (shifted - _MAGIC64)
+    power = 0.0
+    for term in _REVERSED:
+        power = (power + term) * f
+    bits = np.float64(power + 1.0).view(np.int64) + (np.float64(shifted).view(np.int64) << _MANTISSA64)
+    return np.int64(bits).view(np.float64)
+
+
+# 2^number from the lowest exponent, which gives exactly 0, to 127; NaN stays NaN. Nothing may be reordered here:
+# (x + magic) - magic is how x is rounded.
+exp2: Final = _by_type(_exp2_float32, _exp2_float64, "contract")
+# The bits as a signed integer, which orders numbers that are not negative; and back.
+bits: Final = _by_type(
+    lambda number: np.float32(number).view(np.int32), lambda number: np.float64(number).view(np.int64)
+)
+from_bits: Final = _by_type(
+    lambda number: np.int32(number).view(np.float32), lambda number: np.int64(number).view(np.float64)
+)
+
+
+def _type_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        name = "llvm.fmuladd.f32" if a == float32 else "llvm.fmuladd.f64"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        return builder.call(function, arguments)
+
+    return a(a, b, c), generate
+
+
+# a b + c in one instruction, where the processor has it, even if a b is needed twice.
+multiply_add: Final[Any] = intrinsic(_type_multiply_add)

@@ -1,0 +1,61 @@
+"""Plain PyTorch operations: every score, any device, any dtype, any mode."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.kernels.interface import Request, ScoreKernel
+from heedful.attention.pairs import AdditivePairs, DistancePairs, GivenScores, Pairs
+from heedful.attention.profiles import PROFILES
+from heedful.errors import ShapeError, UsageError
+
+
+@final
+class PlainScores(ScoreKernel):
+    """The formulas as written."""
+
+    name = "plain"
+
+    def supports(self, request: Request) -> str | None:
+        return None
+
+    def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+        if isinstance(pairs, AdditivePairs):
+            return torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :]) @ pairs.vector, None
+        if isinstance(pairs, DistancePairs):
+            return _distance_scores(pairs)
+        if isinstance(pairs, GivenScores):
+            return _given_scores(pairs), None
+        scores = pairs.query @ pairs.key.mT
+        # Only here are scores out of range within reach: that of float16 ends at 65504.
+        return (_finite(scores) if scores.dtype == torch.float16 else scores), None
+
+    def numbers_per_score(self, pairs: Pairs) -> int:
+        return max(1, pairs.key.shape[-1]) if isinstance(pairs, AdditivePairs | DistancePairs) else 1
+
+
+def _distance_scores(pairs: DistancePairs) -> tuple[Tensor, Tensor | None]:
+    # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
+    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) / pairs.bandwidth
+    squared = differences.square().sum(dim=-1)
+    profile = PROFILES[pairs.profile]
+    scores = _finite(_finite(profile.log_kernel(squared)) * pairs.inverse_temperature)
+    return scores, None if profile.reach == torch.inf else squared < profile.reach**2
+
+
+def _given_scores(pairs: GivenScores) -> Tensor:
+    scores = pairs.function(pairs.query, pairs.key)
+    if not scores.is_floating_point():
+        name = str(scores.dtype).removeprefix("torch.")
+        raise UsageError(f"attend: the score function gave {name}, expected a floating-point type")
+    wanted = (*pairs.leading, pairs.query.shape[-2], pairs.key.shape[-2])
+    if scores.shape != wanted:
+        raise ShapeError(f"attend: the score function gave {list(scores.shape)}, expected {list(wanted)}")
+    return _finite(_finite(scores) * pairs.inverse_temperature)
+
+
+def _finite(scores: Tensor) -> Tensor:
+    """What is beyond the range of the type counts as its end; two such scores could not be subtracted."""
+    largest = torch.finfo(scores.dtype).max
+    return scores.clamp(-largest, largest)

@@ -1,0 +1,111 @@
+"""A few threads for loops that release the interpreter lock.
+
+Numba's own layers are not used: its workqueue aborts the process when two Python threads enter it, and its OpenMP layer
+loads a second OpenMP beside PyTorch's.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Final, final
+
+import torch
+
+
+def num_threads() -> int:
+    """Say how many threads `run_parts` uses at once.
+
+    Returns:
+        `torch.get_num_threads()`, so that one setting rules both; at least 1.
+    """
+    return torch.get_num_threads()
+
+
+def run_parts(parts: Sequence[Callable[[], None]]) -> None:
+    """Run all parts, at most `num_threads()` at once, and return when all have ended.
+
+    The calling thread takes parts too, so one part runs without any other thread, and a part may call this function
+    again. Threads take the parts in order, each the next one when it is done: more parts than threads even out load.
+
+    Args:
+        parts: functions that write to places of their own. To gain anything they release the interpreter lock.
+
+    Raises:
+        BaseException: whatever a part raised, the first one known; parts not yet begun are then left out.
+
+    Cost: about 25 us for two threads, once they have been started; below 1 us for one part.
+
+    Example:
+        >>> squares = [0, 0, 0]
+        >>> def fill(i):
+        ...     squares[i] = i * i
+        >>> run_parts([lambda i=i: fill(i) for i in range(3)])
+        >>> squares
+        [0, 1, 4]
+    """
+    num_others = min(len(parts), num_threads()) - 1
+    if num_others < 1:
+        for part in parts:
+            part()
+        return
+    waiting = deque(parts)
+    others = _POOL.submit(num_others, lambda: _drain(waiting))
+    try:
+        _drain(waiting)
+    finally:
+        # No part may still be writing when the caller goes on, whatever was raised.
+        raised = [other.exception() for other in others if not other.cancel()]
+    for exception in raised:
+        if exception is not None:
+            raise exception
+
+
+def _drain(waiting: deque[Callable[[], None]]) -> None:
+    try:
+        while True:
+            try:
+                part = waiting.popleft()
+            except IndexError:
+                return
+            part()
+    except BaseException:
+        waiting.clear()
+        raise
+
+
+@final
+class _Pool:
+    """Threads that stay; made at the first use, made again when more are wanted and in the child of a fork."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """A forked child has none of its parent's threads, and perhaps a lock that nobody will ever release."""
+        self._lock = Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def submit(self, times: int, work: Callable[[], None]) -> list[Future[None]]:
+        """As often as asked or fewer: at the end of the process, or of the system's threads, the caller does it all."""
+        with self._lock:
+            if self._executor is None or self._size < times:
+                if self._executor is not None:
+                    self._executor.shutdown(wait=False)
+                self._executor = ThreadPoolExecutor(times, thread_name_prefix="heedful")
+                self._size = times
+            futures: list[Future[None]] = []
+            try:
+                for _ in range(times):
+                    futures.append(self._executor.submit(work))
+            except RuntimeError:
+                pass
+            return futures
+
+
+_POOL: Final = _Pool()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.forget)

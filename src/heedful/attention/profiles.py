@@ -1,0 +1,45 @@
+"""Nadaraya-Watson kernels as scores: log K of a scaled squared distance."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Profile(NamedTuple):
+    """The shape of a kernel K(u), u = distance / bandwidth."""
+
+    log_kernel: Callable[[Tensor], Tensor]
+    """log K from u^2, both [*]; any finite number where `reach` is exceeded."""
+    reach: float
+    """u from which on K is 0; infinite where it never is."""
+
+
+def _zero(squared: Tensor) -> Tensor:
+    return torch.zeros_like(squared)
+
+
+def _root(squared: Tensor) -> Tensor:
+    # The slope of the root is infinite at 0, where the distance has none: it is taken as 0.
+    positive = squared > 0
+    return torch.where(positive, squared.masked_fill(~positive, 1.0).sqrt(), torch.zeros_like(squared))
+
+
+def _triangular(squared: Tensor) -> Tensor:
+    return torch.log1p(-_root(squared.masked_fill(squared >= 1, 0.0)))
+
+
+def _epanechnikov(squared: Tensor) -> Tensor:
+    return torch.log1p(-squared.masked_fill(squared >= 1, 0.0))
+
+
+PROFILES: Final[dict[str, Profile]] = {
+    "gaussian": Profile(lambda squared: -0.5 * squared, torch.inf),
+    "laplacian": Profile(lambda squared: -_root(squared), torch.inf),
+    "boxcar": Profile(_zero, 1.0),
+    "triangular": Profile(_triangular, 1.0),
+    "epanechnikov": Profile(_epanechnikov, 1.0),
+    "constant": Profile(_zero, torch.inf),
+}
+"""exp(-u^2/2), exp(-u), [u < 1], [1 - u]+, [1 - u^2]+ and 1; factors that do not change weights are left out."""

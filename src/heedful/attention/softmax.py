@@ -1,0 +1,83 @@
+"""Softmax with temperature, the normalizer of nearly all papers."""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.interface import Normalized, Normalizer
+from heedful.errors import ShapeError, UsageError
+
+
+def require_positive(temperature: Tensor | float, name: str) -> None:
+    """Refuse a temperature that is not above 0; a tensor is looked into only where that costs no waiting.
+
+    Args:
+        temperature: what scores are divided by.
+        name: of the normalizer, for the message.
+
+    Raises:
+        UsageError: it is not above 0.
+        ShapeError: it is a tensor with axes.
+    """
+    if isinstance(temperature, Tensor):
+        if temperature.dim():
+            raise ShapeError(f"{name}: temperature must be one number, of shape [], got {list(temperature.shape)}")
+        if temperature.device.type != "cpu" or torch.compiler.is_compiling() or bool(temperature > 0.0):
+            return
+    elif temperature > 0.0:
+        return
+    raise UsageError(f"{name}: temperature {temperature} is not above 0")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Softmax(Normalizer):
+    """weights = exp(scores / temperature) / sum; temperature to 0 gives the argmax, to infinity the mean.
+
+    Bahdanau et al. 2015, arXiv:1409.0473, eq. 6; with a temperature, Hinton et al. 2015, arXiv:1503.02531, eq. 1.
+
+    Cost: an exponential per score.
+    """
+
+    temperature: Tensor | float = 1.0
+    """Above 0; a tensor has shape [] and receives gradient."""
+
+    provides = frozenset({"weights", "log_normalizer", "argmax", "entropy"})
+    weights_lie_in = "simplex"
+
+    def __post_init__(self) -> None:
+        require_positive(self.temperature, "softmax")
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        return 1.0 / self.temperature
+
+    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+        weights = self.weigh(scores, allowed)
+        if allowed is None:
+            return Normalized(weights, torch.logsumexp(scores, dim=-1))
+        hidden, empty = _hide(scores, allowed)
+        log_normalizer = torch.logsumexp(hidden, dim=-1).masked_fill(empty.squeeze(-1), -torch.inf)
+        return Normalized(weights, log_normalizer)
+
+    def weigh(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Tensor:
+        if allowed is None:
+            return torch.softmax(scores, dim=-1)
+        hidden, empty = _hide(scores, allowed)
+        return torch.softmax(hidden, dim=-1).masked_fill(empty, 0.0)
+
+
+def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Set what is not allowed to -inf, and say which rows allow nothing [*batch, query, 1].
+
+    Such a row would be 0/0: it keeps all its scores, and what comes of it is set to zero afterwards, so that neither
+    its values nor its gradients are ever NaN.
+    """
+    empty = ~allowed.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~(allowed | empty), -torch.inf), empty
+
+
+SOFTMAX: Final = Softmax()
+"""At temperature 1."""

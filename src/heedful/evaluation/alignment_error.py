@@ -1,0 +1,179 @@
+"""How far word alignments are from hand-made ones: alignment error rate, precision and recall.
+
+A are the links found, S the sure and P the possible ones of the hand-made alignment, S among P; counted over the whole
+corpus. Och and Ney 2003, J03-1002, section 2.3:
+precision = |A and P| / |A|, recall = |A and S| / |S|, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+
+from heedful.errors import DataError
+from heedful.evaluation.bootstrap import Interval, score_interval
+from heedful.evaluation.interface import Matrix, References, reference_count
+from heedful.text.links import GoldLinks, Links, parse_gold, parse_pharaoh
+
+
+@final
+@dataclass(frozen=True)
+class AlignmentErrorRate:
+    """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), in per cent; 0 where there is no link to find and none found.
+
+    A metric like the others, so it serves `paired_bootstrap` and `by_length`; as texts, alignments are written in
+    Pharaoh's notation, possible links as ``0p0`` or ``0?0``. Statistics: |A and S|, |A and P|, |A|, |S|.
+    """
+
+    name = "AER"
+    unit = "%"
+    higher_is_better = False
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
+        """Count links; see `Metric.statistics`.
+
+        Args:
+            hypotheses: an alignment per sentence, such as ``0-0 1-2``.
+            references: one hand-made alignment per sentence, such as ``0-0 1p2``.
+
+        Returns:
+            [sentence, 4] counts.
+
+        Raises:
+            DataError: a text is no alignment, or a sentence has another number of hand-made alignments than one.
+        """
+        for number, texts in enumerate(references, 1):
+            if len(texts) != 1:
+                raise DataError(f"sentence {number}: {len(texts)} hand-made alignments; expected one")
+        return count_links(
+            [parse_pharaoh(text, where=f"alignment {number}") for number, text in enumerate(hypotheses, 1)],
+            [parse_gold(texts[0], where=f"hand-made alignment {number}") for number, texts in enumerate(references, 1)],
+        )
+
+    def scores(self, totals: Matrix) -> Matrix:
+        """Return the rate in per cent, 0 to 100; see `Metric.scores`."""
+        right = totals[..., 0] + totals[..., 1]
+        return 100 - _percent(right, totals[..., 2] + totals[..., 3])
+
+    def signature(self, references: References) -> str:
+        """Return the definition in sacreBLEU's style; see `Metric.signature`."""
+        return f"nrefs:{reference_count(references)}|sure:among-possible|average:corpus|heedful:1"
+
+
+def _percent(part: Matrix, whole: Matrix) -> Matrix:
+    """100 part / whole, and 100 where there is nothing: no link is then wrong, and none is missing."""
+    return 100 * np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
+
+
+_RATE: Final = AlignmentErrorRate()
+
+
+@final
+@dataclass(frozen=True)
+class AlignmentScores:
+    """How good the alignments of a corpus are.
+
+    Attributes:
+        error_rate: AER in per cent.
+        interval: 95 % interval of the error rate, from resampled sentences.
+        precision: share of the links found that are possible, in per cent; 100 where none was found.
+        recall: share of the sure links that were found, in per cent; 100 where there is none.
+        num_sentences: aligned by hand.
+        num_links: found.
+        num_sure: sure links.
+        num_resamples: behind the interval.
+        seed: of the resamples.
+    """
+
+    error_rate: float
+    interval: Interval
+    precision: float
+    recall: float
+    num_sentences: int
+    num_links: int
+    num_sure: int
+    num_resamples: int
+    seed: int
+
+    def __str__(self) -> str:
+        """Return the scores in a line."""
+        sentences = f"{self.num_sentences:,} sentence{'' if self.num_sentences == 1 else 's'}"
+        return (
+            f"AER {self.error_rate:.1f} % ({self.interval.low:.1f} to {self.interval.high:.1f}), "
+            f"precision {self.precision:.1f} %, recall {self.recall:.1f} %, {sentences}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values that JSON can hold."""
+        plain = {key: value for key, value in vars(self).items() if key != "interval"}
+        return {**plain, "low": self.interval.low, "high": self.interval.high}
+
+
+def count_links(alignments: Sequence[Links], gold: Sequence[GoldLinks]) -> Matrix:
+    """Count what alignments share with hand-made ones.
+
+    Args:
+        alignments: links of each sentence; one that is listed twice counts once.
+        gold: the hand-made alignment of each sentence, in the same order.
+
+    Returns:
+        [sentence, 4] counts |A and S|, |A and P|, |A|, |S|.
+
+    Raises:
+        DataError: there is not one hand-made alignment for each, or no sentence at all.
+
+    Example:
+        >>> count_links([[(0, 0), (1, 1), (2, 1)]], [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 1)])]).tolist()
+        [[1.0, 2.0, 3.0, 1.0]]
+    """
+    if len(alignments) != len(gold):
+        raise DataError(
+            f"{len(alignments)} alignments and {len(gold)} hand-made ones; they must be of the same sentences"
+        )
+    if not gold:
+        raise DataError("there is no hand-made alignment to compare with")
+    rows: list[tuple[int, int, int, int]] = []
+    for links, (sure_links, possible_links) in zip(alignments, gold, strict=True):
+        found, sure = set(links), set(sure_links)
+        possible = sure | set(possible_links)
+        rows.append((len(found & sure), len(found & possible), len(found), len(sure)))
+    return np.array(rows, dtype=np.float64)
+
+
+def score_alignments(
+    alignments: Sequence[Links], gold: Sequence[GoldLinks], num_resamples: int = 1000, seed: int = 12345
+) -> AlignmentScores:
+    """Score the word alignments of a corpus against hand-made ones.
+
+    Args:
+        alignments: links of each sentence.
+        gold: the hand-made alignment of each sentence, in the same order.
+        num_resamples: behind the 95 % interval, 1 or more.
+        seed: of the resamples.
+
+    Returns:
+        Error rate with its interval, precision and recall.
+
+    Raises:
+        DataError: there is not one hand-made alignment for each, or no sentence at all.
+        UsageError: num_resamples is below 1.
+
+    Example:
+        >>> gold = [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 1)])]
+        >>> print(score_alignments([[(0, 0), (1, 1), (2, 1)]], gold))
+        AER 25.0 % (25.0 to 25.0), precision 66.7 %, recall 100.0 %, 1 sentence
+    """
+    statistics = count_links(alignments, gold)
+    totals = statistics.sum(axis=0)
+    return AlignmentScores(
+        error_rate=float(_RATE.scores(totals)),
+        interval=score_interval(_RATE, statistics, num_resamples, seed),
+        precision=float(_percent(totals[1], totals[2])),
+        recall=float(_percent(totals[0], totals[3])),
+        num_sentences=len(gold),
+        num_links=int(totals[2]),
+        num_sure=int(totals[3]),
+        num_resamples=num_resamples,
+        seed=seed,
+    )

@@ -1,0 +1,137 @@
+"""Learned query vectors: a sequence of any length becomes a vector of fixed size, or a matrix of a few rows."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
+from heedful.attention.kernels.interface import Attended
+from heedful.attention.masks import Mask
+from heedful.attention.pairs import DotPairs
+from heedful.attention.softmax import SOFTMAX
+from heedful.errors import UsageError
+
+
+@final
+class TanhDot(Score):
+    """a(q, k) = q . tanh(W k + b), W [query_size, key_size]; b only where asked.
+
+    Lin et al. 2017, arXiv:1703.03130, eq. 5, where b = 0; with b Yang et al. 2016, eq. 5-6, where q is their u_w. The
+    hidden layer is of keys alone: key * query_size numbers, however many queries there are.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0, *, has_bias: bool = False) -> None:
+        """Make the map of the keys.
+
+        Args:
+            query_size: features of a query and of the hidden layer, the paper's d_a; 350 there.
+            key_size: features of a key.
+            hidden_size: unused; every score has it.
+            has_bias: whether the map has a bias, zero at the start.
+        """
+        super().__init__(query_size, key_size, hidden_size)
+        self.key_projection = nn.Linear(key_size, query_size, bias=has_bias)
+        nn.init.xavier_uniform_(self.key_projection.weight)
+        if has_bias:
+            nn.init.zeros_(self.key_projection.bias)
+
+    def prepare(self, key: Tensor) -> PreparedKey:
+        return PreparedKey(torch.tanh(self.key_projection(key)))
+
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+        return DotPairs(query * inverse_temperature, prepared.key)
+
+
+@final
+class MultiQueryVectorAttention(nn.Module):
+    """concat_i(attention(q_i, keys, values)), each q_i a learned vector, all compared with the keys by one score.
+
+    With `TanhDot` the structured self-attentive embedding of Lin et al. 2017, arXiv:1703.03130: A = softmax(W2
+    tanh(W1 H^T)), M = A H, where the rows of W2 are the query vectors; with one query vector the attention over words
+    or sentences of Yang et al. 2016. Unlike heads, query vectors share keys and values as they are: nothing is
+    projected but what the score projects.
+    """
+
+    def __init__(self, num_queries: int, score: Score, dropout: float = 0.0, normalizer: Normalizer = SOFTMAX) -> None:
+        """Draw the query vectors.
+
+        Args:
+            num_queries: how many, at least 1; the paper's r, 30 there.
+            score: how all of them are compared with keys; its sizes are those of query vectors and keys.
+            dropout: probability in [0, 1) of leaving out a weight.
+            normalizer: scores to weights.
+
+        Raises:
+            UsageError: there would be no query vector.
+        """
+        super().__init__()
+        if num_queries < 1:
+            raise UsageError(f"multi-query-vector attention: num_queries must be at least 1, got {num_queries}")
+        self.queries = nn.Parameter(torch.empty(num_queries, score.query_size))
+        nn.init.xavier_uniform_(self.queries)
+        self.score = score
+        self.dropout = dropout
+        self.normalizer = normalizer
+
+    def forward(
+        self, key: Tensor | PreparedKey, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()
+    ) -> tuple[Tensor, Attended]:
+        """Attend with every query vector.
+
+        Args:
+            key: [*batch, key, key_size], or the result of `score.prepare` on it.
+            value: [*batch, key, value_size]; in the papers the keys themselves.
+            mask: who may attend whom; True = may attend.
+            need: what is wanted beside the context, such as the weights, for `overlap_penalty`.
+
+        Returns:
+            [*batch, num_queries * value_size] the contexts side by side, and what `attend` gave: its context is the
+            matrix M [*batch, num_queries, value_size], its weights A [*batch, num_queries, key].
+
+        Cost: that of `attend` for num_queries queries; with `TanhDot` key * query_size * (key_size + num_queries)
+        multiply-adds, and never an array of [query, key, hidden].
+
+        Example:
+            >>> layer = MultiQueryVectorAttention(3, TanhDot(10, 4))
+            >>> states = torch.ones(2, 7, 4)
+            >>> vector, attended = layer(states, states, need=("weights",))
+            >>> list(vector.shape), list(attended.context.shape), list(attended.weights.shape)
+            ([2, 12], [2, 3, 4], [2, 3, 7])
+        """
+        attended = attend(
+            self.queries,
+            key,
+            value,
+            score=self.score,
+            mask=mask,
+            normalizer=self.normalizer,
+            dropout=self.dropout if self.training else 0.0,
+            need=need,
+        )
+        return attended.context.flatten(-2), attended
+
+
+def overlap_penalty(weights: Tensor) -> Tensor:
+    """Measure how much query vectors attend the same keys: |A A^T - I|^2, the squared Frobenius norm.
+
+    Off the diagonal of A A^T stands how far two rows overlap, on it how far a row is gathered on few keys, 1 for a
+    single one. Lin et al. 2017, eq. 8; there it is added to the loss times 1, or 0.3 for entailment.
+
+    Args:
+        weights: [*batch, query, key] rows that sum to 1, or are zero.
+
+    Returns:
+        [*batch], in [0, query^2]; where no key may be attended it is the number of queries, without gradient.
+
+    Cost: query^2 * key multiply-adds.
+
+    Example:
+        >>> overlap_penalty(torch.tensor([[1.0, 0.0], [0.0, 1.0]])).item()
+        0.0
+        >>> overlap_penalty(torch.tensor([[1.0, 0.0], [1.0, 0.0]])).item()
+        2.0
+    """
+    one = torch.eye(weights.shape[-2], dtype=weights.dtype, device=weights.device)
+    return (weights @ weights.mT - one).square().sum(dim=(-2, -1))

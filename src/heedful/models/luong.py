@@ -1,0 +1,269 @@
+"""Effective approaches to attention: global and local. Luong, Pham and Manning 2015, arXiv:1508.04025.
+
+Names of the paper: decoder state h_t, source states h_s, alignment a_t(s) = softmax_s(score(h_t, h_s)), context c_t,
+attentional vector h~_t = tanh(W_c [c_t; h_t]), words softmax(W_s h~_t). The query is the *current* state of the highest
+layer, h_t -> a_t -> c_t -> h~_t; input feeding gives h~_{t-1} to the lowest layer beside the word.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self, final
+
+import torch
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor, nn
+
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Need, PreparedKey
+from heedful.attention.kernels.interface import Attended
+from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
+from heedful.attention.scores import SCORES
+from heedful.attention.tiled import join
+from heedful.config import Config
+from heedful.errors import did_you_mean
+from heedful.layers.dropout import dropout
+from heedful.layers.embedding import Embedding, OutputLayer
+from heedful.layers.initialization import draw_uniform
+from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
+from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
+from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+
+
+class LuongConfig(Config):
+    """Sizes and choices; the paper's are in the preset luong-paper."""
+
+    kind: Literal["luong"] = "luong"
+    cell: Cell = "lstm"
+    num_layers: int = Field(default=2, ge=1, le=100)
+    """Of the encoder and of the decoder."""
+    embedding_size: int = Field(default=256, ge=1)
+    hidden_size: int = Field(default=256, ge=1)
+    """n, of each layer; a bidirectional encoder has half of it in each direction."""
+    is_bidirectional: bool = False
+    """Whether the encoder reads both ways; the paper's reads one way."""
+    is_source_reversed: bool = True
+    """Whether the words of a source are read from the last to the first, as in the paper; the end mark stays at the
+    end. States go back to the places of their words, so windows and alignments count words from the left."""
+    score: str = "general"
+    """Name of the score; the paper has dot, general, concat and location, which goes with the global window only."""
+    alignment_size: int = Field(default=0, ge=0)
+    """Hidden units of additive and concat scores, 0 = hidden_size; positions of the location score, 0 = 50."""
+    window: Literal["global", "local-m", "local-p"] = "local-p"
+    """global: all words are attended; local-m: those around p_t = t; local-p: those around
+    p_t = S sigmoid(v_p . tanh(W_p h_t)), near ones more."""
+    half_width: int = Field(default=10, ge=1)
+    """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
+    softmax_over: Literal["window", "source"] = "window"
+    """What the softmax of local-p runs over."""
+    past_source: Literal["nothing", "last"] = "nothing"
+    """What local-m attends once t is past the source: nothing from t = S + D on, as p_t = t has it, or the last D
+    words for good, as in the authors' code."""
+    is_end_attended: bool = True
+    """Whether the end mark of a source is attended and counts in S; not so in the authors' code."""
+    has_feeding: bool = True
+    """Input feeding. Without it a training step runs the decoder over the whole target at once."""
+    reset: ResetPlacement = "before"
+    """Of gated units; see RNNsearch."""
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    """Of the inputs of every layer, what is fed included; nothing from step to step."""
+    output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    """Of the attentional vectors before the vocabulary; not in the authors' code."""
+    output_bias: bool = False
+    init_range: float = Field(default=0.1, gt=0.0)
+    """Parameters are drawn evenly from -init_range to init_range."""
+    forget_bias: float = 1.0
+    """Added to the first biases of forget gates; 0 in the paper."""
+
+    @field_validator("score")
+    @classmethod
+    def _check_score(cls, name: str) -> str:
+        if name not in SCORES:
+            raise ValueError(f"no score {name!r}{did_you_mean(name, SCORES)}")
+        return name
+
+    @model_validator(mode="after")
+    def _check_choices(self) -> Self:
+        if self.is_bidirectional and self.hidden_size % 2:
+            raise ValueError(f"hidden_size {self.hidden_size} must be even where the encoder is bidirectional")
+        return self
+
+    def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Luong":
+        """Make a model with fresh parameters.
+
+        Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
+            is_shared: whether both are one vocabulary; each side has its own embedding all the same.
+
+        Returns:
+            The model.
+        """
+        return Luong(self, num_source_tokens, num_target_tokens)
+
+
+PRESETS: Final[dict[str, LuongConfig]] = {
+    "luong": LuongConfig(),
+    "luong-paper": LuongConfig(
+        num_layers=4, embedding_size=1000, hidden_size=1000, dropout=0.2, output_dropout=0.0, forget_bias=0.0
+    ),
+}
+"""luong-paper as the paper trains it, section 4.1: training.optimizer.kind = "sgd", mean_over = "pairs", schedule.kind
+= "halving", halve_in = "epochs", halve_after = 8, halve_every = 1; training.clip_norm = 5, label_smoothing = 0,
+average = 0, max_epochs = 12. Without dropout: halve_after = 5, max_epochs = 10."""
+
+
+@dataclass(frozen=True)
+class LuongMemory(Memory):
+    """Source states, with what the score computes once per source."""
+
+    annotations: Tensor
+    """[source, position, hidden] h_s, at the places of their words."""
+    prepared: PreparedKey
+    states: StackState
+    """Of the encoder's layers in the end, each [source, hidden]."""
+
+
+@dataclass(frozen=True)
+class LuongState(State):
+    """What the decoder carries, each [source, hypothesis, *]."""
+
+    layers: StackState
+    fed: tuple[Tensor, ...]
+    """h~_{t-1}; empty without input feeding."""
+    place: tuple[Tensor, ...]
+    """t; empty unless the window is local-m."""
+
+
+@final
+class Luong(Seq2Seq):
+    """Stacked encoder and decoder, with attention on top."""
+
+    def __init__(self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+        super().__init__()
+        self.config = config
+        embedding, hidden = config.embedding_size, config.hidden_size
+        stack = (config.num_layers, config.dropout, config.reset)
+        self.source_embedding = Embedding(num_source_tokens, embedding)
+        self.target_embedding = Embedding(num_target_tokens, embedding)
+        self.encoder = (
+            BidirectionalStack(config.cell, embedding, hidden // 2, *stack)
+            if config.is_bidirectional
+            else RecurrentStack(config.cell, embedding, hidden, *stack)
+        )
+        self.decoder = RecurrentStack(config.cell, embedding, hidden, *stack)
+        gates = self.decoder.units[0].input_map.out_features
+        # The other columns of the lowest layer's input matrix: what is fed is known only step by step, words before.
+        self.feed_map = nn.Linear(hidden, gates, bias=False) if config.has_feeding else None
+        self.score = SCORES[config.score](hidden, hidden, config.alignment_size)
+        is_predictive = config.window == "local-p"
+        self.position_map = nn.Linear(hidden, hidden, bias=False) if is_predictive else None  # W_p
+        self.position_vector = nn.Parameter(torch.empty(hidden)) if is_predictive else None  # v_p
+        self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
+        self.output = OutputLayer(num_target_tokens, hidden, config.output_bias)
+        self.alignment = "cross"
+        draw_uniform(self, config.init_range)
+        widen_forget_gates(self, config.forget_bias)
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> LuongMemory:
+        num_words = source_lengths - 1
+        if self.config.is_source_reversed:
+            source = reverse_within(source, num_words)
+        annotations, states = self.encoder.run(self.source_embedding(source), source_lengths)
+        if self.config.is_source_reversed:
+            annotations = reverse_within(annotations, num_words)
+        return LuongMemory(source_lengths, annotations, self.score.prepare(annotations), states)
+
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> LuongState:
+        memory = _mine(memory)
+
+        def spread(vectors: Tensor) -> Tensor:
+            return vectors[:, None].expand(-1, num_hypotheses, -1)
+
+        layers = tuple(tuple(spread(part) for part in layer) for layer in memory.states)
+        output = layers[-1][0]
+        fed = (torch.zeros_like(output),) if self.config.has_feeding else ()
+        place = (torch.zeros_like(output[..., 0], dtype=torch.int64),) if self.config.window == "local-m" else ()
+        return LuongState(layers, fed, place)
+
+    def step(
+        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+    ) -> tuple[Decoded, LuongState]:
+        memory = _mine(memory)
+        if not isinstance(state, LuongState):
+            raise TypeError(f"luong: got {type(state).__name__}")
+        mapped = self.decoder.units[0].input_map(self.target_embedding(tokens))
+        layers = self._advance(mapped, state.fed, state.layers)
+        mask = padding(self._num_attended(memory))
+        if state.place:
+            # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
+            mask = mask & graph(self._near(state.place[0], memory))
+        vectors, attended = self._attend(layers[-1][0], mask, memory, need)
+        after = LuongState(layers, (vectors,) if state.fed else (), tuple(place + 1 for place in state.place))
+        return Decoded(vectors, {"cross": attended}), after
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        memory = self.encode(source, source_lengths)
+        embedded = self.target_embedding(target_in)
+        if self.feed_map is None:
+            query, _ = self.decoder.run(embedded, start=memory.states)
+            vectors, attended = self._attend(query, self._visible(0, memory), memory, need)
+        else:
+            vectors, attended = self._unroll(embedded, memory, need)
+        return Decoded(dropout(vectors, self.config.output_dropout, self.training), {"cross": attended})
+
+    def _unroll(self, embedded: Tensor, memory: LuongMemory, need: tuple[Need, ...]) -> tuple[Tensor, Attended]:
+        """Attentional vectors [batch, target, hidden] where each is fed to the next step."""
+        state = self.start(memory)
+        layers, fed = state.layers, state.fed
+        vectors: list[Tensor] = []
+        steps: list[Attended] = []
+        # Only what the recurrence needs is inside the loop; words are mapped before it, the vocabulary comes after it.
+        mapped = self.decoder.units[0].input_map(dropout(embedded, self.config.dropout, self.training))
+        for place, each in enumerate(mapped.split(1, dim=1)):
+            layers = self._advance(each, fed, layers)
+            vector, attended = self._attend(layers[-1][0], self._visible(place, memory), memory, need)
+            fed = (vector,)
+            vectors.append(vector)
+            steps.append(attended)
+        return torch.cat(vectors, dim=1), join(steps)
+
+    def _advance(self, mapped: Tensor, fed: tuple[Tensor, ...], layers: StackState) -> StackState:
+        if self.feed_map is not None:
+            mapped = mapped + self.feed_map(dropout(fed[0], self.config.dropout, self.training))
+        return self.decoder.step(mapped, layers)
+
+    def _attend(
+        self, query: Tensor, mask: Mask, memory: LuongMemory, need: tuple[Need, ...]
+    ) -> tuple[Tensor, Attended]:
+        """From h_t [source, hypothesis or target, hidden] to h~_t and a_t."""
+        if self.position_map is not None and self.position_vector is not None:
+            share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
+            centre = self._num_attended(memory)[:, None] * share  # p_t
+            mask = mask & local_predictive(centre, self.config.half_width, over=self.config.softmax_over)
+        attended = attend(query, memory.prepared, memory.annotations, score=self.score, mask=mask, need=need)
+        return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
+
+    def _visible(self, first: int, memory: LuongMemory) -> Mask:
+        """The source positions that queries from target position `first` on may attend, less the window of local-p."""
+        lengths = self._num_attended(memory)
+        if self.config.window != "local-m":
+            return padding(lengths)
+        stay = lengths if self.config.past_source == "last" else None
+        return padding(lengths) & local_monotonic(self.config.half_width, first, stay)
+
+    def _near(self, place: Tensor, memory: LuongMemory) -> Tensor:
+        """[source, hypothesis, position] whether a source position is in the window of local-m around a target's."""
+        if self.config.past_source == "last":
+            place = torch.minimum(place, self._num_attended(memory)[:, None] - 1)
+        positions = torch.arange(memory.annotations.shape[1], device=place.device)
+        return (positions - place[..., None]).abs() <= self.config.half_width
+
+    def _num_attended(self, memory: LuongMemory) -> Tensor:
+        return memory.lengths if self.config.is_end_attended else memory.lengths - 1
+
+
+def _mine(memory: Memory) -> LuongMemory:
+    if not isinstance(memory, LuongMemory):
+        raise TypeError(f"luong: got {type(memory).__name__}")
+    return memory

@@ -1,0 +1,275 @@
+"""The encoder-decoder without attention: Cho et al. 2014, arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215.
+
+A source becomes vectors of a fixed size, whatever its length, and the target is made of them alone. Two forms:
+Sutskever's deep LSTM hands the final states of all layers to the decoder, which sees the source no more (context =
+"none"). Cho's gated units give the decoder one summary c = tanh(V h_N) at every step and in the readout (context =
+"mapped"); RNNencdec, which Bahdanau et al. 2015 compare with, takes c = h_N as it is (context = "plain").
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self, final
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heedful.attention.interface import Need
+from heedful.config import Config
+from heedful.layers.dropout import dropout
+from heedful.layers.embedding import Embedding, OutputLayer
+from heedful.layers.initialization import draw_small, draw_uniform
+from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
+from heedful.layers.recurrent_stack import RecurrentStack, StackState
+from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+
+
+class RNNEncoderDecoderConfig(Config):
+    """Sizes and choices; those of the papers are in the presets that end in -paper."""
+
+    kind: Literal["rnn_encoder_decoder"] = "rnn_encoder_decoder"
+    cell: Cell = "lstm"
+    num_layers: int = Field(default=2, ge=1, le=100)
+    """Of the encoder and of the decoder."""
+    embedding_size: int = Field(default=256, ge=1)
+    hidden_size: int = Field(default=256, ge=1)
+    """Of each layer."""
+    is_source_reversed: bool = True
+    """Whether the words of a source are read from the last to the first, so that the first words of both sides are
+    close: Sutskever et al. 2014, section 3.3. The end mark stays at the end."""
+    initial_state: Literal["copy", "mapped"] = "copy"
+    """copy: each layer of the decoder starts from the final state of the encoder's, as in Sutskever et al.;
+    mapped: from tanh(V' c), as in Cho et al., cells of LSTMs from zero."""
+    context: Literal["none", "plain", "mapped"] = "none"
+    """What of the source enters every step of the decoder and the readout: nothing, the final output h_N of the
+    encoder, or tanh(V h_N)."""
+    reset: ResetPlacement = "before"
+    """Of gated units; see RNNsearch."""
+    decoder_reset: Literal["before", "after", "with_context"] = "before"
+    """Of the decoder's gated units; with_context: r * (U h + C c), as Cho et al. print it for their decoder."""
+    readout: Literal["state", "maxout"] = "state"
+    """state: softmax of the highest layer's state alone, as in Sutskever et al.; maxout: of state, word and context,
+    as in Cho et al."""
+    readout_state: Literal["before", "after"] = "after"
+    """Whether maxout reads the state before the step, as in RNNencdec, or after it, as in Cho et al."""
+    maxout_size: int = Field(default=256, ge=1)
+    """Where readout = "maxout"."""
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    """Of the inputs of every layer; not in the papers."""
+    output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    """Of what the vocabulary layer reads."""
+    output_bias: bool = True
+    initialization: Literal["uniform", "small"] = "uniform"
+    """uniform: all evenly within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent ones
+    orthogonal, vectors 0, as in Cho et al."""
+    init_range: float = Field(default=0.08, gt=0.0)
+    forget_bias: float = 1.0
+    """Added to the first biases of forget gates; 0 in the papers."""
+
+    @model_validator(mode="after")
+    def _check_choices(self) -> Self:
+        if self.decoder_reset == "with_context" and (self.cell != "gru" or self.context == "none"):
+            raise ValueError('decoder_reset "with_context" needs cell "gru" and a context')
+        return self
+
+    def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "RNNEncoderDecoder":
+        """Make a model with fresh parameters.
+
+        Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
+            is_shared: whether both are one vocabulary; each side has its own embedding all the same.
+
+        Returns:
+            The model.
+        """
+        return RNNEncoderDecoder(self, num_source_tokens, num_target_tokens)
+
+
+PRESETS: Final[dict[str, RNNEncoderDecoderConfig]] = {
+    # What Luong et al. 2015 call base, made smaller.
+    "rnn_encoder_decoder": RNNEncoderDecoderConfig(),
+    "sutskever-paper": RNNEncoderDecoderConfig(
+        num_layers=4,
+        embedding_size=1000,
+        hidden_size=1000,
+        dropout=0.0,
+        output_dropout=0.0,
+        output_bias=False,
+        forget_bias=0.0,
+    ),
+    "cho-paper": RNNEncoderDecoderConfig(
+        cell="gru",
+        num_layers=1,
+        embedding_size=100,
+        hidden_size=1000,
+        is_source_reversed=False,
+        initial_state="mapped",
+        context="mapped",
+        decoder_reset="with_context",
+        readout="maxout",
+        maxout_size=500,
+        dropout=0.0,
+        output_dropout=0.0,
+        initialization="small",
+    ),
+    "rnnencdec-paper": RNNEncoderDecoderConfig(
+        cell="gru",
+        num_layers=1,
+        embedding_size=620,
+        hidden_size=1000,
+        is_source_reversed=False,
+        initial_state="mapped",
+        context="plain",
+        readout="maxout",
+        readout_state="before",
+        maxout_size=500,
+        dropout=0.0,
+        output_dropout=0.0,
+        initialization="small",
+    ),
+    # The lesson "sequence to sequence learning" of Dive into Deep Learning.
+    "d2l-seq2seq": RNNEncoderDecoderConfig(
+        cell="gru",
+        embedding_size=32,
+        hidden_size=32,
+        is_source_reversed=False,
+        context="plain",
+        reset="after",
+        decoder_reset="after",
+        dropout=0.1,
+        output_dropout=0.0,
+    ),
+}
+"""As the papers train them: sutskever-paper with training.optimizer.kind = "sgd", learning_rate = 0.7, mean_over =
+"pairs", schedule.kind = "halving", halve_in = "epochs", halve_after = 5, halve_every = 0.5; training.clip_norm = 5;
+it ends after 7.5 epochs. cho-paper and rnnencdec-paper with training.optimizer.kind = "adadelta", mean_over = "pairs";
+training.clip_norm = 1. All with training.label_smoothing = 0 and average = 0."""
+
+
+@dataclass(frozen=True)
+class RNNEncoderDecoderMemory(Memory):
+    """All that is left of a source."""
+
+    states: StackState
+    """Of the encoder's layers after the last word, each [source, hidden]."""
+    context: tuple[Tensor, ...]
+    """c [source, hidden] and what it adds to the gates of the lowest layer [source, gates]; empty without context."""
+
+
+@dataclass(frozen=True)
+class RNNEncoderDecoderState(State):
+    """States of the decoder's layers, each [source, hypothesis, hidden]."""
+
+    layers: StackState
+
+
+@final
+class RNNEncoderDecoder(Seq2Seq):
+    """A recurrent encoder whose final states are all that the recurrent decoder knows of the source."""
+
+    def __init__(self, config: RNNEncoderDecoderConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+        super().__init__()
+        self.config = config
+        embedding, hidden, num_layers = config.embedding_size, config.hidden_size, config.num_layers
+        self.source_embedding = Embedding(num_source_tokens, embedding)
+        self.target_embedding = Embedding(num_target_tokens, embedding)
+        self.encoder = RecurrentStack(config.cell, embedding, hidden, num_layers, config.dropout, config.reset)
+        decoder_reset = "before" if config.decoder_reset == "before" else "after"
+        self.decoder = RecurrentStack(config.cell, embedding, hidden, num_layers, config.dropout, decoder_reset)
+        has_context = config.context != "none"
+        gates = self.decoder.units[0].input_map.out_features
+        self.summary = nn.Linear(hidden, hidden) if config.context == "mapped" else None  # V
+        self.context_map = nn.Linear(hidden, gates, bias=False) if has_context else None  # C_z, C_r, C
+        self.initial = nn.Linear(hidden, num_layers * hidden) if config.initial_state == "mapped" else None  # V'
+        features, self.readout = hidden, None
+        if config.readout == "maxout":
+            read = hidden + embedding + (hidden if has_context else 0)
+            features, self.readout = config.maxout_size, nn.Linear(read, 2 * config.maxout_size)  # O_h, O_y, O_c
+        self.output = OutputLayer(num_target_tokens, features, config.output_bias)
+        self.alignment = ""
+        if config.initialization == "uniform":
+            draw_uniform(self, config.init_range)
+        else:
+            draw_small(self)
+        widen_forget_gates(self, config.forget_bias)
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> RNNEncoderDecoderMemory:
+        if self.config.is_source_reversed:
+            source = reverse_within(source, source_lengths - 1)
+        _, states = self.encoder.run(self.source_embedding(source), source_lengths)
+        if self.context_map is None:
+            return RNNEncoderDecoderMemory(source_lengths, states, ())
+        context = states[-1][0]
+        if self.summary is not None:
+            context = torch.tanh(self.summary(context))
+        return RNNEncoderDecoderMemory(source_lengths, states, (context, self.context_map(context)))
+
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> RNNEncoderDecoderState:
+        def spread(vectors: Tensor) -> Tensor:
+            return vectors[:, None].expand(-1, num_hypotheses, -1)
+
+        layers = self._initial_states(_mine(memory))
+        return RNNEncoderDecoderState(tuple(tuple(spread(part) for part in layer) for layer in layers))
+
+    def step(
+        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+    ) -> tuple[Decoded, RNNEncoderDecoderState]:
+        memory = _mine(memory)
+        if not isinstance(state, RNNEncoderDecoderState):
+            raise TypeError(f"rnn_encoder_decoder: got {type(state).__name__}")
+        embedded = self.target_embedding(tokens)
+        layers = self.decoder.step(self._mapped(embedded, memory), state.layers)
+        features = self._read_out(state.layers[-1][0], layers[-1][0], embedded, memory)
+        return Decoded(features, {}), RNNEncoderDecoderState(layers)
+
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        memory = self.encode(source, source_lengths)
+        embedded = self.target_embedding(target_in)
+        start = self._initial_states(memory)
+        if self.context_map is None:
+            after, _ = self.decoder.run(embedded, start=start)
+        else:
+            embedded = dropout(embedded, self.config.dropout, self.training)
+            after, _ = self.decoder.run_mapped(self._mapped(embedded, memory), start)
+        before = after
+        if self.readout is not None and self.config.readout_state == "before":
+            before = torch.cat((start[-1][0][:, None].to(after.dtype), after[:, :-1]), dim=1)
+        return Decoded(self._read_out(before, after, embedded, memory), {})
+
+    def _initial_states(self, memory: RNNEncoderDecoderMemory) -> StackState:
+        if self.initial is None:
+            return memory.states
+        summary = memory.context[0] if memory.context else memory.states[-1][0]
+        first = torch.tanh(self.initial(summary)).chunk(self.config.num_layers, dim=-1)
+        return tuple(
+            (hidden, *(torch.zeros_like(hidden) for _ in range(unit.num_parts - 1)))
+            for unit, hidden in zip(self.decoder.units, first, strict=True)
+        )
+
+    def _mapped(self, embedded: Tensor, memory: RNNEncoderDecoderMemory) -> Tensor:
+        """What words and context add to the gates of the lowest layer, [source, hypothesis or target, gates]."""
+        mapped = self.decoder.units[0].input_map(embedded)
+        if not memory.context:
+            return mapped
+        added = memory.context[1][:, None]
+        if self.config.decoder_reset != "with_context":
+            return mapped + added
+        inner = 2 * self.config.hidden_size
+        gates = mapped[..., :inner] + added[..., :inner]
+        return torch.cat((gates, mapped[..., inner:], added[..., inner:].expand_as(mapped[..., inner:])), dim=-1)
+
+    def _read_out(self, before: Tensor, after: Tensor, embedded: Tensor, memory: RNNEncoderDecoderMemory) -> Tensor:
+        features = after
+        if self.readout is not None:
+            state = before if self.config.readout_state == "before" else after
+            read = [state, embedded, *(c[:, None].expand(-1, after.shape[1], -1) for c in memory.context[:1])]
+            features = self.readout(torch.cat(read, dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
+        return dropout(features, self.config.output_dropout, self.training)
+
+
+def _mine(memory: Memory) -> RNNEncoderDecoderMemory:
+    if not isinstance(memory, RNNEncoderDecoderMemory):
+        raise TypeError(f"rnn_encoder_decoder: got {type(memory).__name__}")
+    return memory

@@ -1,0 +1,160 @@
+"""Several engines as one: each step's probabilities are averaged over them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import UsageError
+from heedful.search.array_scores import ArrayScores
+from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+
+Average = Literal["probabilities", "log_probabilities"]
+
+
+@final
+class Ensemble(Engine):
+    """log p = log sum_m share_m p_m, or log p = sum_m share_m log p_m - log Z.
+
+    The first, `probabilities`, is a mixture: it finds likely what one engine does. The second, `log_probabilities`, is
+    a product of experts: it finds likely what none finds unlikely; Z makes it a distribution again.
+    """
+
+    def __init__(
+        self, engines: Sequence[Engine], average: Average = "probabilities", shares: Sequence[float] = ()
+    ) -> None:
+        """Join engines.
+
+        Args:
+            engines: one or more, with one source and one target vocabulary.
+            average: of what.
+            shares: one for each engine, above 0; they are divided by their sum. Empty = all the same.
+
+        Raises:
+            UsageError: there is no engine, or the shares do not fit.
+        """
+        if not engines:
+            raise UsageError("ensemble: no engine was given; give one or more")
+        given = np.array(shares if len(shares) else np.ones(len(engines)), dtype=np.float64)
+        if given.shape != (len(engines),) or not np.isfinite(given).all() or (given <= 0).any():
+            raise UsageError(f"ensemble: {list(shares)} are no shares of {len(engines)} engines; give each one above 0")
+        self._engines = tuple(engines)
+        self._average: Average = average
+        self._shares = given / given.sum()
+
+    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
+        return tuple(engine.start(source, source_lengths, num_hypotheses) for engine in self._engines)
+
+    def step(
+        self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None
+    ) -> tuple[StepScores, object]:
+        if not isinstance(state, tuple) or len(state) != len(self._engines):
+            raise TypeError(f"ensemble: got a state of type {type(state).__name__}")
+        steps = [engine.step(own, tokens, parents, keep) for engine, own in zip(self._engines, state, strict=True)]
+        return MixedScores([scores for scores, _ in steps], self._shares, self._average), tuple(own for _, own in steps)
+
+
+@final
+class MixedScores(StepScores):
+    """The average of several engines' scores of one step, made when it is first asked for."""
+
+    def __init__(self, members: Sequence[StepScores], shares: FloatArray, average: Average) -> None:
+        """Hold the scores.
+
+        Args:
+            members: of each engine.
+            shares: [engine] above 0, with sum 1.
+            average: of what.
+        """
+        self._members = members
+        self._shares = shares
+        self._average: Average = average
+
+    @cached_property
+    def _log_probs(self) -> FloatArray:
+        """[source, hypothesis, vocab] averaged.
+
+        Raises:
+            UsageError: the vocabularies differ.
+        """
+        parts = [np.asarray(member.full(), dtype=np.float64) for member in self._members]
+        sizes = [part.shape[-1] for part in parts]
+        if len(set(sizes)) > 1:
+            raise UsageError(f"ensemble: the engines' vocabularies have {sizes} tokens; use models of one vocabulary")
+        if len(parts) == 1:
+            return parts[0]
+        if self._average == "probabilities":
+            return mean_of_probabilities(parts, self._shares)
+        return mean_of_log_probabilities(parts, self._shares)
+
+    def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+        return ArrayScores(self._log_probs).top(k, adjust)
+
+    def full(self) -> NDArray[np.floating]:
+        return self._log_probs
+
+    @property
+    def weights(self) -> WeightsArray:
+        """[source, hypothesis, position] attention to the source, averaged.
+
+        Raises:
+            NeedError: an engine gives none.
+        """
+        total = np.zeros(self._members[0].weights.shape)
+        for share, member in zip(self._shares, self._members, strict=True):
+            total += share * member.weights
+        return total.astype(np.float32)
+
+
+def mean_of_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
+    """Mix distributions.
+
+    Args:
+        parts: [..., vocab] log probabilities of each.
+        shares: [part] above 0, with sum 1.
+
+    Returns:
+        [..., vocab] log sum_m share_m p_m; -inf where all are.
+
+    Example:
+        >>> parts = [np.log([0.2, 0.8]), np.log([0.6, 0.4])]
+        >>> np.exp(mean_of_probabilities(parts, np.array([0.5, 0.5]))).round(6).tolist()
+        [0.4, 0.6]
+    """
+    largest = np.max(parts, axis=0)
+    # Whatever is subtracted is added again; where all are -inf any number does.
+    shift = np.where(largest == -np.inf, 0.0, largest)
+    total = np.zeros_like(shift)
+    for part, share in zip(parts, shares, strict=True):
+        total += share * np.exp(part - shift)
+    with np.errstate(divide="ignore"):
+        # Rounding must not make a certain token more than certain.
+        return np.minimum(np.log(total) + shift, 0.0)
+
+
+def mean_of_log_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
+    """Multiply distributions.
+
+    Args:
+        parts: [..., vocab] log probabilities of each.
+        shares: [part] above 0, with sum 1.
+
+    Returns:
+        [..., vocab] sum_m share_m log p_m, less what makes the probabilities sum to 1; -inf everywhere if no token is
+        possible for all.
+
+    Example:
+        >>> parts = [np.log([0.2, 0.8]), np.log([0.8, 0.2])]
+        >>> np.exp(mean_of_log_probabilities(parts, np.array([0.5, 0.5]))).round(6).tolist()
+        [0.5, 0.5]
+    """
+    mean = np.zeros_like(parts[0])
+    for part, share in zip(parts, shares, strict=True):
+        mean += share * part
+    largest = mean.max(axis=-1, keepdims=True)
+    # Where no token is possible for all, nothing is left to normalise.
+    mean -= np.where(largest == -np.inf, 0.0, largest)
+    total = np.exp(mean).sum(axis=-1, keepdims=True)
+    return np.minimum(mean - np.log(np.where(total == 0.0, 1.0, total)), 0.0)

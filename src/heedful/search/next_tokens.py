@@ -1,0 +1,196 @@
+"""What may follow each hypothesis: the most probable tokens, those of required phrases, a drawn one, or a prefix's."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from heedful.errors import NonFiniteError
+from heedful.search.array_scores import adjusted
+from heedful.search.bans import Bans, as_adjust, find_bans
+from heedful.search.interface import Adjust, FloatArray, IntArray, StepScores
+from heedful.search.live import BoolArray, Live
+from heedful.search.penalties import repetition_charges
+from heedful.search.phrases import FILLING
+from heedful.search.random_numbers import uniforms
+from heedful.search.sampling import draw
+from heedful.search.task import Task
+from heedful.text.vocabulary import PAD
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NextTokens:
+    """Tokens that may follow the hypotheses of each row; -inf marks one that may not.
+
+    Attributes:
+        log_probs: [row, hypothesis, offer] as the model has them.
+        ids: [row, hypothesis, offer] the tokens; none that may follow stands twice.
+        charges: [row, hypothesis, offer] what the hypothesis loses by them for good; None for nothing.
+    """
+
+    log_probs: FloatArray
+    ids: IntArray
+    charges: FloatArray | None = None
+
+    def select(self, rows: IntArray) -> "NextTokens":
+        """Pick rows.
+
+        Args:
+            rows: [picked] the rows.
+
+        Returns:
+            Their tokens.
+        """
+        charges = None if self.charges is None else self.charges[rows]
+        return NextTokens(self.log_probs[rows], self.ids[rows], charges)
+
+
+def next_tokens(scores: StepScores, live: Live, task: Task, step: int) -> NextTokens:
+    """Find what may follow.
+
+    Args:
+        scores: the step's.
+        live: the hypotheses.
+        task: settings and demands.
+        step: tokens generated so far.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        NonFiniteError: a log probability of a live hypothesis is NaN.
+    """
+    bans = find_bans(live, task)
+    adjust = as_adjust(bans, task.adjust(step), live, task.config.width)
+    if task.config.method == "sampling":
+        log_probs, ids = _drawn(scores, live, task, adjust, step)
+    else:
+        log_probs, ids = _most_probable(scores, live, task, adjust, step)
+    if task.required_ids.size:
+        log_probs, ids = _with_required(log_probs, ids, scores, live, task, bans)
+    forced = task.forced(live, step)
+    is_forced = forced >= 0
+    if is_forced.any():
+        log_probs, ids = _force(log_probs, ids, scores, live, task, forced)
+    is_broken: BoolArray = np.isnan(log_probs) & live.exist[:, :, None]
+    _refuse_nan(is_broken.reshape(live.sources.size, -1), live, step)
+    if task.config.repetition_penalty == 1:
+        return NextTokens(log_probs, ids)
+    charges = repetition_charges(log_probs, ids, live.token_ids, task.config.repetition_penalty)
+    charges[is_forced] = 0.0
+    return NextTokens(log_probs, ids, charges)
+
+
+def _most_probable(
+    scores: StepScores, live: Live, task: Task, adjust: Adjust, step: int
+) -> tuple[FloatArray, IntArray]:
+    """As many tokens of each hypothesis as can count."""
+    config = task.config
+    size = config.row_size
+    # No hypothesis can place more than `size` tokens and one EOS. In greedy search an EOS that comes first ends all.
+    most = size + 1 if size > 1 else 1
+    # The best after a loss for some tokens are among as many more of the best before it: those that groups of the beam
+    # have taken, those a hypothesis holds already, and those that lead into a phrase.
+    most += (config.num_groups - 1) * size + task.num_phrase_ids
+    if config.repetition_penalty > 1:
+        most += step
+    log_probs, ids = scores.top(most, adjust)
+    shape = (*live.log_probs.shape, log_probs.shape[2])
+    return log_probs.reshape(shape), ids.reshape(shape)
+
+
+def _drawn(scores: StepScores, live: Live, task: Task, adjust: Adjust, step: int) -> tuple[FloatArray, IntArray]:
+    """One token, drawn, for each hypothesis; a row has but one.
+
+    Raises:
+        NonFiniteError: a log probability is NaN.
+    """
+    config = task.config
+    num_rows, theta = live.sources.size, config.repetition_penalty
+    rows = np.flatnonzero(live.exist[:, 0])
+    held = live.token_ids[rows, 0]
+    most = 1 if config.temperature == 0 else config.top_k
+    if most:
+        log_probs, ids = scores.top(most + (step if theta > 1 else 0), adjust)
+        log_probs, ids = log_probs.reshape(num_rows, -1)[rows], ids.reshape(num_rows, -1)[rows]
+        order = np.argsort(ids, axis=1)
+        log_probs, ids = np.take_along_axis(log_probs, order, axis=1), np.take_along_axis(ids, order, axis=1)
+    else:
+        log_probs = adjusted(scores.full(), adjust).reshape(num_rows, -1)[rows].astype(np.float64)
+        ids = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
+    is_broken = np.zeros((num_rows, 1), dtype=np.bool_)
+    is_broken[rows, 0] = np.isnan(log_probs.max(axis=1))
+    _refuse_nan(is_broken, live, step)
+    values = log_probs
+    if theta > 1:
+        is_held = (ids[:, :, None] == held[:, None, :]).any(axis=2) if most else _marked(held, ids.shape[1])
+        values = np.where(is_held, theta * log_probs, log_probs)
+    chosen = draw(values, uniforms(config.seed, task.indices[live.sources[rows]], live.groups[rows], step), config)
+    drawn, tokens = np.full((num_rows, 1, 1), -np.inf), np.full((num_rows, 1, 1), PAD, dtype=np.int64)
+    drawn[rows, 0, 0] = np.take_along_axis(log_probs, chosen[:, None], axis=1)[:, 0]
+    tokens[rows, 0, 0] = np.take_along_axis(ids, chosen[:, None], axis=1)[:, 0]
+    return drawn, tokens
+
+
+def _marked(ids: IntArray, vocab_size: int) -> BoolArray:
+    """[row, token] whether the token is among the row's `ids`."""
+    marked = np.zeros((ids.shape[0], vocab_size), dtype=np.bool_)
+    np.put_along_axis(marked, ids, True, axis=1)
+    return marked
+
+
+def _with_required(
+    log_probs: FloatArray, ids: IntArray, scores: StepScores, live: Live, task: Task, bans: Bans
+) -> tuple[FloatArray, IntArray]:
+    """Add the tokens of required phrases, however improbable, where they are not among the offers yet."""
+    num_rows, size = live.log_probs.shape
+    added = task.required_ids[live.sources]
+    added_ids = np.broadcast_to(added[:, None, :], (num_rows, size, added.shape[1]))
+    is_new = (added_ids != FILLING) & live.exist[:, :, None]
+    is_new &= ~(added_ids[:, :, :, None] == ids[:, :, None, :]).any(axis=3)
+    is_new &= ~_are_banned(added_ids, bans)
+    rows, hypotheses, columns = np.nonzero(is_new)
+    added_log_probs = np.full(added_ids.shape, -np.inf)
+    places = rows * size + hypotheses
+    width = task.config.width
+    added_log_probs[rows, hypotheses, columns] = scores.of(places // width, places % width, added[rows, columns])
+    # What stands where nothing is added is a token all the same, since an empty place is fed something too.
+    added_ids = np.where(is_new, added_ids, PAD)
+    return np.concatenate([log_probs, added_log_probs], axis=2), np.concatenate([ids, added_ids], axis=2)
+
+
+def _are_banned(ids: IntArray, bans: Bans) -> BoolArray:
+    """[row, hypothesis, offer] whether a token is banned for its hypothesis."""
+    num_rows, size, _ = ids.shape
+    places = np.arange(num_rows * size).reshape(num_rows, size, 1)
+    span = max(int(ids.max()), int(bans.ids.max(initial=0))) + 1
+    return np.isin(places * span + ids, (bans.rows * size + bans.hypotheses) * span + bans.ids)
+
+
+def _force(
+    log_probs: FloatArray, ids: IntArray, scores: StepScores, live: Live, task: Task, forced: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Leave hypothesis 0, the only live one within a prefix, nothing but the prefix's token."""
+    rows = np.flatnonzero(forced >= 0)
+    places = rows * live.log_probs.shape[1]
+    width = task.config.width
+    log_probs, ids = log_probs.copy(), ids.copy()
+    log_probs[rows] = -np.inf
+    log_probs[rows, 0, 0] = scores.of(places // width, places % width, forced[rows])
+    ids[rows, 0, 0] = forced[rows]
+    return log_probs, ids
+
+
+def _refuse_nan(is_broken: BoolArray, live: Live, step: int) -> None:
+    """Stop where a log probability is NaN; `is_broken` is [row, any].
+
+    Raises:
+        NonFiniteError: one is.
+    """
+    if is_broken.any():
+        source = live.sources[is_broken.any(axis=1).argmax()]
+        raise NonFiniteError(
+            f"source {source}, step {step}: a log probability is NaN; the model's weights are broken or its arithmetic "
+            "overflowed"
+        )

@@ -1,0 +1,80 @@
+"""Sampling: which tokens may be drawn, and drawing one.
+
+In this order: bans, repetition penalty, temperature, then the limits. `top_k`: the k most probable tokens (Fan et al.
+2018, arXiv:1805.04833). `top_p`: the fewest of them, most probable first, that hold a probability of at
+least p (nucleus; Holtzman et al. 2020, arXiv:1904.09751, section 3.1). `min_p`: those at least p times as probable as
+the most probable one (Nguyen et al. 2024, arXiv:2407.01082). Limits combine to what all of them leave, and
+`top_p` counts within what `top_k` left. One uniform number then chooses a token, in order of ids and in proportion to
+their probabilities: a small error of arithmetic moves the boundaries between tokens little, and so seldom the choice.
+"""
+
+import numpy as np
+
+from heedful.search.array_scores import mark_largest
+from heedful.search.config import SearchConfig
+from heedful.search.interface import FloatArray, IntArray
+
+
+def draw(values: FloatArray, uniforms: FloatArray, config: SearchConfig) -> IntArray:
+    """Draw a token for each row.
+
+    Args:
+        values: [row, token] log probabilities less charges, in the order of ids, not NaN and not normalised; -inf where
+            banned. All of the vocabulary, or the `top_k` largest at least.
+        uniforms: [row] numbers from 0, below 1.
+        config: gives temperature and limits.
+
+    Returns:
+        [row] column of the token drawn; any where all tokens are banned.
+
+    Cost: a few passes over the values; for `top_k` and `top_p` they are sorted too.
+
+    Example:
+        >>> values = np.log([[0.5, 0.3, 0.2]])
+        >>> [int(draw(values, np.array([at]), SearchConfig()).item()) for at in (0.49, 0.51, 0.81)]
+        [0, 1, 2]
+    """
+    reached = np.cumsum(allowed(probabilities(values, config.temperature or 1.0), config), axis=1)
+    # The first column where the sum exceeds its share, so never one without weight.
+    drawn = (reached <= uniforms[:, None] * reached[:, -1:]).sum(axis=1)
+    return np.minimum(drawn, values.shape[1] - 1)
+
+
+def probabilities(values: FloatArray, temperature: float) -> FloatArray:
+    """Turn log probabilities into probabilities, each row up to a factor.
+
+    Args:
+        values: [row, token] log probabilities up to a constant for each row; not NaN.
+        temperature: what they are divided by; above 0.
+
+    Returns:
+        [row, token] probabilities, 1 for the most probable token; all 0 where every value is -inf.
+    """
+    largest = values.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        return np.exp((values - np.where(largest > -np.inf, largest, 0.0)) / temperature)
+
+
+def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
+    """Apply the limits.
+
+    Args:
+        weights: [row, token] probabilities up to a factor for each row.
+        config: gives the limits; temperature 0 is that of one token.
+
+    Returns:
+        [row, token] those of tokens that may be drawn, 0 for others. Of equal ones the lower id comes first.
+    """
+    most = 1 if config.temperature == 0 else config.top_k
+    kept = weights
+    if most or config.top_p < 1:
+        ordered = np.sort(weights, axis=1)[:, ::-1][:, : most or weights.shape[1]]
+        nums = np.full(weights.shape[0], ordered.shape[1])
+        if config.top_p < 1:
+            held = np.cumsum(ordered, axis=1)
+            # A token counts while those before it hold too little; the first one always does.
+            nums = 1 + (held[:, :-1] < config.top_p * held[:, -1:]).sum(axis=1)
+        kept = np.where(mark_largest(weights, ordered[np.arange(nums.size), nums - 1], nums), weights, 0.0)
+    if config.min_p == 0:
+        return kept
+    return np.where(weights >= config.min_p * weights.max(axis=1, keepdims=True), kept, 0.0)

@@ -1,0 +1,42 @@
+"""When no hypothesis that is still to be found can enter the list: the proof behind `stopping = certain`.
+
+Let a live hypothesis have log probability L <= 0 after t tokens (less what repetition costs, which is never negative),
+and let its source's cap be c > t tokens. Whatever it becomes ends with n tokens, t < n <= c. Each further token adds a
+log probability that is at most 0 and costs that are at least 0, so the whole has at most L; the coverage penalty is at
+most 0. With the length penalty lp >= 1 and the reward r >= 0, its score is therefore at most
+
+    L / lp(n) + r n  <=  L / lp(c) + r c,
+
+for L <= 0 and neither lp nor n falls as n grows. A hypothesis that is found later continues one that is live now. So
+once the `nbest`-th best of the finished ones scores at least max over the live ones of L / lp(c) + r c, all that is
+found later ranks behind `nbest` others, which came first where scores are equal. Rounding keeps this: adding, dividing
+and taking roots in floating point do not reverse an order.
+
+After Huang, Zhao and Ma 2017, "When to finish?", arXiv:1809.00069, whose rewards are bounded too; here the cap is what
+bounds them.
+
+Groups of a beam are judged each for itself: if each has `nbest` that nothing later of its own can reach, nothing later
+enters the list of them all.
+"""
+
+import numpy as np
+
+from heedful.search.config import SearchConfig
+from heedful.search.interface import FloatArray, IntArray
+from heedful.search.live import BoolArray, Live
+from heedful.search.penalties import length_score
+
+
+def is_certain(live: Live, found: FloatArray, caps: IntArray, config: SearchConfig) -> BoolArray:
+    """Tell which rows can find nothing more that counts.
+
+    Args:
+        live: the hypotheses.
+        found: [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
+        caps: [row] most tokens of an output.
+        config: gives the penalties.
+
+    Returns:
+        [row] whether `nbest` finished ones score no lower than anything that the live ones may become.
+    """
+    return found >= length_score(live.log_probs.max(axis=1), np.maximum(caps, 1), config)

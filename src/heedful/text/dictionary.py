@@ -1,0 +1,298 @@
+"""A bilingual dictionary from word-aligned pairs, and what it is for: a translation of words a model does not know.
+
+Where no alignments exist, `align_pairs` makes them from the pairs alone by IBM model 1.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Self, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import DataError, UsageError, did_you_mean
+from heedful.text.files import written_whole
+from heedful.text.lines import read_lines
+from heedful.text.links import Links, combine_links, links_from_weights
+from heedful.text.vocabulary import SPECIAL_TOKENS, UNK
+
+Pair = tuple[Sequence[str], Sequence[str]]
+"""The words of a source and of its target."""
+Method = Literal["forward", "backward", "intersection", "union", "grow-diag"]
+
+LARGEST_PAIR: Final = 40_000
+"""Source words times target words above which `align_pairs` leaves a pair without links: 200 words on each side."""
+
+# What a line of a table, or UTF-8, cannot hold; a byte order mark is lost where it begins a file.
+_NOT_IN_A_CELL: Final = re.compile("[\t\n\r\0\ufeff\ud800-\udfff]")
+
+
+class Entry(NamedTuple):
+    """What a source word is translated by."""
+
+    target: str
+    probability: float
+    """Share of the source word's links that lead to it, in (0, 1]."""
+    num_links: int
+    """Those links; 1 in a dictionary that was written by hand."""
+
+
+@final
+class Dictionary:
+    """One translation for each source word. On disk: a line ``source<TAB>target<TAB>probability<TAB>count`` each."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        """Take the entries.
+
+        Args:
+            entries: by source word.
+
+        Raises:
+            DataError: a word is empty or has a tab or another character that no table can hold, or a number is out of
+                range.
+        """
+        for source, entry in entries.items():
+            for word in (source, entry.target):
+                if not word or _NOT_IN_A_CELL.search(word):
+                    raise DataError(f"dictionary: the word {word!r} is empty or has a character that no table can hold")
+            if not 0 < entry.probability <= 1 or entry.num_links < 1:
+                raise DataError(
+                    f"dictionary: {source!r} has probability {entry.probability} and count {entry.num_links}; "
+                    "expected more than 0 to 1, and 1 or more"
+                )
+        self.entries: Final = dict(entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.entries
+
+    def translate(self, word: str) -> str:
+        """Translate a word.
+
+        Args:
+            word: of the source language.
+
+        Returns:
+            Its translation; the word itself where the dictionary does not have it, as suits names and numbers.
+        """
+        entry = self.entries.get(word)
+        return word if entry is None else entry.target
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a dictionary written by `save`, or by hand with the first two columns only.
+
+        Args:
+            path: the file, gzip or not.
+
+        Returns:
+            The dictionary.
+
+        Raises:
+            DataError: the file cannot be read or is no dictionary; the message names file:line.
+        """
+        entries: dict[str, Entry] = {}
+        for number, line in enumerate(read_lines(path, nul="refuse"), 1):
+            cells = line.split("\t")
+            if len(cells) not in (2, 4):
+                problem = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
+                raise DataError(f"{path}:{number}: {problem}; expected source, target, probability and count")
+            if cells[0] in entries:
+                raise DataError(f"{path}:{number}: {cells[0]!r} has a translation already; keep one")
+            try:
+                entry = Entry(cells[1], *((float(cells[2]), int(cells[3])) if len(cells) == 4 else (1.0, 1)))
+                cls({cells[0]: entry})
+            except ValueError:
+                raise DataError(f"{path}:{number}: {cells[2:]} is no probability and count") from None
+            except DataError as error:
+                raise DataError(f"{path}:{number}: {error}") from None
+            entries[cells[0]] = entry
+        return cls(entries)
+
+    def save(self, path: Path) -> None:
+        """Write the dictionary, in code-point order of the source words.
+
+        Args:
+            path: where to; an old file stays whole until the new one is.
+        """
+        with written_whole(path) as stream:
+            for source, entry in sorted(self.entries.items()):
+                stream.write(f"{source}\t{entry.target}\t{entry.probability!r}\t{entry.num_links}\n")
+
+
+def learn_dictionary(pairs: Iterable[Pair], alignments: Iterable[Links], min_count: int = 2) -> Dictionary:
+    """Count what each source word is linked to, and take the most frequent.
+
+    Luong et al. 2015, arXiv:1508.04025, section 3.3, who take links seen 10 times or more out of 4.5 million pairs.
+
+    Args:
+        pairs: source words and target words.
+        alignments: links (source, target) of each pair.
+        min_count: links between two words below which they are no entry, 1 or more.
+
+    Returns:
+        The dictionary; of equally frequent translations the first in code-point order. Words that no table can hold
+        are left out.
+
+    Raises:
+        DataError: there is not one alignment for each pair, or a link leads out of its pair.
+        UsageError: min_count is below 1.
+
+    Example:
+        >>> pairs = [("das Haus".split(), "the house".split()), ("das Buch".split(), "the book".split())]
+        >>> learn_dictionary(pairs, [[(0, 0), (1, 1)], [(0, 0), (1, 1)]]).entries
+        {'das': Entry(target='the', probability=1.0, num_links=2)}
+    """
+    if min_count < 1:
+        raise UsageError(f"min_count must be 1 or more, got {min_count}")
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    pairs, alignments = list(pairs), list(alignments)
+    if len(pairs) != len(alignments):
+        raise DataError(f"{len(pairs)} pairs have {len(alignments)} alignments; there must be one for each")
+    for number, ((source, target), links) in enumerate(zip(pairs, alignments, strict=True), 1):
+        for left, right in links:
+            if not (0 <= left < len(source) and 0 <= right < len(target)):
+                lengths = f"{len(source)} source and {len(target)} target words"
+                raise DataError(f"pair {number}: link {left}-{right} leads out of its {lengths}; were words cut anew?")
+            counts[source[left]][target[right]] += 1
+    entries: dict[str, Entry] = {}
+    for word, linked in counts.items():
+        target, count = min(linked.items(), key=lambda item: (-item[1], item[0]))
+        if count >= min_count and word and target and not _NOT_IN_A_CELL.search(word + target):
+            entries[word] = Entry(target, count / linked.total(), count)
+    return Dictionary(entries)
+
+
+def replace_unknown(
+    output: Sequence[str],
+    weights: NDArray[np.floating],
+    source: Sequence[str],
+    dictionary: Dictionary,
+    unknown: str = SPECIAL_TOKENS[UNK],
+) -> list[str]:
+    """Put something better in the place of each unknown word of an output.
+
+    The source word it attends to most is looked up in the dictionary, and copied where the dictionary does not have
+    it. Luong et al. 2015, arXiv:1508.04025, section 3.3; Jean et al. 2015, arXiv:1412.2007, section 3.3.
+
+    Args:
+        output: words, some of them unknown.
+        weights: [target, source] attention; rows and columns beyond the two lengths, such as end marks, are ignored.
+        source: words as they stand in the text, not as the model's vocabulary has them.
+        dictionary: empty to copy only.
+        unknown: what unknown words are written as.
+
+    Returns:
+        The words; one that attends to no source word stays unknown.
+
+    Raises:
+        ShapeError: `weights` is smaller than the two lengths.
+
+    Example:
+        >>> dictionary = Dictionary({"Haus": Entry("house", 1.0, 3)})
+        >>> weights = np.array([[0.9, 0.1, 0.0], [0.1, 0.2, 0.7], [0.1, 0.8, 0.1]])
+        >>> replace_unknown(["the", "<unk>", "<unk>"], weights, ["Kuhs", "Haus", "Meyer"], dictionary)
+        ['the', 'Meyer', 'house']
+    """
+    attended = {target: position for position, target in links_from_weights(weights, len(source), len(output))}
+    return [
+        dictionary.translate(source[attended[place]]) if word == unknown and place in attended else word
+        for place, word in enumerate(output)
+    ]
+
+
+def align_pairs(pairs: Sequence[Pair], method: Method = "intersection", num_iterations: int = 5) -> list[Links]:
+    """Align words from the pairs alone, by IBM model 1.
+
+    t(target word | source word) is learned by expectation maximisation from equal values, with an empty source word
+    for target words that have none; then each target word is linked to the source word with the largest t, of equal
+    ones the leftmost. Brown et al. 1993, J93-2003, section 4.1.
+
+    Args:
+        pairs: source words and target words.
+        method: "forward" links each target word to one source word, "backward" each source word to one target word;
+            the others combine the two, see `combine_links`. The fewer the links, the cleaner a dictionary.
+        num_iterations: of expectation maximisation, 1 or more.
+
+    Returns:
+        The links (source, target) of each pair; none for a pair larger than `LARGEST_PAIR`.
+
+    Raises:
+        UsageError: no such method, or num_iterations is below 1.
+
+    Cost: 29,000 pairs of 13 words take 4 seconds of one core in two directions, and 80 bytes of memory for each two
+        words that share a pair, here 450 MB.
+    """
+    if method not in get_args(Method):
+        raise UsageError(f"no method {method!r}{did_you_mean(method, get_args(Method))}")
+    if num_iterations < 1:
+        raise UsageError(f"num_iterations must be 1 or more, got {num_iterations}")
+    if method == "forward":
+        return _align_targets(pairs, num_iterations)
+    turned = _align_targets([(target, source) for source, target in pairs], num_iterations)
+    backward = [sorted((source, target) for target, source in links) for links in turned]
+    if method == "backward":
+        return backward
+    forward = _align_targets(pairs, num_iterations)
+    return [combine_links(one, other, method) for one, other in zip(forward, backward, strict=True)]
+
+
+def _align_targets(pairs: Sequence[Pair], num_iterations: int) -> list[Links]:
+    """Link each target word to one source word or to none; see `align_pairs`."""
+    used = [pair for pair in pairs if _is_used(pair)]
+    if not used:
+        return [[] for _ in pairs]
+    # The empty word stands behind the others, so that a word wins where both are as likely.
+    sources, num_sources, _ = _number([[*source, None] for source, _ in used])
+    targets, num_targets, num_words = _number([target for _, target in used])
+    # One place for each target token and source token of a pair; those of a target token lie side by side.
+    num_places = np.repeat(num_sources, num_targets)
+    starts = np.cumsum(num_places) - num_places
+    positions = np.arange(num_places.sum()) - np.repeat(starts, num_places)
+    place_sources = np.repeat(np.repeat(np.cumsum(num_sources) - num_sources, num_targets), num_places) + positions
+    cells, place_cells = np.unique(
+        sources[place_sources] * num_words + np.repeat(targets, num_places), return_inverse=True
+    )
+    del place_sources
+    shares = _expectation_maximisation(place_cells, cells // num_words, starts, num_places, num_iterations)[place_cells]
+    best = np.flatnonzero(shares == np.repeat(np.maximum.reduceat(shares, starts), num_places))
+    chosen = positions[best[np.searchsorted(best, starts)]]  # the first of the best of each target token
+    rows = iter(np.split(chosen, np.cumsum(num_targets)[:-1]))
+    return [_links(next(rows).tolist(), len(pair[0])) if _is_used(pair) else [] for pair in pairs]
+
+
+def _is_used(pair: Pair) -> bool:
+    return 0 < len(pair[0]) * len(pair[1]) <= LARGEST_PAIR
+
+
+def _links(chosen: Sequence[int], source_length: int) -> Links:
+    return sorted((source, target) for target, source in enumerate(chosen) if source < source_length)
+
+
+def _number(sentences: Sequence[Sequence[str | None]]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """All words of all sentences as numbers, how many each sentence has, and how many are distinct."""
+    numbers: dict[str | None, int] = {}
+    flat = [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]
+    lengths = [len(words) for words in sentences]
+    return np.array(flat, dtype=np.int64), np.array(lengths, dtype=np.int64), len(numbers)
+
+
+def _expectation_maximisation(
+    place_cells: NDArray[np.int64],
+    cell_sources: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    num_places: NDArray[np.int64],
+    num_iterations: int,
+) -> NDArray[np.float64]:
+    """[cell] t(target word | source word) for each two words that share a pair."""
+    translation = np.ones(len(cell_sources))
+    for _ in range(num_iterations):
+        shares = translation[place_cells]
+        shares /= np.repeat(np.add.reduceat(shares, starts), num_places)
+        expected = np.bincount(place_cells, shares, minlength=len(cell_sources))
+        translation = expected / np.bincount(cell_sources, expected)[cell_sources]
+    return translation

@@ -1,0 +1,373 @@
+"""Word alignments: notations and files, from attention weights to links, two directions into one, pieces to words.
+
+A link is a pair (source, target) of positions counted from 0; an alignment is a sorted list of links.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import DataError, ShapeError, UsageError, did_you_mean
+from heedful.text.files import written_whole
+from heedful.text.lines import read_lines
+
+Links = list[tuple[int, int]]
+Combination = Literal["intersection", "union", "grow-diag"]
+
+# Nine digits: no sentence has a position beyond them, and Python refuses to read thousands.
+_LINK: Final = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
+_NAACL: Final = re.compile(r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,9})(?: ([SP]))?(?: [0-9.]+)?(?: ([SP]))?")
+_RWTH: Final = re.compile(r"([SP]) ([0-9]{1,9}) ([0-9]{1,9})")
+_RWTH_SENTENCE: Final = re.compile(r"SENT: ?([0-9]{1,9})")
+_NEIGHBOURS: Final = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+class GoldLinks(NamedTuple):
+    """A hand-made alignment: `sure` links, and `possible` ones, which include the sure (Och and Ney 2003)."""
+
+    sure: Links
+    possible: Links
+
+
+def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
+    """Write an alignment in Pharaoh's notation, source-target, counted from 0.
+
+    Args:
+        links: the links, in any order.
+
+    Returns:
+        The links sorted, each once, separated by a space; empty for none.
+
+    Example:
+        >>> format_pharaoh([(1, 2), (0, 0)])
+        '0-0 1-2'
+    """
+    return " ".join(f"{source}-{target}" for source, target in sorted(set(links)))
+
+
+def parse_pharaoh(line: str, *, one_based: bool = False, where: str = "alignment") -> Links:
+    """Read an alignment in Pharaoh's notation.
+
+    Args:
+        line: links such as ``0-0 1-2``, source-target, separated by white space.
+        one_based: whether positions are counted from 1; the links returned are counted from 0 all the same.
+        where: file:line, for messages.
+
+    Returns:
+        The links, sorted, each once.
+
+    Raises:
+        DataError: something is not a link, or position 0 stands where positions are counted from 1.
+
+    Example:
+        >>> parse_pharaoh("2-1 1-1", one_based=True)
+        [(0, 0), (1, 0)]
+    """
+    gold = parse_gold(line, one_based=one_based, where=where)
+    if len(gold.possible) > len(gold.sure):
+        raise DataError(f"{where}: possible links (such as 0p0) in an alignment that should have none; expected 0-0")
+    return gold.sure
+
+
+def parse_gold(line: str, *, one_based: bool = False, where: str = "alignment") -> GoldLinks:
+    """Read a hand-made alignment, where ``0-0`` is a sure link and ``0p0`` or ``0?0`` a possible one.
+
+    Args:
+        line: links, source first, separated by white space.
+        one_based: whether positions are counted from 1; the links returned are counted from 0 all the same.
+        where: file:line, for messages.
+
+    Returns:
+        The sure links, and the possible ones with the sure among them; sorted, each once.
+
+    Raises:
+        DataError: something is not a link, or position 0 stands where positions are counted from 1.
+
+    Example:
+        >>> parse_gold("0-0 1p2")
+        GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 2)])
+    """
+    marked: list[tuple[tuple[int, int], bool]] = []
+    first = 1 if one_based else 0
+    for text in line.split():
+        match = _LINK.fullmatch(text)
+        if match is None:
+            raise DataError(f"{where}: {text[:40]!r} is not a link; expected source-target, such as 0-0")
+        link = int(match[1]) - first, int(match[3]) - first
+        if min(link) < 0:
+            raise DataError(f"{where}: {text!r} names position 0, but positions are counted from 1 here")
+        marked.append((link, match[2] == "-"))
+    return _gold(marked)
+
+
+def _gold(marked: Sequence[tuple[tuple[int, int], bool]]) -> GoldLinks:
+    return GoldLinks(sorted({link for link, is_sure in marked if is_sure}), sorted({link for link, _ in marked}))
+
+
+def read_links(path: Path, *, one_based: bool = False) -> list[Links]:
+    """Read the alignments of a corpus in Pharaoh's notation, a sentence a line.
+
+    Args:
+        path: the file, gzip or not; an empty line is a sentence without links.
+        one_based: whether positions are counted from 1 in it.
+
+    Returns:
+        An alignment for each line.
+
+    Raises:
+        DataError: the file cannot be read or a line is no alignment; the message names file:line.
+    """
+    return [
+        parse_pharaoh(line, one_based=one_based, where=f"{path}:{number}")
+        for number, line in enumerate(read_lines(path), 1)
+    ]
+
+
+def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
+    """Read hand-made alignments, a sentence a line, with ``p`` or ``?`` in possible links.
+
+    Args:
+        path: the file, gzip or not; an empty line is a sentence without links.
+        one_based: whether positions are counted from 1 in it, as in RWTH's ``.talp`` files.
+
+    Returns:
+        The sure and possible links of each line.
+
+    Raises:
+        DataError: the file cannot be read or a line is no alignment; the message names file:line.
+    """
+    return [
+        parse_gold(line, one_based=one_based, where=f"{path}:{number}")
+        for number, line in enumerate(read_lines(path), 1)
+    ]
+
+
+def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
+    """Read hand-made alignments, a link a line, in either of two notations.
+
+    NAACL: ``sentence source target``, then S or P (none: S) and a confidence, which is left out; positions count from
+    1, and 0 stands for no word (Mihalcea and Pedersen 2003, W03-0301). RWTH: a line ``SENT: 0`` before the lines
+    ``S source target`` or ``P source target`` of a sentence; positions count from 0.
+
+    Args:
+        path: the file, gzip or not; empty lines mean nothing.
+
+    Returns:
+        By sentence number as it stands in the file; links are counted from 0. A sentence that the file does not name
+        is missing; one that it names without links is empty.
+
+    Raises:
+        DataError: the file cannot be read, or a line is neither; the message names file:line.
+    """
+    marked: dict[int, list[tuple[tuple[int, int], bool]]] = {}
+    sentence = -1  # of the last `SENT:`; a file has either all its links under one, or none
+    for number, line in enumerate(read_lines(path), 1):
+        text = " ".join(line.split())
+        if match := _RWTH_SENTENCE.fullmatch(text):
+            sentence = int(match[1])
+            marked.setdefault(sentence, [])
+        elif sentence >= 0 and (match := _RWTH.fullmatch(text)):
+            marked[sentence].append(((int(match[2]), int(match[3])), match[1] == "S"))
+        elif sentence < 0 and (match := _NAACL.fullmatch(text)):
+            link = int(match[2]) - 1, int(match[3]) - 1
+            links = marked.setdefault(int(match[1]), [])
+            if min(link) >= 0:
+                links.append((link, "P" not in (match[4], match[5])))
+        elif text:
+            expected = "'S source target' or 'P source target'" if sentence >= 0 else "'sentence source target S'"
+            raise DataError(f"{path}:{number}: {text[:40]!r} is not a link; expected {expected}")
+    return {sentence: _gold(links) for sentence, links in marked.items()}
+
+
+def write_links(path: Path, alignments: Iterable[Iterable[tuple[int, int]]]) -> None:
+    """Write the alignments of a corpus in Pharaoh's notation, a sentence a line, counted from 0.
+
+    Args:
+        path: the file; an old one stays whole until the new one is.
+        alignments: one for each sentence.
+    """
+    with written_whole(path) as stream:
+        stream.writelines(format_pharaoh(links) + "\n" for links in alignments)
+
+
+def links_from_weights(weights: NDArray[np.floating], source_length: int, target_length: int) -> Links:
+    """Link each target token to the source token it attends to most.
+
+    End marks are left out before the maximum is taken, so attention that rests on the source's end mark does not
+    leave a token without its link. Luong et al. 2015, arXiv:1508.04025, section 4.5: one link per target word.
+
+    Args:
+        weights: [token, position] attention; rows and columns beyond the two lengths (end marks, filling) are ignored.
+        source_length: tokens of the source, without its end mark.
+        target_length: tokens of the target, without its end mark.
+
+    Returns:
+        The links; of equal weights the leftmost wins, and a token that attends to no source token has none.
+
+    Raises:
+        ShapeError: `weights` is smaller than the lengths say.
+
+    Example:
+        >>> links_from_weights(np.array([[0.1, 0.3, 0.6], [0.8, 0.1, 0.1], [0.0, 0.0, 1.0]]), 2, 2)
+        [(0, 1), (1, 0)]
+    """
+    inner = _inner(weights, source_length, target_length)
+    if inner.size == 0:
+        return []
+    best = inner.argmax(axis=1)
+    return sorted((int(best[token]), int(token)) for token in np.flatnonzero(inner.max(axis=1) > 0))
+
+
+def links_above(weights: NDArray[np.floating], source_length: int, target_length: int, threshold: float = 0.5) -> Links:
+    """Link each target token to every source token that has some share of its attention.
+
+    Args:
+        weights: [token, position] attention; rows and columns beyond the two lengths (end marks, filling) are ignored.
+        source_length: tokens of the source, without its end mark.
+        target_length: tokens of the target, without its end mark.
+        threshold: least weight of a link, in (0, 1].
+
+    Returns:
+        The links; a token may have none, or several.
+
+    Raises:
+        ShapeError: `weights` is smaller than the lengths say.
+        UsageError: the threshold is out of range.
+
+    Example:
+        >>> links_above(np.array([[0.4, 0.5, 0.1], [0.8, 0.1, 0.1]]), 2, 2, threshold=0.4)
+        [(0, 0), (0, 1), (1, 0)]
+    """
+    if not 0 < threshold <= 1:
+        raise UsageError(f"threshold must be in (0, 1], got {threshold}")
+    targets, sources = np.nonzero(_inner(weights, source_length, target_length) >= threshold)
+    return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+def _inner(weights: NDArray[np.floating], source_length: int, target_length: int) -> NDArray[np.floating]:
+    if weights.ndim != 2 or weights.shape[0] < target_length or weights.shape[1] < source_length:
+        raise ShapeError(
+            f"weights have shape {list(weights.shape)}; expected at least [{target_length}, {source_length}]"
+        )
+    return weights[:target_length, :source_length]
+
+
+def combine_links(
+    forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]], method: Combination = "grow-diag"
+) -> Links:
+    """Make one alignment of those of two directions.
+
+    "grow-diag" starts from the links that both have and adds, one after another, those of either that touch a link at
+    a side or a corner and bring in a word that has none yet. Koehn, Och and Marcu 2003, N03-1017, section 4.3; links
+    are visited by target, then source, which the paper leaves open.
+
+    Args:
+        forward: links (source, target) of one direction.
+        backward: links of the other, also as (source, target).
+        method: "intersection" for few right links, "union" for many, "grow-diag" between the two.
+
+    Returns:
+        The links.
+
+    Raises:
+        UsageError: there is no such method.
+
+    Example:
+        >>> combine_links([(0, 0), (1, 1), (3, 5)], [(0, 0), (0, 1), (2, 1)])
+        [(0, 0), (0, 1), (1, 1), (2, 1)]
+    """
+    if method not in get_args(Combination):
+        raise UsageError(f"no method {method!r}{did_you_mean(method, get_args(Combination))}")
+    one, other = set(forward), set(backward)
+    if method == "grow-diag":
+        return sorted(_grow(one & other, one | other))
+    return sorted(one & other if method == "intersection" else one | other)
+
+
+def _grow(links: set[tuple[int, int]], union: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    # A neighbour refused once stays refused, because words only gain links: so each link is visited once. One found
+    # before the place reached waits for the next round, as when the whole matrix is gone through again and again.
+    now, later = sorted((target, source) for source, target in links), list[tuple[int, int]]()
+    while now:
+        here = heappop(now)
+        for down, right in _NEIGHBOURS:
+            target, source = here[0] + down, here[1] + right
+            is_new = (source, target) in union and (source, target) not in links
+            if is_new and not (source in sources and target in targets):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+                heappush(now if (target, source) > here else later, (target, source))
+        if not now:
+            now, later = later, now
+    return links
+
+
+def merge_pieces(links: Iterable[tuple[int, int]], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
+    """Turn links between pieces into links between words: words are linked if any of their pieces are.
+
+    Args:
+        links: links between pieces.
+        source_words: for each source piece the word it belongs to; -1 for a piece of no word, such as a mark.
+        target_words: the same for the target.
+
+    Returns:
+        The links between words, each once.
+
+    Raises:
+        ShapeError: a link names a piece that does not exist.
+
+    Example:
+        >>> merge_pieces([(0, 0), (1, 0), (2, 1)], [0, 0, 1], [0, 1])
+        [(0, 0), (1, 1)]
+    """
+    merged: set[tuple[int, int]] = set()
+    for source, target in links:
+        if not (0 <= source < len(source_words) and 0 <= target < len(target_words)):
+            raise ShapeError(
+                f"link {source}-{target} is outside {len(source_words)} source and {len(target_words)} target pieces"
+            )
+        words = source_words[source], target_words[target]
+        if min(words) >= 0:
+            merged.add(words)
+    return sorted(merged)
+
+
+def merge_weights(
+    weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]
+) -> NDArray[np.float64]:
+    """Turn attention between pieces into attention between words.
+
+    A word receives what its pieces receive together, and gives what its pieces give on average, so a row that sums to
+    1 still does where no weight rests on what is dropped.
+
+    Args:
+        weights: [piece, position]; rows and columns beyond the two lists (end marks, filling) are dropped.
+        source_words: for each source piece the word it belongs to, from 0; -1 drops the piece, such as an end mark.
+        target_words: the same for the target.
+
+    Returns:
+        [target word, source word] weights; zero for a word that has no piece.
+
+    Raises:
+        ShapeError: `weights` is smaller than the lists.
+
+    Example:
+        >>> merge_weights(np.array([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]), [0, 0, -1], [0, 0]).round(2).tolist()
+        [[0.65]]
+    """
+    inner = _inner(weights, len(source_words), len(target_words))
+    shares = _membership(target_words)
+    shares /= np.maximum(shares.sum(axis=0), 1)
+    return shares.T @ inner.astype(np.float64) @ _membership(source_words)
+
+
+def _membership(words: Sequence[int]) -> NDArray[np.float64]:
+    """[piece, word] 1 where the piece belongs to the word."""
+    return (np.asarray(words, dtype=np.int64)[:, None] == np.arange(max(words, default=-1) + 1)).astype(np.float64)

@@ -1,0 +1,115 @@
+"""Luong et al. 2015, written out a second time with NumPy vectors and loops, one sentence at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heedful.models.luong import LuongConfig
+from tests.models.by_hand import Parameters, Vector, gru, lstm, softmax
+
+State = tuple[Vector, ...]
+
+
+def advance(p: Parameters, cell: str, name: str, x: Vector, state: State, fed: Vector | None = None) -> State:
+    """One layer by one input; what is fed enters its gates beside the word."""
+    if cell == "lstm":
+        return lstm(p, name, x, *state, more=0.0 if fed is None else p["feed_map.weight"] @ fed)
+    return (gru(p, name, x, state[0], fed, context_map="feed_map.weight"),)
+
+
+def read(p: Parameters, cell: str, name: str, inputs: Sequence[Vector], hidden: int) -> list[State]:
+    """The states of a layer after each input."""
+    state: State = (np.zeros(hidden),) * (2 if cell == "lstm" else 1)
+    states: list[State] = []
+    for x in inputs:
+        state = advance(p, cell, name, x, state)
+        states.append(state)
+    return states
+
+
+def encode(p: Parameters, config: LuongConfig, source: Sequence[int]) -> tuple[list[Vector], list[State]]:
+    """Source states h_s at the places of their words, and the final state of each layer."""
+    places = list(range(len(source)))
+    if config.is_source_reversed:
+        places = [*reversed(places[:-1]), places[-1]]
+    inputs = [p["source_embedding.weight"][source[place]] for place in places]
+    ends: list[State] = []
+    for layer in range(config.num_layers):
+        name, hidden = f"encoder.layers.{layer}", config.hidden_size
+        if config.is_bidirectional:
+            onward = read(p, config.cell, f"{name}.forward_unit", inputs, hidden // 2)
+            back = read(p, config.cell, f"{name}.backward_unit", inputs[::-1], hidden // 2)
+            inputs = [np.concatenate((a[0], b[0])) for a, b in zip(onward, reversed(back), strict=True)]
+            ends.append(tuple(np.concatenate(both) for both in zip(onward[-1], back[-1], strict=True)))
+        else:
+            states = read(p, config.cell, name, inputs, hidden)
+            inputs = [state[0] for state in states]
+            ends.append(states[-1])
+    by_place = dict(zip(places, inputs, strict=True))
+    return [by_place[place] for place in range(len(source))], ends
+
+
+def score(p: Parameters, name: str, query: Vector, key: Vector, place: int) -> float | None:
+    """score(h_t, h_s); None where there is none."""
+    match name:
+        case "dot":
+            return float(query @ key)
+        case "scaled_dot":
+            return float(query @ key) / np.sqrt(len(query))
+        case "general":
+            return float(query @ (p["score.weight"] @ key))
+        case "concat":
+            return float(p["score.vector"] @ np.tanh(p["score.weight"] @ np.concatenate((query, key))))
+        case "additive":
+            mapped = p["score.query_projection.weight"] @ query + p["score.key_projection.weight"] @ key
+            return float(p["score.vector"] @ np.tanh(mapped))
+        case "location":
+            return float(p["score.weight"][place] @ query) if place < len(p["score.weight"]) else None
+        case _:
+            raise ValueError(name)
+
+
+def align(p: Parameters, config: LuongConfig, query: Vector, keys: Sequence[Vector], t: int) -> Vector:
+    """a_t over all places of the source."""
+    num = len(keys) if config.is_end_attended else len(keys) - 1
+    seen = list(range(num))
+    centre, width = 0.0, config.half_width
+    if config.window == "local-m":
+        centre = min(t, num - 1) if config.past_source == "last" else t
+    elif config.window == "local-p":
+        position = float(p["position_vector"] @ np.tanh(p["position_map.weight"] @ query))
+        centre = num / (1.0 + np.exp(-position))
+    near = [s for s in seen if centre - width <= s <= centre + width] if config.window != "global" else seen
+    scores = {s: score(p, config.score, query, keys[s], s) for s in seen}
+    summed = [s for s in (near if config.softmax_over == "window" else seen) if scores[s] is not None]
+    weights = np.zeros(len(keys))
+    if summed:
+        for s, weight in zip(summed, softmax([scores[s] for s in summed]), strict=True):  # type: ignore[misc]
+            if config.window == "local-p":
+                weight = weight * np.exp(-((s - centre) ** 2) / (2.0 * (width / 2.0) ** 2))
+            weights[s] = weight
+    return weights
+
+
+def luong_logits(
+    p: Parameters, config: LuongConfig, source: Sequence[int], target_in: Sequence[int]
+) -> tuple[Vector, Vector]:
+    """[target, vocabulary] logits and [target, source] weights."""
+    keys, states = encode(p, config, source)
+    fed = np.zeros(config.hidden_size)
+    logits: list[Vector] = []
+    weights: list[Vector] = []
+    for t, token in enumerate(target_in):
+        x = p["target_embedding.weight"][token]
+        for layer in range(config.num_layers):
+            is_fed = layer == 0 and config.has_feeding
+            states[layer] = advance(
+                p, config.cell, f"decoder.layers.{layer}", x, states[layer], fed if is_fed else None
+            )
+            x = states[layer][0]
+        alpha = align(p, config, x, keys, t)
+        context = sum((a * h for a, h in zip(alpha, keys, strict=True)), np.zeros(config.hidden_size))
+        fed = np.tanh(p["combine.weight"] @ np.concatenate((context, x)))
+        logits.append(p["output.weight"] @ fed + (p["output.bias"] if config.output_bias else 0.0))
+        weights.append(alpha)
+    return np.stack(logits), np.stack(weights)
