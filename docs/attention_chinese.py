@@ -113,6 +113,9 @@ CHINESE: Final = {
     "Keys of each query's window fetched, then scored by plain operations; for any score and most normalizers": (
         "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
     ),
+    "Distances, kernel, softmax and average in one loop, compiled by Numba": (
+        "距离、核、softmax 与加权平均在一个循环中完成，由 Numba 编译"
+    ),
     "PyTorch's scaled_dot_product_attention: dot scores with softmax": (
         "PyTorch 的 scaled_dot_product_attention：点积打分加 softmax"
     ),

@@ -13,11 +13,7 @@ FORWARD_PARAMETERS = 8
 CONSTRUCTOR_PARAMETERS = 12
 
 # Dotted name -> why it may be larger than that.
-EXCEPTIONS: dict[str, str] = {
-    "heedful.attention.kernels.additive_loops": "compiled loops: cut up, they lose their registers",
-    "heedful.attention.kernels.additive_loops.exponentials": "compiled loops: cut up, they lose their registers",
-    "heedful.attention.kernels.additive_loops.gradients": "compiled loops: cut up, they lose their registers",
-}
+EXCEPTIONS: dict[str, str] = {}
 
 
 def num_lines(function: Function) -> int:

@@ -88,9 +88,9 @@ def test_narrow_kernels_leave_rows_without_a_key():
 
 
 def test_every_profile_has_a_score_and_every_score_a_profile():
-    made = [kind(1, 1) for kind in SCORES.values() if hasattr(kind, "profile")]
-    assert {getattr(score, "profile") for score in made} == set(PROFILES)  # noqa: B009
-    assert Constant(1, 1).profile == "constant"
+    kinds = {kind.profile for kind in SCORES.values() if hasattr(kind, "profile")}  # type: ignore[attr-defined]
+    assert kinds == set(PROFILES)
+    assert Constant.profile == "constant"
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive import AdditiveScores
+from heedful.attention.kernels.distance import FusedDistance
 from heedful.attention.kernels.interface import Attended, Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
@@ -24,6 +25,7 @@ from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError,
 KERNELS: Final[tuple[Kernel, ...]] = (
     Window(PlainScores()),
     ScaledDotProduct(),
+    FusedDistance(),
     Tiled(AdditiveScores()),
     Tiled(PlainScores()),
 )

@@ -5,9 +5,9 @@ score(h_t, h_s); Vaswani et al. 2017 (arXiv:1706.03762) Q K^T / sqrt(d_k).
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import torch
 from torch import Tensor, nn
@@ -209,8 +209,11 @@ class Concat(_Additive):
         return functional.linear(key, self.weight[:, self.query_size :])
 
 
-class _Kernel(Score):
+class _Kernel(Score, ABC):
     """a(q, k) = log K(|q - k| / bandwidth): weights are those of Nadaraya-Watson kernel regression."""
+
+    profile: ClassVar[str]
+    """A name in `profiles.PROFILES`."""
 
     def __init__(
         self,
@@ -232,11 +235,6 @@ class _Kernel(Score):
         # By its logarithm, so that it stays above 0 while it learns.
         self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)), requires_grad=has_learned_bandwidth)
 
-    @property
-    @abstractmethod
-    def profile(self) -> str:
-        """A name in `profiles.PROFILES`."""
-
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
@@ -248,54 +246,42 @@ class _Kernel(Score):
 class Gaussian(_Kernel):
     """a(q, k) = -|q - k|^2 / (2 bandwidth^2). Nadaraya 1964, doi:10.1137/1109020; Watson 1964."""
 
-    @property
-    def profile(self) -> str:
-        return "gaussian"
+    profile = "gaussian"
 
 
 @final
 class Laplacian(_Kernel):
     """a(q, k) = -|q - k| / bandwidth."""
 
-    @property
-    def profile(self) -> str:
-        return "laplacian"
+    profile = "laplacian"
 
 
 @final
 class Boxcar(_Kernel):
     """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean of the near ones."""
 
-    @property
-    def profile(self) -> str:
-        return "boxcar"
+    profile = "boxcar"
 
 
 @final
 class Triangular(_Kernel):
     """a(q, k) = log(1 - |q - k| / bandwidth), and none beyond the bandwidth."""
 
-    @property
-    def profile(self) -> str:
-        return "triangular"
+    profile = "triangular"
 
 
 @final
 class Epanechnikov(_Kernel):
     """a(q, k) = log(1 - |q - k|^2 / bandwidth^2), and none beyond it. Epanechnikov 1969, doi:10.1137/1114019."""
 
-    @property
-    def profile(self) -> str:
-        return "epanechnikov"
+    profile = "epanechnikov"
 
 
 @final
 class Constant(_Kernel):
     """a(q, k) = 0 at any distance: average pooling, as the kernel that ignores the query."""
 
-    @property
-    def profile(self) -> str:
-        return "constant"
+    profile = "constant"
 
 
 @final

@@ -13,11 +13,11 @@ from typing import Final, final
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from heedful.attention.interface import Need, Normalized, Normalizer
 from heedful.attention.kernels.interface import Attended, Kernel, Request, ScoreKernel
 from heedful.attention.pairs import Pairs
+from heedful.attention.recomputation import Recomputation
 from heedful.attention.rows import Rows
 from heedful.attention.stochastic import number_rows
 
@@ -227,9 +227,23 @@ def in_tiles(one: Callable[[slice], Attended], request: Request, num_rows: int) 
     slices = [slice(row, min(row + num_rows, request.num_queries)) for row in range(0, request.num_queries, num_rows)]
     if not request.wants_gradient:
         return join([one(part) for part in slices])
-    # Only dropout draws from torch's generator: normalizers make their noise from the numbers of the rows.
-    again = partial(checkpoint, one, use_reentrant=False, preserve_rng_state=request.dropout > 0.0)
-    return join([again(part) for part in slices])
+    # Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
+    compute = _seeded(one, request.device) if request.dropout else one
+    again = Recomputation(request.device)
+    return join([again.call(partial(compute, part)) for part in slices])
+
+
+def _seeded(one: Callable[[slice], Attended], device: str) -> Callable[[slice], Attended]:
+    """Let each tile draw the same numbers whenever it is computed; the caller's generator gives one, for all tiles."""
+    seed = int(torch.randint(1 << 62, ()))
+    devices = [torch.cuda.current_device()] if device == "cuda" else []
+
+    def again(part: slice) -> Attended:
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(seed + part.start)
+            return one(part)
+
+    return again
 
 
 def join(parts: list[Attended]) -> Attended:

@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from types import ModuleType
-from typing import Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 import torch
@@ -23,6 +22,9 @@ from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError
+
+if TYPE_CHECKING:
+    from heedful.attention.kernels.additive_loops import Loops
 
 INLINE: Final = 2_500_000
 """Elements, query * key * slot, below which a second thread costs more than it gives."""
@@ -202,7 +204,7 @@ class _Operands(NamedTuple):
     key_index: np.ndarray
     """[batch]."""
     plan: Plan
-    plan_index: np.ndarray
+    given_index: np.ndarray
     """[batch] which of `plan.given` an element of the batch is; `key_index` if nothing is given."""
 
 
@@ -218,9 +220,6 @@ class _AdditiveScores(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
     ) -> Tensor:
-        if exp_key is not None and _strip(exp_key.exponential).shape[:-1] != key.shape[:-1]:
-            # The exponentials were copied for several sources that are still one to the gradient.
-            exp_key = None
         scores, operands, ctx.limits = _score(query, key, vector, exp_key, batch)
         # The exponentials are made again too: memory that is new to the process costs more than they do.
         ctx.save_for_backward(query, key, vector)
@@ -252,13 +251,13 @@ def _score(
     queries, keys, weights = _rows(query), _rows(key), np.ascontiguousarray(vector.detach().numpy())
     query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
     if exp_key is not None and exp_key.exponential.dtype == query.dtype:
-        plan, plan_index = exp_key.plan, _index(_strip(exp_key.exponential).shape[:-2], batch)
+        plan, given_index = exp_key.plan, _index(_strip(exp_key.exponential).shape[:-2], batch)
     else:
-        plan, plan_index = _plan(keys, queries), key_index
+        plan, given_index = _plan(keys, queries), key_index
     if len(keys) < len(key_index) and not len(plan.given):
         # Elements of the batch share keys.
         plan = _give_keys(keys, plan)
-    operands = _Operands(queries, query_index, keys, key_index, plan, plan_index)
+    operands = _Operands(queries, query_index, keys, key_index, plan, given_index)
     scores = np.empty((*batch, queries.shape[1], keys.shape[1]), queries.dtype)
     flat = scores.reshape(len(key_index), queries.shape[1], keys.shape[1])
     # One way or the other whatever the number of threads, which then cannot change a bit.
@@ -298,7 +297,7 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
 
 def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients [query batch, query, hidden], [key batch, key, hidden], [hidden]."""
-    query, query_index, key, key_index, plan, _ = operands
+    query, query_index, key, key_index, plan, given_index = operands
     bounds, weights, scale, _ = limits
     loops = _loops(query.dtype)
     num_slots, num_elements = len(plan.order), len(grad)
@@ -308,10 +307,10 @@ def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tup
     # Elements that share a query or a key add to the same sums, so they come one after the other. A few rows are done
     # fastest with all slots at a time.
     step = num_elements if is_shared else min(num_elements, 1 + _CHUNK * num_elements // (grad.size * num_slots))
-    width = loops.BLOCK if is_large and (is_shared or grad.shape[1] >= 4) else num_slots
+    width = loops.block if is_large and (is_shared or grad.shape[1] >= 4) else num_slots
     starts = range(0, num_elements, step)
     sums = np.zeros((len(starts), num_slots))
-    given = (key, key_index, plan.bounds, plan.given, plan.given_rounding)
+    given = (key, key_index, plan.bounds, plan.given, plan.given_rounding, given_index)
     inputs = (query, query_index, bounds, *given, plan.order, weights[:num_slots] * weights.dtype.type(scale), grad)
 
     def differentiate(chunk: int, slot: int) -> None:
@@ -380,7 +379,7 @@ def _differentiate_exactly(
 
 def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
     """Of [batch, row, hidden]; `queries` without elements when they are not known yet."""
-    rows = (part.reshape(-1, keys.shape[2]) if keys.size else keys[:0, 0] for part in (keys, queries))
+    rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
     centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
     given, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
     return Plan(centre, lowest, highest, order, bounds, given, rounding)
@@ -414,8 +413,8 @@ def _split(work: Callable[[int, int], None], total: int, count: int) -> list[Cal
 
 
 def _strip(tensor: Tensor) -> Tensor:
-    """Keep one of what repeats along leading axes that were expanded."""
-    if not tensor.is_contiguous():
+    """Keep one of what repeats along leading axes that were expanded, unless each shall get a gradient of its own."""
+    if not tensor.is_contiguous() and not (tensor.requires_grad and torch.is_grad_enabled()):
         for axis in range(tensor.dim() - 2):
             if tensor.stride(axis) == 0 and tensor.shape[axis] > 1:
                 tensor = tensor.narrow(axis, 0, 1)
@@ -481,10 +480,8 @@ def _numba_problem() -> str | None:
     return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
 
 
-@cache
-def _loops(dtype: np.dtype) -> ModuleType:
+def _loops(dtype: np.dtype) -> "Loops":
     """The loops, compiled for this dtype; imported here because importing Numba takes long."""
-    from heedful.attention.kernels import additive_loops
+    from heedful.attention.kernels.additive_loops import compiled
 
-    additive_loops.compile_loops(dtype)
-    return additive_loops
+    return compiled(dtype)

@@ -40,6 +40,26 @@ def _choose_options() -> dict[str, Any]:
 OPTIONS: Final = _choose_options()
 
 
+def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function when it is first called, and keep the result on disk where there is a folder for it.
+
+    Args:
+        flags: what floating-point operations may be changed into, LLVM's words.
+
+    Returns:
+        A decorator. Division by zero gives infinity, and the interpreter lock is released.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Any:
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(flags)}
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:
+            return njit(**options)(function)
+
+    return decorated
+
+
 def _by_type(in_float32: Callable[..., Any], in_float64: Callable[..., Any], *flags: str) -> Callable[..., Any]:
     """Make one function of two, chosen by the type of the argument `number`."""
 
