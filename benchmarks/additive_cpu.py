@@ -22,7 +22,7 @@ from torch import Tensor
 from heedful.attention.kernels.additive_cpu import additive_scores, prepare_exp_key
 
 FLOOR = 0.14
-SHAPES = [(8, 128, 128, 512), (8, 32, 32, 512), (16, 30, 30, 256), (64, 1, 50, 512)]
+SHAPES = [(8, 128, 128, 512), (8, 32, 32, 512), (16, 30, 30, 256), (64, 1, 50, 512), (128, 1, 16, 512)]
 STEPS = [(1, 15, 256), (1, 50, 512), (8, 30, 256), (20, 50, 512), (100, 50, 512)]
 
 Score = Callable[[Tensor, Tensor, Tensor], Tensor]

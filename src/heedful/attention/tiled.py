@@ -226,11 +226,21 @@ def in_tiles(one: Callable[[slice], Attended], request: Request, num_rows: int) 
     """
     slices = [slice(row, min(row + num_rows, request.num_queries)) for row in range(0, request.num_queries, num_rows)]
     if not request.wants_gradient:
-        return join([one(part) for part in slices])
+        return join([_moved(one(part)) for part in slices])
     # Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
     compute = _seeded(one, request.device) if request.dropout else one
     again = Recomputation(request.device)
-    return join([again.call(partial(compute, part)) for part in slices])
+    return join([_moved(again.call(partial(compute, part))) for part in slices])
+
+
+def _moved(attended: Attended) -> Attended:
+    """Copy results to where a tile's scores were.
+
+    They came into memory after the scores, which have gone: where they are, they would keep the next tile from using
+    the same memory, and the process would grow by all query-key pairs.
+    """
+    parts = {each.name: getattr(attended, each.name) for each in fields(Attended)}
+    return replace(attended, **{name: part.clone() for name, part in parts.items() if isinstance(part, Tensor)})
 
 
 def _seeded(one: Callable[[slice], Attended], device: str) -> Callable[[slice], Attended]:
