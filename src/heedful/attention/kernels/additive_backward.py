@@ -108,9 +108,9 @@ def _differentiate_fours(
 
 @njit(inline="always")
 def _differentiate_one(
-    a: Any, b: Any, v: Any, g: Any, slot: Any, a_grad: Any, b_grad: Any, v_grad: Any, tile: Any
+    a: Any, b: Any, v: Any, g: Any, slot: Any, a_grad: Any, b_grad: Any, v_grad: Any, tile: Any, is_alone: Any
 ) -> None:
-    """One row of one element of the batch, as many slots from `slot` on as B has."""
+    """One row of one element of the batch, slots from `slot` on; if alone, nothing else adds to `b_grad`."""
     size = b.shape[1]
     zero = tile.dtype.type(0)
     row_grad = a_grad[slot : slot + size]
@@ -124,14 +124,24 @@ def _differentiate_one(
         for j in range(first_key, min(first_key + _KEYS, b.shape[0])):
             key, key_grad = b[j], b_grad[j, slot : slot + size]
             g0 = g[j]
-            for k in range(size):
-                f = own[k] * key[k] - _HALF
-                t = f / (f + _ONE)
-                p = g0 * t
-                q = g0 - p * t
-                sums[k] += q
-                v_sums[k] += p
-                key_grad[k] += v[k] * q
+            if is_alone:
+                for k in range(size):
+                    f = own[k] * key[k] - _HALF
+                    t = f / (f + _ONE)
+                    p = g0 * t
+                    q = g0 - p * t
+                    sums[k] += q
+                    v_sums[k] += p
+                    key_grad[k] = v[k] * q
+            else:
+                for k in range(size):
+                    f = own[k] * key[k] - _HALF
+                    t = f / (f + _ONE)
+                    p = g0 * t
+                    q = g0 - p * t
+                    sums[k] += q
+                    v_sums[k] += p
+                    key_grad[k] += v[k] * q
         for k in range(size):
             row_grad[k] += v[k] * sums[k]
             v_grad[k] += v_sums[k]
@@ -152,24 +162,28 @@ def _sum_both_ways(grad: np.ndarray, of_rows: np.ndarray, of_keys: np.ndarray) -
 
 
 @njit(inline="always")
-def _return_lost(rounding: Any, totals: Any, v_grad: Any) -> None:
-    """Add sum_i r_i / 2 sum_j g_ij to the gradient of the weights."""
-    for i in range(rounding.shape[0]):
-        row = rounding[i]
-        total = np.float64(totals[i]) * UNROUNDING
-        for k in range(rounding.shape[1]):
-            v_grad[k] += total * row[k]
+def _return_lost(a_rounding: Any, of_rows: Any, b_rounding: Any, of_keys: Any, v_grad: Any, sums: Any) -> None:
+    """Add sum_i r_i / 2 sum_j g_ij to the gradient of the weights; what is added is small, so few digits do."""
+    size = len(v_grad)
+    for k in range(size):
+        sums[k] = 0
+    for rounding, totals in ((a_rounding, of_rows), (b_rounding, of_keys)):
+        for i in range(len(totals)):
+            row, total = rounding[i], totals[i] * UNROUNDING
+            for k in range(size):
+                sums[k] += total * row[k]
+    for k in range(size):
+        v_grad[k] += sums[k]
 
 
 @njit(inline="always")
-def _clear(query_grad: Any, key_grad: Any, start: Any, stop: Any, slot: Any, width: Any, batch: Any) -> None:
+def _clear(sums: Any, start: Any, stop: Any, slot: Any, width: Any, batch: Any) -> None:
     """Set to 0 what elements `start` to `stop` add to; all where elements share."""
-    for sums in (query_grad, key_grad):
-        for source in range(start if len(sums) == batch else 0, stop if len(sums) == batch else len(sums)):
-            for i in range(sums.shape[1]):
-                row = sums[source, i, slot : slot + width]
-                for k in range(width):
-                    row[k] = 0
+    for source in range(start if len(sums) == batch else 0, stop if len(sums) == batch else len(sums)):
+        for i in range(sums.shape[1]):
+            row = sums[source, i, slot : slot + width]
+            for k in range(width):
+                row[k] = 0
 
 
 @njit
@@ -182,23 +196,30 @@ def _aligned(num_rows: int, size: int, like: np.ndarray) -> np.ndarray:
 
 
 @njit
+def _pair(num_rows: int, width: int, like: np.ndarray) -> Any:
+    """Arrays for exponentials and their roundings."""
+    return _aligned(num_rows, width, like), np.empty((num_rows, width), np.int16)
+
+
+@njit
 def _room(num_rows: int, num_keys: int, width: int, like: np.ndarray) -> Any:
-    """Arrays for A, B and sums.
+    """Arrays for sums.
 
     A and the sums of four rows, and the sum of the weights, are in one array with places known when compiling: the
     compiler then has few overlaps to rule out.
     """
-    a, b = _aligned(num_rows, width, like), _aligned(num_keys, width, like)
     tile = _aligned(1, max(9 * BLOCK, 3 * width), like)[0]
-    return a, b, tile, _aligned(_KEYS, BLOCK, like), _aligned(_KEYS, BLOCK, like)
+    of_rows, of_keys = np.empty(num_rows, like.dtype), np.empty(num_keys, like.dtype)
+    return of_rows, of_keys, tile, _aligned(_KEYS, BLOCK, like), _aligned(_KEYS, BLOCK, like)
 
 
 @njit(inline="always")
-def _copy(rows: Any, slot: Any, block: Any) -> None:
+def _copy(rows: Any, roundings: Any, slot: Any, block: Any, block_rounding: Any) -> None:
     for j in range(block.shape[0]):
-        row = rows[j, slot:]
+        row, rounding = rows[j, slot:], roundings[j, slot:]
         for k in range(block.shape[1]):
             block[j, k] = row[k]
+            block_rounding[j, k] = rounding[k]
 
 
 @kept_loop("contract")
@@ -251,23 +272,24 @@ def gradients(
         key_grad: [key batch, key, slot] out in the same way.
         weights_grad: [slot] float64, added to.
     """
-    num_rows, num_keys, num_slots = grad.shape[1], grad.shape[2], order.shape[0]
+    num_elements, num_rows, num_keys = grad.shape
     width = BLOCK if num_rows >= 4 else stop_slot - start_slot
-    a, made, tile, keys, sums = _room(num_rows, num_keys, width, grad)
-    a_rounding, made_rounding = np.empty((num_rows, width), np.int16), np.empty((num_keys, width), np.int16)
-    of_rows, of_keys = np.empty(num_rows, grad.dtype), np.empty(num_keys, grad.dtype)
+    is_alone = num_rows == 1 and len(key_grad) == num_elements
+    a, a_rounding = _pair(num_rows, width, grad)
+    made, made_rounding = _pair(num_keys, width, grad)
+    of_rows, of_keys, tile, keys, sums = _room(num_rows, num_keys, width, grad)
     for slot in range(start_slot, stop_slot, width):
         v, v_grad = weights[slot : slot + width], weights_grad[slot : slot + width]
-        _clear(query_grad, key_grad, start, stop, slot, width, grad.shape[0])
+        _clear(query_grad, start, stop, slot, width, num_elements)
+        _clear(key_grad, stop if is_alone else start, stop, slot, width, num_elements)
         present = -1
         for element in range(start, stop):
             source, target, own = key_index[element], query_index[element], given_index[element]
             b, b_rounding = made, made_rounding
-            if len(given) and width == num_slots:
+            if len(given) and width == len(order):
                 b, b_rounding = given[own], given_rounding[own]
             elif len(given):
-                _copy(given[own], slot, made)
-                _copy(given_rounding[own], slot, made_rounding)
+                _copy(given[own], given_rounding[own], slot, made, made_rounding)
             elif source != present:
                 exponentials(key[source], order, key_bounds, _ZERO, slot, made, made_rounding)
                 present = source
@@ -277,6 +299,5 @@ def gradients(
             if num_rows >= 4:
                 _differentiate_fours(a, b, v, g, slot, a_grad, b_grad, v_grad, tile, keys, sums)
             for i in range(num_rows // 4 * 4, num_rows):
-                _differentiate_one(a[i], b, v, g[i], slot, a_grad[i], b_grad, v_grad, tile)
-            _return_lost(a_rounding, of_rows, v_grad)
-            _return_lost(b_rounding, of_keys, v_grad)
+                _differentiate_one(a[i], b, v, g[i], slot, a_grad[i], b_grad, v_grad, tile, is_alone)
+            _return_lost(a_rounding, of_rows, b_rounding, of_keys, v_grad, tile)
