@@ -61,6 +61,7 @@ def run(
     items = _items(data, parse_columns(columns), limit)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
+
     def score(path: Path) -> "tuple[Evaluated, Perplexity]":
         from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
 

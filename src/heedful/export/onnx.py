@@ -13,11 +13,11 @@ hypotheses, positions and tokens said so far.
 
 import logging
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -102,7 +102,9 @@ def export_graphs(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool =
         given = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
         results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
         step = _Step(model, memory, state)
-        _record(step, {"tokens": (tokens, {0: "source", 1: "hypothesis"})}, given, results, folder / "step.onnx", max_length)
+        _record(
+            step, {"tokens": (tokens, {0: "source", 1: "hypothesis"})}, given, results, folder / "step.onnx", max_length
+        )
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
     write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))

@@ -104,7 +104,9 @@ def translations() -> dict[Any, Callable[..., Any]]:
     Returns:
         For its `custom_translation_table`.
     """
-    from onnxscript import opset18 as op
+    from onnxscript import opset18
+
+    op: Any = opset18  # its methods are typed for eager numbers, not for values of a graph that is built
 
     def recurrence(inputs: Any, lengths: Any, weights: Any, is_lstm: bool, is_reset_after: bool) -> Any:
         by_position, real = op.Transpose(inputs, perm=[1, 0, 2]), op.Cast(lengths, to=_INT32)

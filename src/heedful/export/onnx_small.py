@@ -25,7 +25,7 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
         memory: [source, ...] tensors by name; only their types and numbers of axes count.
         state: [source, hypothesis, ...] tensors by name.
     """
-    _write(folder / "select.onnx", *_select(memory | dict(state)))
+    _write(folder / "select.onnx", *_select({**memory, **state}))
     _write(folder / "reorder.onnx", *_reorder(state))
     _write(folder / "top.onnx", *_top())
     _write(folder / "pick.onnx", *_pick())

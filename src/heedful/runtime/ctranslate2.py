@@ -87,7 +87,9 @@ class CTranslate2(Backend):
             if getattr(config, name) != getattr(_DEFAULTS, name):
                 return f"{reason}: search.{name}"
         if config.beam > 1:
-            return "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
+            return (
+                "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
+            )
         return None
 
     def decode(

@@ -71,7 +71,6 @@ class Backend(ABC):
             For each source its hypotheses, best first; samples in the order they were drawn.
         """
 
-
     def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
         """Read outputs that are given: forced decoding.
 
