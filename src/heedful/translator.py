@@ -145,7 +145,7 @@ class Translator:
     def _opened(self, name: str) -> Backend:
         if name not in self._backends:
             most = self.text.max_tokens
-            self._backends[name] = self._open_torch() if name == "torch" else self.exported[name].open(most)
+            self._backends[name] = self._open_torch() if name == "torch" else self.exported[name].load(most)
         return self._backends[name]
 
     def _open_torch(self) -> Backend:

@@ -53,7 +53,7 @@ def test_an_engine_of_other_weights_is_out_of_date(tmp_path: Path):
     (found,) = find_exported(make_folder(tmp_path / "m", b"trained on"), 20).values()
     assert "out of date" in found.fault
     with pytest.raises(FileRefused, match=r"out of date.*heedful export MODEL --to onnx$"):
-        found.open(20)
+        found.load(20)
 
 
 def test_an_engine_for_shorter_texts_is_not_taken(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_files_that_are_not_what_was_written_are_refused(change, tmp_path: Path)
     folder = make_folder(tmp_path / "m")
     change(make_engine(folder))
     with pytest.raises(FileRefused, match="missing or changed since it was written"):
-        find_exported(folder, 20)["onnx"].open(20)
+        find_exported(folder, 20)["onnx"].load(20)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_manifest_that_says_nothing_is_a_fault(change, tmp_path: Path):
     (found,) = find_exported(folder, 20).values()
     assert found.fault
     with pytest.raises(FileRefused):
-        found.open(20)
+        found.load(20)
 
 
 def test_engines_are_found_by_name(tmp_path: Path):

@@ -66,8 +66,7 @@ def run(
         from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
 
         translator = load_to_run(path, engine, device)
-        search = changed_search(translator, beam)
-        tell_engine(translator, search, False, messages)
+        search = tell_engine(translator, changed_search(translator, beam), False, messages)
         found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
         speed = len(items) / max(1e-9, found.seconds)
         messages.say(

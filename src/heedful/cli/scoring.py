@@ -13,7 +13,6 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
-    from heedful.runtime.engine import Backend
     from heedful.search.config import SearchConfig
     from heedful.text.prepare import EvaluationSet
     from heedful.text.tokenizer import Units
@@ -53,7 +52,9 @@ def load_to_run(path: Path, engine: str, device: str) -> "Translator":
     return load(path, device, engine)
 
 
-def tell_engine(translator: "Translator", search: "SearchConfig", attention: bool, messages: Messages) -> "Backend":
+def tell_engine(
+    translator: "Translator", search: "SearchConfig", attention: bool, messages: Messages
+) -> "SearchConfig":
     """Load what computes, and say what it is where there is a choice.
 
     Args:
@@ -63,13 +64,13 @@ def tell_engine(translator: "Translator", search: "SearchConfig", attention: boo
         messages: where to say it.
 
     Returns:
-        What computes.
+        The search, as it was given.
     """
     backend = translator.backend_for(search, attention)
     if translator.exported:
         reasons = [f"{name}: {found.fault}" for name, found in translator.exported.items() if found.fault]
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
-    return backend
+    return search
 
 
 def default_metrics(target_units: "Units") -> tuple[str, ...]:

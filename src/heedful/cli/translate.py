@@ -77,8 +77,7 @@ def run(
     from heedful.translator import WINDOW_LINES
 
     translator = load_to_run(model, engine, device)
-    search = changed_search(translator, beam, nbest)
-    tell_engine(translator, search, align, messages)
+    search = tell_engine(translator, changed_search(translator, beam, nbest), align, messages)
     is_prompting = not texts and source is None and sys.stdin.isatty()
     window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
     cut = RepeatedWarning(messages, "lines were cut")

@@ -62,7 +62,7 @@ class Exported:
         """What was measured when it was made."""
         return Parity(**self.facts["parity"])
 
-    def open(self, max_length: int) -> Backend:
+    def load(self, max_length: int) -> Backend:
         """Load it.
 
         Args:
