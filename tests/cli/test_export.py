@@ -175,6 +175,10 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     shutil.rmtree(copied / "engines")
     done = heedful("export", copied, "--to", "ctranslate2", "--int8")
     assert done.code == 0, done.err
+    path = copied / "engines" / "ctranslate2-int8" / "engine.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    # However near it came on the few sources that were compared.
+    path.write_text(json.dumps(facts | {"parity": facts["parity"] | {"max_difference": 0.0}}), encoding="utf-8")
     assert heedful("translate", copied, "--beam", "1", stdin=b"abc\n").err == "engine torch\n"
     named = heedful("translate", copied, "--beam", "1", "--engine", "ctranslate2-int8", stdin=b"abc\n")
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")

@@ -13,7 +13,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.runtime.ctranslate2 import CTranslate2
 from heedful.runtime.engine import Backend, decode_sorted
 from heedful.search.config import SearchConfig
-from heedful.text.vocabulary import EOS
+from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.export.engines import draw_sources
 from tests.models.tiny import CONFIGS, changed, make_model
 
@@ -76,7 +76,6 @@ def test_what_it_supports_it_answers_as_the_model_does(exported: Make, name: str
             continue
         assert (got[0].token_ids, got[0].finish_reason) == (wanted[0].token_ids, wanted[0].finish_reason)
         assert got[0].log_prob == pytest.approx(wanted[0].log_prob, abs=1e-4)
-        assert got[0].token_log_probs == pytest.approx(wanted[0].token_log_probs, abs=1e-4)
         assert got[0].score == pytest.approx(wanted[0].score, abs=1e-4)
 
 
@@ -104,6 +103,22 @@ def test_what_it_would_answer_otherwise_it_refuses(exported: Make, changes: dict
 def test_alignments_are_refused(exported: Make):
     _, engine = exported("transformer-pre")
     assert "alignments" in (engine.supports(SearchConfig(beam=1), need_alignment=True) or "")
+
+
+@pytest.mark.parametrize("mark", [PAD, BOS, UNK])
+def test_what_may_not_be_said_is_not(mark: int, tmp_path: Path):
+    model = make_model("transformer-bias").float()
+    with torch.no_grad():
+        model.output.bias[mark] += 3.0  # type: ignore[index]
+    export_ctranslate2(model, tmp_path, MOST)
+    config = SearchConfig(beam=1, forbid_unknown=mark == UNK)
+    sources = [ids for ids in draw_sources(30, 12, seed=7) if len(ids) > 1]
+    backends = torch_backend(model, MOST), CTranslate2("ctranslate2", tmp_path, MOST)
+    one, other = (decode_sorted(backend, sources, config) for backend in backends)
+    for (wanted,), (got,) in zip(one, other, strict=True):
+        assert mark not in got.token_ids
+        assert got.token_ids == wanted.token_ids
+        assert got.log_prob == pytest.approx(wanted.log_prob, abs=1e-4)
 
 
 def test_nothing_to_decode(exported: Make):

@@ -6,7 +6,7 @@ for greedy search alone, which both do alike; all else is refused, for an engine
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -100,30 +100,57 @@ class CTranslate2(Backend):
         cancelled: Callable[[], bool] | None = None,
         demands: Sequence[Demand] | None = None,
     ) -> list[list[Hypothesis]]:
-        sources = [_named(ids) for ids in source_ids]
-        if not sources:
+        if len(source_ids) == 0:
             return []
         lengths = np.array([max(0, len(ids) - 1) for ids in source_ids], dtype=np.int64)
-        most = caps(lengths, config, self._max_length)
+        most = caps(lengths, config, self._max_length).tolist()
+        never = {PAD, BOS, UNK} if config.forbid_unknown else {PAD, BOS}
+        results = [
+            _hypothesis(ids[:cap], log_prob if len(ids) <= cap else np.nan, config)
+            for (ids, log_prob), cap in zip(self._search(source_ids, max(most)), most, strict=True)
+        ]
+        # Banning tokens beforehand takes time, and spreads their probability over the others.
+        wrong = [row for row, found in enumerate(results) if not never.isdisjoint(found.token_ids)]
+        if wrong:
+            again = self._search([source_ids[row] for row in wrong], max(most), never)
+            for row, (ids, _) in zip(wrong, again, strict=True):
+                results[row] = _hypothesis(ids[: most[row]], np.nan, config)
+        self._read_again(source_ids, results, config)
+        for row, ids in enumerate(source_ids):
+            if len(ids) <= 1:
+                # Nothing but an end mark is no source to CTranslate2; the output is empty, as that of a blank line is.
+                results[row] = Hypothesis((), 0.0, 0.0, (), "eos")
+        return [[found] for found in results]
+
+    def _search(
+        self, source_ids: Sequence[IntArray], most: int, never: Collection[int] = ()
+    ) -> list[tuple[list[int], float]]:
+        """Greedy outputs, with an end mark where they ended, and the log probabilities that CTranslate2 gives them.
+
+        A batch has one cap: what goes on beyond a source's own is to be cut, for greedy search never looks ahead.
+        """
         found = self._translator.translate_batch(
-            sources,
+            [_named(ids) for ids in source_ids],
             beam_size=1,
-            max_decoding_length=int(most.max()),
+            length_penalty=0.0,
+            max_decoding_length=most,
             min_decoding_length=0,
             max_input_length=0,
+            return_scores=True,
             return_end_token=True,
-            disable_unk=config.forbid_unknown,
-            suppress_sequences=[[_MARKS[PAD]], [_MARKS[BOS]]],
+            suppress_sequences=[[_MARKS[token]] for token in sorted(never)] or None,
         )
-        # A batch has one cap: what goes on beyond a source's own is cut, for greedy search never looks ahead.
-        outputs = [_ids(each.hypotheses[0])[:cap] for each, cap in zip(found, most.tolist(), strict=True)]
-        # Read again, for the model's own probabilities: those of the search leave out what it may not take.
-        read = self.log_probs(source_ids, outputs)
-        # A source of nothing but its end mark is none to CTranslate2; its output is empty, as that of a blank line is.
-        return [
-            [_hypothesis(ids, each, config) if len(source) > 1 else Hypothesis((), 0.0, 0.0, (), "eos")]
-            for source, ids, each in zip(sources, outputs, read, strict=True)
-        ]
+        return [(_ids(each.hypotheses[0]), each.scores[0]) for each in found]
+
+    def _read_again(self, source_ids: Sequence[IntArray], results: list[Hypothesis], config: SearchConfig) -> None:
+        """Give log probabilities to the outputs that have none: those that were cut or searched with bans."""
+        rows = [row for row, found in enumerate(results) if np.isnan(found.log_prob)]
+        if not rows:
+            return
+        outputs = [_with_end(results[row]) for row in rows]
+        read = self.log_probs([source_ids[row] for row in rows], outputs)
+        for row, ids, found in zip(rows, outputs, read, strict=True):
+            results[row] = _hypothesis(ids, float(found.sum()), config)
 
     def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
         # It adds an end mark of its own, whose log probability is its last.
@@ -157,9 +184,13 @@ def _ids(names: Sequence[str]) -> list[int]:
     return [marks[name] if name in marks else int(name) for name in names]
 
 
-def _hypothesis(ids: Sequence[int], log_probs: FloatArray, config: SearchConfig) -> Hypothesis:
+def _with_end(found: Hypothesis) -> list[int]:
+    return [*found.token_ids, EOS] if found.finish_reason == "eos" else [*found.token_ids]
+
+
+def _hypothesis(ids: Sequence[int], log_prob: float, config: SearchConfig) -> Hypothesis:
     has_ended = len(ids) > 0 and ids[-1] == EOS
-    total = float(log_probs.sum())
-    score = float(length_score(total, len(ids), config))
+    score = float(length_score(log_prob, len(ids), config))
     tokens = tuple(ids[:-1] if has_ended else ids)
-    return Hypothesis(tokens, total, score, tuple(log_probs.tolist()), "eos" if has_ended else "length")
+    # The log probabilities of single tokens are not told.
+    return Hypothesis(tokens, float(log_prob), score, (), "eos" if has_ended else "length")

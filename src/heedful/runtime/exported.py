@@ -42,7 +42,7 @@ class Parity:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing differs but by rounding."""
+        """Whether nothing differs but by rounding; not so where a difference is no number."""
         return self.max_difference <= MOST_DIFFERENCE
 
 
