@@ -14,6 +14,7 @@ from heedful.errors import MissingExtra, UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
+from heedful.runtime.exported import find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.demands import Demand
@@ -76,12 +77,14 @@ class Translation:
 class Translator:
     """A loaded model."""
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
+    def __init__(self, folder: ModelFolder, device: str = "cpu", engine: str = "torch") -> None:
         """Open a model's tokenizers, and its weights when first used.
 
         Args:
             folder: a verified model folder.
-            device: where PyTorch computes, such as cpu or cuda.
+            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: what computes: torch, the name of an exported engine, or "auto": for each search the fastest one
+                that gives the model's own answers.
         """
         tree = read_toml(folder.path / CONFIG)
         self.folder: Final = folder
@@ -93,8 +96,12 @@ class Translator:
             load_tokenizer(folder.file(role), unit, self.text.normalization)
             for role, unit in zip(roles, units, strict=True)
         )
+        self.exported: Final = find_exported(folder, self.text.max_tokens)
+        if engine not in ("auto", "torch"):
+            named_engine(self.exported, engine, folder)
+        self._engine: Final = engine
         self._device = device
-        self._backend: Backend | None = None
+        self._backends: dict[str, Backend] = {}
         self._model: Seq2Seq | None = None
 
     @property
@@ -104,21 +111,57 @@ class Translator:
 
     @property
     def backend(self) -> Backend:
-        """What decodes; loaded on first use.
+        """What decodes by the model's own search settings; loaded on first use."""
+        return self.backend_for(self.search)
+
+    def backend_for(self, search: SearchConfig, attention: bool = False) -> Backend:
+        """Give what decodes; loaded on first use.
+
+        Args:
+            search: beam, penalties and limits.
+            attention: whether attention is wanted.
+
+        Returns:
+            The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
+            exported and that searches so, PyTorch where there is none.
+
+        Raises:
+            MissingExtra: the package that runs it is not installed.
+            FileRefused: the engine's files were changed.
+        """
+        if self._engine != "auto":
+            return self._opened(self._engine)
+        for name, exported in self.exported.items():
+            if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
+                continue
+            try:
+                backend = self._opened(name)
+            except MissingExtra:
+                continue
+            if backend.supports(search, attention) is None:
+                return backend
+        return self._opened("torch")
+
+    def _opened(self, name: str) -> Backend:
+        if name not in self._backends:
+            most = self.text.max_tokens
+            self._backends[name] = self._open_torch() if name == "torch" else self.exported[name].load(most)
+        return self._backends[name]
+
+    def _open_torch(self) -> Backend:
+        """Load PyTorch and the model.
 
         Raises:
             MissingExtra: PyTorch is not installed.
             ModuleNotFoundError: a part of PyTorch or of heedful is missing.
         """
-        if self._backend is None:
-            try:
-                from heedful.models.engine import torch_backend
-            except ModuleNotFoundError as error:
-                if error.name != "torch":
-                    raise
-                raise MissingExtra("PyTorch", "train", "running this model") from None
-            self._backend = torch_backend(self.model(), self.text.max_tokens)
-        return self._backend
+        try:
+            from heedful.models.engine import torch_backend
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingExtra("PyTorch", "train", "running this model") from None
+        return torch_backend(self.model(), self.text.max_tokens)
 
     def model(self) -> "Seq2Seq":
         """Give the PyTorch model, loaded on first use.
@@ -130,8 +173,15 @@ class Translator:
             from heedful.experiment import load_model
 
             sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-            self._model = load_model(self.folder, *sizes, self._device)
+            self._model = load_model(self.folder, *sizes, self._torch_device())
         return self._model
+
+    def _torch_device(self) -> str:
+        if self._device != "auto":
+            return self._device
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
 
     def translate(
         self,
@@ -215,8 +265,9 @@ class Translator:
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
         demands = [Demand(index=first_index + index) for index in full]
+        backend = self.backend_for(search, attention)
         decoded = decode_sorted(
-            self.backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
+            backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
         )
         found = dict(zip(full, decoded, strict=True))
         for index, text in enumerate(texts):
@@ -277,18 +328,19 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
     return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
 
 
-def load(path: str | Path, device: str = "cpu") -> Translator:
+def load(path: str | Path, device: str = "cpu", engine: str = "torch") -> Translator:
     """Open a model folder.
 
     Args:
         path: made by `train`.
         device: where PyTorch computes.
+        engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
-        UsageError: there is no model there.
+        UsageError: there is no model there, or no such engine in it.
         FileRefused: a file was changed or is missing.
     """
-    return Translator(open_folder(Path(path)), device)
+    return Translator(open_folder(Path(path)), device, engine)

@@ -188,7 +188,8 @@ def _lower(
         _blame_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    if score.max_keys is not None and score.max_keys < num_keys:
+    # In a recorded graph the number of keys is a symbol, which a comparison would narrow.
+    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.tensor(score.max_keys))
         mask = reach if mask is None else mask & reach
     rows = None if mask is None else mask.rows(num_queries, num_keys, query.device)

@@ -88,7 +88,7 @@ class _Around(Mask):
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
         # Half precision cannot tell places beyond 256 apart.
         centre = self.centre.to(device, torch.promote_types(self.centre.dtype, torch.float32))
-        if centre.shape[-1] not in {1, num_queries}:
+        if centre.shape[-1] not in (num_queries, 1):
             raise ShapeError(f"local-p: centres {list(centre.shape)}, but {num_queries} queries")
         gaussian = None if self.sigma is None else Gaussian(centre, self.sigma)
         place = centre.detach()
@@ -121,7 +121,7 @@ class _Graph(Mask):
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
         shape = tuple(self.adjacency.shape[-2:])
-        if shape[-1:] != (num_keys,) or shape[0] not in {1, num_queries}:
+        if shape[-1:] != (num_keys,) or shape[0] not in (num_queries, 1):
             raise ShapeError(
                 f"graph mask: adjacency {list(self.adjacency.shape)}, but {num_queries} queries and {num_keys} keys"
             )

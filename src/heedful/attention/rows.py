@@ -81,7 +81,8 @@ class Rows:
         tables = (self.start.shape[:-1], self.stop.shape[:-1], () if self.dense is None else self.dense.shape[:-2])
         for given in tables:
             _check_leading(len(given), len(leading))
-            if any(size not in {1, wanted} for size, wanted in zip(given, leading, strict=False)):
+            # Not by a set: a size that is a symbol of a recorded graph has no hash.
+            if any(size not in (wanted, 1) for size, wanted in zip(given, leading, strict=False)):
                 raise ShapeError(
                     f"mask: its leading axes {list(given)} do not fit those of the scores {list(leading)}; "
                     "they align from the left"

@@ -138,7 +138,11 @@ class Location(Score):
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
         *leading, num_keys, _ = prepared.key.shape
-        rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
+        if torch.compiler.is_exporting():
+            # The number of keys is a symbol, which a comparison would narrow.
+            rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
+        else:
+            rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
         return DotPairs(query * inverse_temperature, rows.expand(*leading, *rows.shape))
 
 

@@ -17,11 +17,11 @@ from heedful.cli.options import (
     DataPaths,
     Debug,
     Device,
+    Engine,
     ModelPath,
     Quiet,
     ReportFormat,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -43,6 +43,7 @@ def run(
         typer.Option(metavar="A,B,...", help="See: heedful list metrics.", show_default="what suits the model"),
     ] = "",
     beam: Beam = None,
+    engine: Engine = "auto",
     columns: ColumnsText = "1,2",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without regard to case.")] = False,
     limit: Annotated[int, typer.Option(min=0, help="Score only so many sources; 0 = all.")] = 0,
@@ -60,14 +61,12 @@ def run(
     items = _items(data, parse_columns(columns), limit)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
-    where = choose_device(device)
 
     def score(path: Path) -> "tuple[Evaluated, Perplexity]":
-        from heedful.cli.scoring import changed_search, perplexity, score_outputs
-        from heedful.translator import load
+        from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
 
-        translator = load(path, where)
-        search = changed_search(translator, beam)
+        translator = load_to_run(path, engine, device)
+        search = tell_engine(translator, changed_search(translator, beam), False, messages)
         found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
         speed = len(items) / max(1e-9, found.seconds)
         messages.say(

@@ -40,6 +40,13 @@ Test = Annotated[
     typer.Option("--test", metavar="FILE", help="Pairs to measure on; give it twice for two aligned files."),
 ]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="What computes: auto, torch, onnx, ctranslate2, onnx-int8, ctranslate2-int8; see: heedful export --help.",
+        metavar="NAME",
+    ),
+]
 ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="How results are printed.")]
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Text
 import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
-from heedful.cli.options import Beam, Debug, Device, ModelPath, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def run(
     nbest: Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.")] = 1,
     output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
     align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
+    engine: Engine = "auto",
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
     ] = 4096,
@@ -72,11 +73,11 @@ def run(
         raise UsageError("translate: give texts or --input, not both")
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.cli.scoring import changed_search
-    from heedful.translator import WINDOW_LINES, load
+    from heedful.cli.scoring import changed_search, load_to_run, tell_engine
+    from heedful.translator import WINDOW_LINES
 
-    translator = load(model, choose_device(device))
-    search = changed_search(translator, beam, nbest)
+    translator = load_to_run(model, engine, device)
+    search = tell_engine(translator, changed_search(translator, beam, nbest), align, messages)
     is_prompting = not texts and source is None and sys.stdin.isatty()
     window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
     cut = RepeatedWarning(messages, "lines were cut")

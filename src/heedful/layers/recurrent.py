@@ -262,7 +262,7 @@ def at_end(sequences: Tensor, lengths: Tensor) -> Tensor:
     Returns:
         [batch, size].
     """
-    return sequences[torch.arange(len(lengths), device=sequences.device), lengths - 1]
+    return sequences[torch.arange(lengths.shape[0], device=sequences.device), lengths - 1]
 
 
 @final

@@ -177,7 +177,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
-        shape = (len(memory.lengths), num_hypotheses, config.num_heads, 0, config.model_size // config.num_heads)
+        shape = (memory.lengths.shape[0], num_hypotheses, config.num_heads, 0, config.model_size // config.num_heads)
         weight = self.target_embedding.weight
         empty = tuple(weight.new_zeros(shape) for _ in range(config.num_decoder_layers))
         return TransformerState(empty, empty)

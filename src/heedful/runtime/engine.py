@@ -12,7 +12,8 @@ from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.interface import Engine, Hypothesis
+from heedful.search.forced import forced_log_probs
+from heedful.search.interface import Engine, FloatArray, Hypothesis
 
 IntArray = NDArray[np.int64]
 DEFAULT_BATCH_TOKENS: Final = 4096
@@ -70,6 +71,21 @@ class Backend(ABC):
             For each source its hypotheses, best first; samples in the order they were drawn.
         """
 
+    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
+        """Read outputs that are given: forced decoding.
+
+        Args:
+            source_ids: [position] ids of each source, ending in eos.
+            outputs: the tokens of one output for each source, with EOS if it counts.
+
+        Returns:
+            For each output [token] the log probability of each token.
+
+        Raises:
+            UsageError: it cannot, as written here.
+        """
+        raise UsageError(f"{self.name}: reads no outputs that are given")
+
 
 @final
 class Stepwise(Backend):
@@ -111,6 +127,9 @@ class Stepwise(Backend):
             demands=demands,
             cancelled=cancelled,
         )
+
+    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
+        return forced_log_probs(self._make_engine(False), source_ids, outputs)
 
 
 def decode_sorted(

@@ -155,7 +155,8 @@ class Hypothesis:
         log_prob: sum of `token_log_probs`: log p(tokens | source), with `EOS` when the model ended it.
         score: what hypotheses are ranked by: `log_prob`, less what repetition costs, after the length penalty, with
             the length reward and the coverage penalty added.
-        token_log_probs: one per generated token, so one more than `token_ids` when `finish_reason` is `eos`.
+        token_log_probs: one per generated token, so one more than `token_ids` when `finish_reason` is `eos`; empty from
+            a backend that tells only their sum.
         finish_reason: why it ended.
         weights: [token, source position] float32, rows as in `token_log_probs`, columns the source's real positions
             with its `EOS`; None unless asked for.

@@ -33,6 +33,8 @@ class Window(Kernel):
         self.scoring = scoring
 
     def supports(self, request: Request) -> str | None:
+        if request.mode == "export":
+            return "not for export"
         if request.width is None or request.mask != "interval":
             return "the mask is not a window of known width"
         if request.width * NARROW > request.num_keys:
@@ -43,8 +45,6 @@ class Window(Kernel):
             return "noise and trees want all keys"
         if "weights" in request.need:
             return "writes no weights of all keys"
-        if request.mode == "export":
-            return "not for export"
         return None
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:

@@ -1,0 +1,82 @@
+"""Export a model folder's model as an engine: write it, measure it against PyTorch, then give it its name."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+from heedful import __version__
+from heedful.errors import FileRefused, UsageError
+from heedful.export.ctranslate2 import export_ctranslate2
+from heedful.export.onnx import export_graphs
+from heedful.export.parity import draw_sources, measure
+from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
+from heedful.runtime.engine import Backend
+from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
+from heedful.runtime.folder import ModelFolder
+
+EngineKind = Literal["onnx", "ctranslate2"]
+MOST_COMPARED: Final = 100
+"""Positions of the longest source that is compared."""
+
+
+def export_engine(
+    model: Seq2Seq, folder: ModelFolder, kind: EngineKind, is_int8: bool, num_source_tokens: int, max_length: int
+) -> Exported:
+    """Make an engine in a model folder.
+
+    Args:
+        model: that of the folder, in evaluation mode.
+        folder: verified.
+        kind: what will run it.
+        is_int8: whether in eight bits.
+        num_source_tokens: size of the source vocabulary.
+        max_length: most tokens of a source and of an output.
+
+    Returns:
+        The engine, with what was measured.
+
+    Raises:
+        UsageError: this kind of engine cannot run the model.
+        FileRefused: what was written gives other numbers than PyTorch; nothing is kept of it.
+    """
+    name = f"{kind}-int8" if is_int8 else kind
+    made = folder.path / FOLDER / f".{name}-{os.getpid()}"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    try:
+        backend = _write(model, made, kind, is_int8, max_length)
+        parity = _compared(model, backend, num_source_tokens, max_length)
+        if not is_int8 and not parity.is_exact:
+            raise FileRefused(
+                f"{name}: log probabilities differ by {parity.max_difference:.2g} nats from PyTorch's; not kept; "
+                "use --engine torch"
+            )
+        facts = {"precision": "int8" if is_int8 else "float32", "max_length": max_length, "heedful": __version__}
+        del backend
+        commit_engine(folder, name, made, facts, parity)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return find_exported(folder, max_length)[name]
+
+
+def _write(model: Seq2Seq, made: Path, kind: EngineKind, is_int8: bool, max_length: int) -> Backend:
+    open_backend: Callable[[str, Path, int], Backend]
+    if kind == "onnx":
+        from heedful.runtime.onnx import onnx_backend as open_backend
+
+        export_graphs(model, made, max_length, is_int8)
+    elif kind == "ctranslate2":
+        from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
+
+        export_ctranslate2(model, made, max_length, is_int8)
+    else:
+        raise UsageError(f"export: no engine {kind!r}")
+    return open_backend(kind, made, max_length)
+
+
+def _compared(model: Seq2Seq, backend: Backend, num_source_tokens: int, max_length: int) -> Parity:
+    sources = draw_sources(num_source_tokens, min(max_length, MOST_COMPARED))
+    return measure(torch_backend(model, max_length), backend, sources, max_length)

@@ -1,0 +1,225 @@
+"""A model as graphs of ONNX: one that reads sources, one that takes a single step, and small ones around it.
+
+encode   source, source_lengths -> memory, state of one hypothesis
+step     tokens, memory, state -> log probabilities, next state, attention weights
+select   memory, state, keep -> those of some sources
+reorder  state, parents -> each hypothesis from another's state
+top      log probabilities, changes, k -> the k best tokens
+pick     log probabilities, places -> those of single tokens
+
+The search stays outside, in `heedful.search`. All axes but sizes of the model are free: the numbers of sources,
+hypotheses, positions and tokens said so far.
+"""
+
+import logging
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import MissingExtra, UsageError
+from heedful.export.onnx_recurrent import record_units, translations
+from heedful.export.onnx_small import OPSET, write_small_graphs
+from heedful.export.records import flatten, rebuild
+from heedful.layers.positions import SinusoidalPositions
+from heedful.models.interface import Memory, Seq2Seq, State
+from heedful.text.vocabulary import EOS
+
+_SOURCES, _HYPOTHESES, _POSITIONS, _SAID = 3, 5, 7, 11
+"""Sizes of the example that is recorded: all differ, so that no axis is taken for another, and none is 1."""
+
+
+@final
+class _Encode(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
+        memory = self.model.encode(source, source_lengths)
+        parts = flatten(memory, "memory") | flatten(self.model.start(memory), "state")
+        return tuple(tensor for name, tensor in parts.items() if name != "memory.lengths")
+
+
+@final
+class _Step(nn.Module):
+    def __init__(self, model: Seq2Seq, memory: Memory, state: State) -> None:
+        super().__init__()
+        self.model = model
+        self.memory = memory
+        self.state = state
+
+    def forward(self, tokens: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        given = iter(tensors)
+        memory, state = rebuild(self.memory, given), rebuild(self.state, given)
+        has_weights = bool(self.model.alignment)
+        decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
+        results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
+        if has_weights and (weights := decoded.attended[self.model.alignment].weights) is not None:
+            results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # of all heads
+        return tuple(results)
+
+
+def export_graphs(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool = False) -> None:
+    """Write the graphs of a model.
+
+    Args:
+        model: any; left as it is.
+        folder: where the files go; it exists.
+        max_length: most positions of a source and tokens of an output.
+        is_int8: whether matrices are written in eight bits, and what they multiply is rounded as it comes.
+
+    Raises:
+        MissingExtra: the packages that write graphs are not installed.
+        UsageError: the model does something that no graph can say.
+    """
+    model = _recordable(model, max_length)
+    sources = torch.randint(4, 5, (_SOURCES, _POSITIONS))
+    lengths = torch.tensor([_POSITIONS, 4, 2])
+    sources[torch.arange(_SOURCES), lengths - 1] = EOS
+    with torch.no_grad():
+        memory, state = _example(model, sources, lengths, _SAID)
+        other_memory, other_state = _example(model, sources[:2, :4], lengths[1:], _SAID + 2)
+    of_memory = _axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
+    of_state = _axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
+    outputs = [name for name in (*of_memory, *of_state) if name != "memory.lengths"]
+    try:
+        _record(
+            _Encode(model),
+            {"source": (sources, {0: "source", 1: "position"}), "source_lengths": (lengths, {0: "source"})},
+            {},
+            outputs,
+            folder / "encode.onnx",
+            max_length,
+        )
+        tokens = torch.full((_SOURCES, _HYPOTHESES), 4)
+        parts = flatten(memory, "memory") | flatten(state, "state")
+        given = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
+        results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
+        step = _Step(model, memory, state)
+        _record(
+            step, {"tokens": (tokens, {0: "source", 1: "hypothesis"})}, given, results, folder / "step.onnx", max_length
+        )
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "train", "writing ONNX") from None
+    write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))
+    if is_int8:
+        quantize(folder)
+
+
+def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
+    """A copy in float32 on the CPU, whose tables are long enough and whose recurrent units are operators."""
+    copied = deepcopy(model).float().cpu().eval()
+    for module in copied.modules():
+        if isinstance(module, SinusoidalPositions):
+            # A graph has the table it was recorded with.
+            module.codes(0, max_length + 1)
+            module.table = module.table[: max_length + 1]
+    record_units(copied)
+    return copied
+
+
+def _example(model: Seq2Seq, sources: Tensor, lengths: Tensor, num_said: int) -> tuple[Memory, State]:
+    """Memory and state after some steps."""
+    memory = model.encode(sources, lengths)
+    plain = rebuild(memory, iter(flatten(memory, "").values()))
+    state = model.start(plain, _HYPOTHESES)
+    tokens = torch.full((len(lengths), _HYPOTHESES), 4)
+    for _ in range(num_said):
+        _, state = model.step(tokens, state, plain)
+    return plain, state
+
+
+def _axes(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor], known: dict[int, str], varying: str
+) -> dict[str, dict[int, str]]:
+    """Names of the free axes of each tensor: the known ones, and those that differ between two examples."""
+    found: dict[str, dict[int, str]] = {}
+    for name, tensor in one.items():
+        sizes = zip(tensor.shape, other[name].shape, strict=True)
+        differing = {axis for axis, (size, again) in enumerate(sizes) if size != again}
+        found[name] = known | {axis: varying for axis in differing - known.keys()}
+    return found
+
+
+def _record(
+    module: nn.Module,
+    inputs: Mapping[str, tuple[Tensor, dict[int, str]]],
+    listed: Mapping[str, tuple[Tensor, dict[int, str]]],
+    outputs: list[str],
+    path: Path,
+    max_length: int,
+) -> None:
+    """Write one graph.
+
+    Raises:
+        UsageError: it cannot be recorded.
+    """
+    import torch.onnx
+    from torch.export import Dim
+
+    names = sorted({axis for _, axes in (*inputs.values(), *listed.values()) for axis in axes.values()})
+    most = {"position": max_length, "said": max_length}
+    dims = {name: Dim(name, min=0 if name == "said" else 1, max=most.get(name)) for name in names}
+    shapes = [{axis: dims[name] for axis, name in axes.items()} for _, axes in inputs.values()]
+    more = [{axis: dims[name] for axis, name in axes.items()} for _, axes in listed.values()]
+    arguments: list[Any] = [tensor for tensor, _ in inputs.values()]
+    if listed:
+        arguments.append([tensor for tensor, _ in listed.values()])
+    with _quiet(), torch.no_grad():
+        try:
+            free = (*shapes, more) if listed else tuple(shapes)
+            recorded = torch.export.export(module.eval(), tuple(arguments), dynamic_shapes=free, strict=False)
+            program = torch.onnx.export(
+                recorded,
+                dynamo=True,
+                verbose=False,
+                opset_version=OPSET,
+                input_names=[*inputs, *listed],
+                output_names=outputs,
+                custom_translation_table=translations(),
+            )
+        except (torch.onnx.OnnxExporterError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error.__cause__ or error).split())[:300]
+            raise UsageError(f"{path.name}: this model cannot be written as a graph: {reason}") from error
+    if program is None:
+        raise UsageError(f"{path.name}: the exporter gave no graph")
+    program.save(str(path), external_data=False)
+
+
+def quantize(folder: Path) -> None:
+    """Put a model's graphs into eight bits, in place.
+
+    Args:
+        folder: of the graphs.
+
+    Raises:
+        MissingExtra: ONNX Runtime, which does it, is not installed.
+    """
+    try:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "onnx", "writing ONNX in eight bits") from None
+    for name in ("encode", "step"):
+        path = folder / f"{name}.onnx"
+        with _quiet():
+            # Seven bits of weights: processors without instructions of their own for this would overflow with eight.
+            quantize_dynamic(path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep the exporter's warnings and records to itself: they speak of its own inside, and cost more than its work."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,122 @@
+"""The graphs around a model's own: choosing sources, rearranging hypotheses, taking the best tokens."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+OPSET: Final = 18
+_SHAPES: Final = {
+    "log_probs": ("source", "hypothesis", "token"),
+    "banned": ("banned",),
+    "places": ("changed", 3),
+    "values": ("changed",),
+}
+
+
+def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+    """Write select.onnx, reorder.onnx, top.onnx and pick.onnx.
+
+    Args:
+        folder: where to.
+        memory: [source, ...] tensors by name; only their types and numbers of axes count.
+        state: [source, hypothesis, ...] tensors by name.
+    """
+    _write(folder / "select.onnx", *_select({**memory, **state}))
+    _write(folder / "reorder.onnx", *_reorder(state))
+    _write(folder / "top.onnx", *_top())
+    _write(folder / "pick.onnx", *_pick())
+
+
+Graph = tuple[list[Any], list[Any], list[Any], list[Any]]
+"""Nodes, inputs, outputs, constants."""
+
+
+def _select(tensors: Mapping[str, Tensor]) -> Graph:
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Gather", [name, "keep"], [f"kept.{name}"], axis=0) for name in tensors]
+    keep = helper.make_tensor_value_info("keep", TensorProto.INT64, ["kept"])
+    inputs = [keep, *(_like(name, tensor) for name, tensor in tensors.items())]
+    return nodes, inputs, [_like(f"kept.{name}", tensor) for name, tensor in tensors.items()], []
+
+
+def _reorder(state: Mapping[str, Tensor]) -> Graph:
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Unsqueeze", ["parents", "last"], ["places"])]
+    nodes += [helper.make_node("GatherND", [name, "places"], [f"kept.{name}"], batch_dims=1) for name in state]
+    parents = helper.make_tensor_value_info("parents", TensorProto.INT64, ["source", "hypothesis"])
+    inputs = [parents, *(_like(name, tensor) for name, tensor in state.items())]
+    return nodes, inputs, [_like(f"kept.{name}", tensor) for name, tensor in state.items()], [_constant("last", [2])]
+
+
+def _top() -> Graph:
+    from onnx import TensorProto, helper
+
+    nodes = [
+        helper.make_node("ScatterND", ["log_probs", "places", "values"], ["changed"], reduction="add"),
+        # What is banned, is so for all: a row of zeros and -inf, added to each.
+        helper.make_node("Shape", ["log_probs"], ["num_tokens"], start=2),
+        helper.make_node(
+            "ConstantOfShape", ["num_tokens"], ["zeros"], value=helper.make_tensor("zero", TensorProto.FLOAT, [1], [0])
+        ),
+        helper.make_node("Shape", ["banned"], ["num_banned"]),
+        helper.make_node(
+            "ConstantOfShape",
+            ["num_banned"],
+            ["never"],
+            value=helper.make_tensor("infinite", TensorProto.FLOAT, [1], [-np.inf]),
+        ),
+        helper.make_node("Unsqueeze", ["banned", "last"], ["columns"]),
+        helper.make_node("ScatterND", ["zeros", "columns", "never"], ["bans"]),
+        helper.make_node("Add", ["changed", "bans"], ["adjusted"]),
+        helper.make_node("TopK", ["adjusted", "k"], ["best", "ids"], axis=-1, largest=1, sorted=1),
+    ]
+    types = {"log_probs": TensorProto.FLOAT, "places": TensorProto.INT64, "values": TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, types[name], _SHAPES[name]) for name in types]
+    inputs.append(helper.make_tensor_value_info("banned", TensorProto.INT64, _SHAPES["banned"]))
+    inputs.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
+    shape = ("source", "hypothesis", "k")
+    outputs = [
+        helper.make_tensor_value_info("best", TensorProto.FLOAT, shape),
+        helper.make_tensor_value_info("ids", TensorProto.INT64, shape),
+    ]
+    return nodes, inputs, outputs, [_constant("last", [1])]
+
+
+def _pick() -> Graph:
+    from onnx import TensorProto, helper
+
+    types = {"log_probs": TensorProto.FLOAT, "places": TensorProto.INT64}
+    inputs = [helper.make_tensor_value_info(name, types[name], _SHAPES[name]) for name in types]
+    output = helper.make_tensor_value_info("picked", TensorProto.FLOAT, _SHAPES["values"])
+    return [helper.make_node("GatherND", ["log_probs", "places"], ["picked"])], inputs, [output], []
+
+
+def _write(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], constants: Any) -> None:
+    import onnx
+    from onnx import helper
+
+    graph = helper.make_graph(nodes, path.stem, inputs, outputs, initializer=constants)
+    # The version of the format that came with this set of operators, so that older readers take it.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+
+
+def _like(name: str, tensor: Tensor) -> Any:
+    """An input or output of the type of a tensor, any size along each axis."""
+    from onnx import TensorProto, helper
+
+    types = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64}
+    return helper.make_tensor_value_info(name, types[tensor.dtype], [f"{name}.{axis}" for axis in range(tensor.dim())])
+
+
+def _constant(name: str, values: list[int]) -> Any:
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(np.array(values, dtype=np.int64), name)

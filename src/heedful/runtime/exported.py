@@ -1,0 +1,187 @@
+"""Engines that were exported into a model folder: `engines/<name>/`, what each was made from and how near it comes.
+
+Each has a manifest of its own, `engine.json`: the sha256 of its files and of the weights they were made from, and what
+was measured against PyTorch when it was made. A model that is trained on gets other weights; an engine made before is
+then out of date, and is not taken.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+from heedful.errors import FileRefused, UsageError, did_you_mean
+from heedful.runtime.engine import Backend
+from heedful.runtime.folder import ModelFolder, digest, sync
+
+FORMAT: Final = 1
+MANIFEST: Final = "engine.json"
+FOLDER: Final = "engines"
+ENGINES: Final = ("ctranslate2", "onnx", "ctranslate2-int8", "onnx-int8")
+"""The fastest first."""
+MOST_DIFFERENCE: Final = 1e-3
+"""Nats by which log probabilities of tokens may differ from PyTorch's for an engine to be taken by itself."""
+
+
+@final
+@dataclass(frozen=True)
+class Parity:
+    """What an engine gave beside PyTorch, measured when it was made."""
+
+    max_difference: float
+    """Largest difference of a token's log probability, in nats."""
+    num_compared: int
+    """Log probabilities compared."""
+    num_outputs: int
+    """Outputs searched with both."""
+    num_same: int
+    """Of them, those that were the same."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing differs but by rounding; not so where a difference is no number."""
+        return self.max_difference <= MOST_DIFFERENCE
+
+
+@final
+@dataclass(frozen=True)
+class Exported:
+    """An engine in a model folder."""
+
+    name: str
+    path: Path
+    facts: Mapping[str, Any]
+    fault: str
+    """Why it cannot be used; empty if it can."""
+
+    @property
+    def parity(self) -> Parity:
+        """What was measured when it was made."""
+        return Parity(**self.facts["parity"])
+
+    def load(self, max_length: int) -> Backend:
+        """Load it.
+
+        Args:
+            max_length: most tokens of an output, end mark included.
+
+        Returns:
+            What decodes.
+
+        Raises:
+            FileRefused: it is out of date, or its files are missing or changed.
+            MissingExtra: the package that runs it is not installed.
+        """
+        if self.fault:
+            raise FileRefused(f"{self.path}: {self.fault}")
+        for name, wanted in self.facts["files"].items():
+            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != wanted:
+                raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
+        if self.name.startswith("onnx"):
+            from heedful.runtime.onnx import onnx_backend
+
+            return onnx_backend(self.name, self.path, max_length)
+        from heedful.runtime.ctranslate2 import ctranslate2_backend
+
+        return ctranslate2_backend(self.name, self.path, max_length)
+
+
+def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
+    """List the engines of a model.
+
+    Args:
+        folder: verified.
+        max_length: most tokens that the model is asked to take.
+
+    Returns:
+        Engines by name, the fastest first; those that cannot be used say why.
+    """
+    found: dict[str, Exported] = {}
+    for name in ENGINES:
+        path = folder.path / FOLDER / name
+        if path.is_dir():
+            facts = _read(path / MANIFEST)
+            found[name] = Exported(name, path, facts or {}, _fault(name, facts, folder, max_length))
+    return found
+
+
+def named_engine(found: Mapping[str, Exported], name: str, folder: ModelFolder) -> Exported:
+    """Take the engine that was asked for.
+
+    Args:
+        found: those there are.
+        name: which.
+        folder: the model's.
+
+    Returns:
+        The engine.
+
+    Raises:
+        UsageError: there is no such engine.
+    """
+    if name not in ENGINES:
+        raise UsageError(f"engine {name!r}: unknown{did_you_mean(name, ('auto', 'torch', *ENGINES))}")
+    if name not in found:
+        raise UsageError(f"{folder.path}: has no engine {name}; {_again(name, folder.path)}")
+    return found[name]
+
+
+def commit_engine(folder: ModelFolder, name: str, made: Path, facts: Mapping[str, Any], parity: Parity) -> Path:
+    """Give a finished engine its name, in the place of an older one.
+
+    Args:
+        folder: the model's.
+        name: in `ENGINES`.
+        made: folder that holds its files, inside `engines` of the model folder; it is moved.
+        facts: what else the manifest should say.
+        parity: what was measured.
+
+    Returns:
+        Where it is.
+    """
+    files = {path.name: digest(path) for path in sorted(made.iterdir())}
+    weights = folder.facts["files"][folder.file("weights").name]
+    manifest = {"format": FORMAT, "engine": name, "weights": weights, **facts, "parity": asdict(parity), "files": files}
+    with (made / MANIFEST).open("w", encoding="utf-8", newline="\n") as file:
+        json.dump(manifest, file, ensure_ascii=False, indent=1)
+    for path in made.iterdir():
+        sync(path)
+    final_path = folder.path / FOLDER / name
+    old = final_path.with_name(f".old-{name}-{os.getpid()}")
+    if final_path.exists():
+        final_path.replace(old)
+    made.replace(final_path)
+    sync(final_path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+    return final_path
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict):
+        return None
+    parity = facts.get("parity")
+    return facts if isinstance(parity, dict) and parity.keys() == Parity.__dataclass_fields__.keys() else None
+
+
+def _fault(name: str, facts: Mapping[str, Any] | None, folder: ModelFolder, max_length: int) -> str:
+    if facts is None:
+        return f"not an engine: it has no readable {MANIFEST}; {_again(name)}"
+    if facts.get("format") != FORMAT or facts.get("engine") != name:
+        return f"of another format or kind than this heedful reads; {_again(name)}"
+    if facts.get("weights") != folder.facts["files"].get(folder.facts.get("weights")):
+        return f"out of date: it was made from other weights than the model has now; {_again(name)}"
+    if int(facts.get("max_length", 0)) < max_length:
+        return f"made for at most {facts.get('max_length')} tokens, the model takes {max_length}; {_again(name)}"
+    return ""
+
+
+def _again(name: str, path: Path | str = "MODEL") -> str:
+    kind, _, precision = name.partition("-")
+    return f"make it with: heedful export {path} --to {kind}{' --int8' if precision else ''}"

@@ -1,0 +1,219 @@
+"""A model in ONNX Runtime behind the interface that search knows; no PyTorch.
+
+What its graphs are is told in `heedful.export.onnx`, which writes them. Tensors stay where ONNX Runtime has them: only
+the best tokens and their log probabilities, a few numbers for each hypothesis, come back.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import FileRefused, MissingExtra, NeedError
+from heedful.runtime.engine import Stepwise
+from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
+"""The files of a model, without their suffix .onnx."""
+_LARGE: Final = frozenset({"encode", "step"})
+
+Tensors = dict[str, Any]
+"""Tensors that ONNX Runtime holds, by name."""
+
+
+@final
+class Graphs:
+    """The graphs of one model, loaded."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        """Load all graphs of a folder.
+
+        Args:
+            folder: holds a file for each name in `GRAPHS`.
+            threads: processor threads; 0 = what OMP_NUM_THREADS says, or else ONNX Runtime's own choice.
+
+        Raises:
+            MissingExtra: ONNX Runtime is not installed.
+            FileRefused: a file is missing or damaged.
+        """
+        try:
+            import onnxruntime
+        except ModuleNotFoundError:
+            raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+        self.folder: Final = folder
+        self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
+        self._sessions: Final[dict[str, InferenceSession]] = {}
+        for name in GRAPHS:
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            # Threads of one graph that wait for work would take the processor from those of the next.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            options.intra_op_num_threads = _num_threads(threads) if name in _LARGE else 1
+            options.inter_op_num_threads = 1
+            path = folder / f"{name}.onnx"
+            try:
+                self._sessions[name] = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            except Exception as error:  # of many kinds that ONNX Runtime does not export
+                raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
+        self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
+        self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
+        self.has_weights: Final = "weights" in self._outputs("step")
+
+    def run(self, name: str, given: Mapping[str, Any], wanted: Iterable[str] = ()) -> Tensors:
+        """Run a graph.
+
+        Args:
+            name: which.
+            given: arrays, or tensors from another run; what the graph does not take is left out.
+            wanted: outputs; none = all.
+
+        Returns:
+            Tensors by name.
+        """
+        names = [*wanted] or self._outputs(name)
+        inputs = {key: self._held(given[key]) for key in self._inputs(name)}
+        found = self._sessions[name].run_with_ort_values(names, inputs)
+        return dict(zip(names, found, strict=True))
+
+    def _held(self, value: Any) -> Any:
+        return self._tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+
+    def _inputs(self, name: str) -> list[str]:
+        return [each.name for each in self._sessions[name].get_inputs()]
+
+    def _outputs(self, name: str) -> list[str]:
+        return [each.name for each in self._sessions[name].get_outputs()]
+
+
+@final
+class OnnxStepScores(StepScores):
+    """Scores of one step; log-softmax and top-k run in graphs."""
+
+    def __init__(self, graphs: Graphs, log_probs: Any, weights: Any) -> None:
+        self._graphs = graphs
+        self._log_probs = log_probs
+        self._weights = weights
+
+    def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+        change = Adjust() if adjust is None else adjust
+        given = {
+            "log_probs": self._log_probs,
+            "banned": change.banned,
+            "places": np.stack((change.sources, change.hypotheses, change.ids), axis=-1),
+            "values": change.values.astype(np.float32),
+            "k": np.array([min(k, self.vocab_size)], dtype=np.int64),
+        }
+        found = self._graphs.run("top", given)
+        return found["best"].numpy().astype(np.float64), found["ids"].numpy()
+
+    def full(self) -> FloatArray:
+        return self._log_probs.numpy().astype(np.float64)
+
+    def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
+        places = np.stack((sources, hypotheses, ids), axis=-1)
+        found = self._graphs.run("pick", {"log_probs": self._log_probs, "places": places})
+        return found["picked"].numpy().astype(np.float64)
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._log_probs.shape()[-1])
+
+    @property
+    def weights(self) -> WeightsArray:
+        """[source, hypothesis, position] attention to the source.
+
+        Raises:
+            NeedError: the model gives none.
+        """
+        if self._weights is None:
+            raise NeedError("this model gives no attention weights; search without alignment and with beta = 0")
+        return self._weights.numpy()
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The engine's state: what the encoder gave, and where each hypothesis is."""
+
+    memory: Tensors
+    state: Tensors
+
+
+@final
+class OnnxEngine(Engine):
+    """Runs the graphs of a model step by step."""
+
+    def __init__(self, graphs: Graphs, with_weights: bool = False) -> None:
+        """Hold graphs.
+
+        Args:
+            graphs: of one model; engines may share them.
+            with_weights: whether steps report attention.
+        """
+        self._graphs = graphs
+        outputs = ["log_probs", *(f"next.{name}" for name in graphs.state_names)]
+        self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
+
+    def start(self, source: NDArray[np.int64], source_lengths: NDArray[np.int64], num_hypotheses: int) -> object:
+        found = self._graphs.run("encode", {"source": source, "source_lengths": source_lengths})
+        memory = {"memory.lengths": source_lengths}
+        memory |= {name: found[name] for name in self._graphs.memory_names if name in found}
+        # The first hypothesis as often as there are to be.
+        parents = np.zeros((len(source), num_hypotheses), dtype=np.int64)
+        state = {name: found[name] for name in self._graphs.state_names}
+        return _Running(memory, self._reordered(state, parents))
+
+    def step(
+        self,
+        state: object,
+        tokens: NDArray[np.int64],
+        parents: NDArray[np.int64] | None,
+        keep: NDArray[np.int64] | None,
+    ) -> tuple[StepScores, object]:
+        if not isinstance(state, _Running):
+            raise TypeError(f"engine: got a state of type {type(state).__name__}")
+        memory, inner = state.memory, state.state
+        if keep is not None:
+            kept = self._graphs.run("select", memory | inner | {"keep": keep})
+            memory = {name: kept[f"kept.{name}"] for name in memory}
+            inner = {name: kept[f"kept.{name}"] for name in inner}
+        if parents is not None:
+            inner = self._reordered(inner, parents)
+        found = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
+        after = {name: found[f"next.{name}"] for name in self._graphs.state_names}
+        scores = OnnxStepScores(self._graphs, found["log_probs"], found.get("weights"))
+        return scores, _Running(memory, after)
+
+    def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
+        kept = self._graphs.run("reorder", state | {"parents": parents})
+        return {name: kept[f"kept.{name}"] for name in state}
+
+
+def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
+    """Hold a model's graphs as a backend.
+
+    Args:
+        name: what the backend is called.
+        folder: of the graphs.
+        max_length: most tokens of an output, end mark included.
+
+    Returns:
+        The backend.
+    """
+    graphs = Graphs(folder)
+    return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length)
+
+
+def _num_threads(threads: int) -> int:
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return threads or (int(asked) if asked.isdecimal() else 0)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

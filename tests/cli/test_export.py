@@ -1,0 +1,197 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.package import SOURCE
+from tests.cli.command import Done, heedful
+from tests.cli.conftest import Trained
+
+LINES = "abc\nfed\n\ncafebabe\nab a d\n"
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "numba"):
+            raise ModuleNotFoundError(f"blocked: {name}", name="torch")
+
+sys.meta_path.insert(0, Blocker())
+from heedful.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def without_torch(*arguments: object, stdin: str = "") -> Done:
+    """Run `heedful` in a fresh process in which importing torch or numba fails."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, *map(str, arguments)],
+        input=stdin,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def exported(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done | Path]:
+    """The trained model with both engines, and what exporting them said."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        model = tmp_path_factory.mktemp("exported") / "words.model"
+        shutil.copytree(trained.model, model)
+        done = {kind: heedful("export", model, "--to", kind) for kind in ("onnx", "ctranslate2")}
+    return {**done, "model": model}
+
+
+@pytest.fixture(scope="module")
+def model(exported: dict[str, Done | Path]) -> Path:
+    path = exported["model"]
+    assert isinstance(path, Path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["onnx", "ctranslate2"])
+def test_an_engine_says_where_it_is_and_what_was_measured(exported: dict[str, Done | Path], model: Path, kind: str):
+    done = exported[kind]
+    assert isinstance(done, Done)
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"{model / 'engines' / kind}: ")
+    assert "48 of 48 outputs the same" in done.out
+    facts = json.loads((model / "engines" / kind / "engine.json").read_text(encoding="utf-8"))
+    top = json.loads((model / "heedful.json").read_text(encoding="utf-8"))
+    assert facts["weights"] == top["files"][top["weights"]]
+    assert facts["parity"]["max_difference"] <= 1e-4
+    assert facts["precision"] == "float32"
+
+
+@pytest.mark.parametrize(
+    ("options", "engine"),
+    [
+        ([], "onnx"),
+        (["--beam", "1"], "ctranslate2"),
+        (["--beam", "1", "--align"], "onnx"),
+        (["--nbest", "3"], "onnx"),
+        (["--engine", "onnx", "--beam", "1"], "onnx"),
+        (["--device", "cpu"], "onnx"),
+    ],
+)
+def test_lines_are_translated_as_pytorch_does_and_without_it(model: Path, options: list[str], engine: str):
+    done = without_torch("translate", model, *options, stdin=LINES)
+    assert done.code == 0, done.err
+    assert done.err == f"engine {engine}\n"
+    named = options[2:] if options[:1] == ["--engine"] else options
+    wanted = heedful("translate", model, "--engine", "torch", *named, stdin=LINES.encode())
+    assert wanted.err == "engine torch\n"
+    assert without_numbers(done.out) == without_numbers(wanted.out)
+
+
+def without_numbers(text: str) -> list[str]:
+    """Lines of n-best lists without scores, whose last digits are an engine's own."""
+    return [line.partition(" ||| log_prob=")[0] for line in text.split("\n")]
+
+
+def test_quiet_says_nothing(model: Path):
+    assert without_torch("translate", model, "-q", stdin="abc\n").err == ""
+
+
+def test_evaluation_without_pytorch_is_the_same(trained: Trained, model: Path):
+    options = ("--limit", 20, "--format", "json")
+    done = without_torch("evaluate", model, trained.data, *options)
+    assert done.code == 0, done.err
+    assert done.err.startswith("engine onnx\n")
+    got, wanted = (json.loads(each.out) for each in (done, heedful("evaluate", trained.model, trained.data, *options)))
+    assert got["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
+    assert got["results"] == wanted["results"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "complaint"),
+    [
+        (["--engine", "ctranslate2"], 2, "ctranslate2: stops a beam where heedful goes on"),
+        (["--engine", "ctranslate2", "--beam", "1", "--align"], 2, "use another engine for alignments"),
+        (["--engine", "onnx-int8"], 2, "--to onnx --int8"),
+        (["--engine", "tensorflow"], 2, "engine 'tensorflow': unknown"),
+        (["--engine", "onnx", "--device", "cuda"], 2, "leave out --device cuda"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(model: Path, options: list[str], code: int, complaint: str):
+    done = heedful("translate", model, *options, stdin=b"abc\n")
+    assert done.code == code
+    assert len(done.errors) == 1
+    assert complaint in done.errors[0]
+
+
+@pytest.fixture
+def copied(model: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(model, tmp_path / "words.model"))
+
+
+def test_an_engine_of_other_weights_is_named_and_left(copied: Path):
+    for engine in ("onnx", "ctranslate2"):
+        path = copied / "engines" / engine / "engine.json"
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(facts | {"weights": "0" * 64}), encoding="utf-8")
+    done = heedful("translate", copied, stdin=b"abc\n")
+    assert done.code == 0
+    assert done.err.startswith("engine torch; ctranslate2: out of date")
+    named = heedful("translate", copied, "--engine", "onnx", stdin=b"abc\n")
+    assert (named.code, len(named.errors)) == (3, 1)
+    assert "out of date" in named.errors[0]
+
+
+def test_an_engine_that_was_found_to_differ_is_taken_only_by_name(copied: Path):
+    path = copied / "engines" / "onnx" / "engine.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    facts["parity"]["max_difference"] = 0.5
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    assert heedful("translate", copied, stdin=b"abc\n").err == "engine torch\n"
+    assert heedful("translate", copied, "--engine", "onnx", stdin=b"abc\n").err == "engine onnx\n"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: path.write_bytes(path.read_bytes()[:-1]), lambda path: path.unlink()],
+    ids=["cut", "missing"],
+)
+def test_a_damaged_engine_is_refused(copied: Path, damage: Callable[[Path], None]):
+    damage(copied / "engines" / "onnx" / "step.onnx")
+    done = heedful("translate", copied, stdin=b"abc\n")
+    assert (done.code, len(done.errors)) == (3, 1)
+    assert "step.onnx: missing or changed" in done.errors[0]
+
+
+def test_eight_bits_are_taken_only_by_name(copied: Path):
+    shutil.rmtree(copied / "engines")
+    done = heedful("export", copied, "--to", "ctranslate2", "--int8")
+    assert done.code == 0, done.err
+    path = copied / "engines" / "ctranslate2-int8" / "engine.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    # However near it came on the few sources that were compared.
+    path.write_text(json.dumps(facts | {"parity": facts["parity"] | {"max_difference": 0.0}}), encoding="utf-8")
+    assert heedful("translate", copied, "--beam", "1", stdin=b"abc\n").err == "engine torch\n"
+    named = heedful("translate", copied, "--beam", "1", "--engine", "ctranslate2-int8", stdin=b"abc\n")
+    assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
+
+
+def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, settings: Path, tmp_path: Path):
+    text = settings.read_text(encoding="utf-8")
+    sizes = text[text.index("num_encoder_layers") : text.index("[training]")]
+    small = "embedding_size = 4\nhidden_size = 4\nalignment_size = 4\nmaxout_size = 4\n"
+    settings.write_text(text.replace("transformer", "rnnsearch").replace(sizes, small), encoding="utf-8")
+    path = tmp_path / "r.model"
+    assert heedful("train", trained.data, "--out", path, "--config", settings).code == 0
+    done = heedful("export", path, "--to", "ctranslate2")
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert "export --to onnx runs any model" in done.errors[0]
+    assert [*(path / "engines").iterdir()] == []

@@ -1,0 +1,65 @@
+"""Engines side by side: the same steps, the same searches."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.search.interface import Engine
+from heedful.text.vocabulary import BOS, EOS
+from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
+
+
+class Sizes(NamedTuple):
+    """Of a run of steps; none of them is that of the example that graphs are recorded with."""
+
+    sources: int
+    hypotheses: int
+    positions: int
+    steps: int
+
+
+SIZES = (Sizes(1, 1, 1, 4), Sizes(2, 3, 9, 6), Sizes(6, 2, 4, 13), Sizes(8, 4, 12, 5))
+
+
+def draw_sources(num: int, most: int, seed: int = 0) -> list[NDArray[np.int64]]:
+    """Sources of random lengths up to `most`, one of them as long, each ending in EOS."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, most + 1, num)
+    lengths[num // 2] = most
+    return [np.append(generator.integers(4, NUM_SOURCE_TOKENS, length - 1), EOS) for length in lengths]
+
+
+def padded(sources: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lengths = np.array([len(ids) for ids in sources])
+    array = np.zeros((len(sources), lengths.max()), dtype=np.int64)
+    for row, ids in zip(array, sources, strict=True):
+        row[: len(ids)] = ids
+    return array, lengths
+
+
+def largest_difference(one: Engine, other: Engine, sizes: Sizes, with_weights: bool) -> float:
+    """Between what both say, over steps that reorder hypotheses and drop sources on the way."""
+    generator = np.random.default_rng(sum(sizes))
+    source, lengths = padded(draw_sources(sizes.sources, sizes.positions, seed=sizes.steps))
+    engines = one, other
+    states = [engine.start(source, lengths, sizes.hypotheses) for engine in engines]
+    num, parents, keep = sizes.sources, None, None
+    tokens = np.full((num, sizes.hypotheses), BOS)
+    worst = 0.0
+    for step in range(sizes.steps):
+        done = [engine.step(state, tokens, parents, keep) for engine, state in zip(engines, states, strict=True)]
+        states = [state for _, state in done]
+        first, second = (scores for scores, _ in done)
+        assert first.full().shape == second.full().shape == (num, sizes.hypotheses, NUM_TARGET_TOKENS)
+        worst = max(worst, float(np.abs(first.full() - second.full()).max()))
+        if with_weights:
+            assert second.weights.dtype == np.float32
+            worst = max(worst, float(np.abs(first.weights - second.weights).max()))
+        keep = None
+        if step in {1, 3} and num > 1:
+            keep = np.delete(np.arange(num), step % num)
+            num -= 1
+        parents = None if step == 2 else generator.integers(0, sizes.hypotheses, (num, sizes.hypotheses))
+        tokens = generator.integers(4, NUM_TARGET_TOKENS, (num, sizes.hypotheses))
+    return worst

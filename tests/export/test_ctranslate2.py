@@ -1,0 +1,149 @@
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.errors import UsageError
+from heedful.export.ctranslate2 import export_ctranslate2
+from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
+from heedful.runtime.ctranslate2 import CTranslate2
+from heedful.runtime.engine import Backend, decode_sorted
+from heedful.search.config import SearchConfig
+from heedful.text.vocabulary import BOS, EOS, PAD, UNK
+from tests.export.engines import draw_sources
+from tests.models.tiny import CONFIGS, changed, make_model
+
+MOST = 20
+TOLERANCE = 1e-5
+MODELS = {
+    **{name: config for name, config in CONFIGS.items() if name.startswith("transformer")},
+    "transformer-shared": changed(CONFIGS["transformer-pre"], tie="all"),
+    "transformer-untied": changed(
+        CONFIGS["transformer-post"], tie="none", positions="learned", max_positions=MOST, output_bias=True
+    ),
+}
+Make = Callable[[str], tuple[Seq2Seq, Backend]]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    @cache
+    def make(name: str) -> tuple[Seq2Seq, Backend]:
+        model = make_model(MODELS[name], is_shared=name.endswith("shared")).float()
+        folder = tmp_path_factory.mktemp(name)
+        export_ctranslate2(model, folder, MOST)
+        return model, CTranslate2("ctranslate2", folder, MOST, threads=1)
+
+    return make
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_given_outputs_get_the_models_probabilities(exported: Make, name: str):
+    model, engine = exported(name)
+    generator = np.random.default_rng(4)
+    sources = draw_sources(9, MOST)
+    outputs = [[*generator.integers(4, 9, num).tolist(), EOS] for num in (0, 3, 5, 1, MOST - 1, 7, 2, 9, 4)]
+    one, other = (backend.log_probs(sources, outputs) for backend in (torch_backend(model, MOST), engine))
+    for wanted, got in zip(one, other, strict=True):
+        assert np.abs(wanted - got).max() <= TOLERANCE
+    cut = [ids[:-1] for ids in outputs]
+    assert [len(found) for found in engine.log_probs(sources, cut)] == [len(ids) for ids in cut]
+
+
+SEARCHES = {
+    "greedy": SearchConfig(beam=1),
+    "greedy gnmt": SearchConfig(beam=1, length_penalty="gnmt", alpha=0.7, length_reward=0.3, forbid_unknown=True),
+    "short": SearchConfig(beam=1, max_length_ratio=0.5, max_length_offset=1),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_what_it_supports_it_answers_as_the_model_does(exported: Make, name: str, kind: str):
+    model, engine = exported(name)
+    config = SEARCHES[kind]
+    assert engine.supports(config, need_alignment=False) is None
+    sources = draw_sources(40, 12, seed=7)
+    one, other = (decode_sorted(backend, sources, config) for backend in (torch_backend(model, MOST), engine))
+    assert any(len(ids) == 1 for ids in sources)
+    for ids, wanted, got in zip(sources, one, other, strict=True):
+        if len(ids) == 1:
+            assert (got[0].token_ids, got[0].log_prob) == ((), 0.0)  # nothing to read
+            continue
+        assert (got[0].token_ids, got[0].finish_reason) == (wanted[0].token_ids, wanted[0].finish_reason)
+        assert got[0].log_prob == pytest.approx(wanted[0].log_prob, abs=1e-4)
+        assert got[0].score == pytest.approx(wanted[0].score, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "stops a beam"),
+        ({"alpha": 0.0, "nbest": 2}, "stops a beam"),
+        ({"num_groups": 5, "diversity": 0.5}, "stops a beam"),
+        ({"beam": 1, "beta": 0.1}, "search.beta"),
+        ({"beam": 1, "no_repeat_ngram_size": 3}, "search.no_repeat_ngram_size"),
+        ({"beam": 1, "repetition_penalty": 1.1}, "search.repetition_penalty"),
+        ({"beam": 1, "min_length": 2}, "search.min_length"),
+        ({"beam": 1, "method": "sampling"}, "samples"),
+    ],
+)
+def test_what_it_would_answer_otherwise_it_refuses(exported: Make, changes: dict[str, object], reason: str):
+    _, engine = exported("transformer-pre")
+    config = SearchConfig.model_validate(changes)
+    assert reason in (engine.supports(config, need_alignment=False) or "")
+    with pytest.raises(UsageError, match="ctranslate2: "):
+        decode_sorted(engine, draw_sources(2, 4), config)
+
+
+def test_alignments_are_refused(exported: Make):
+    _, engine = exported("transformer-pre")
+    assert "alignments" in (engine.supports(SearchConfig(beam=1), need_alignment=True) or "")
+
+
+@pytest.mark.parametrize("mark", [PAD, BOS, UNK])
+def test_what_may_not_be_said_is_not(mark: int, tmp_path: Path):
+    model = make_model("transformer-bias").float()
+    with torch.no_grad():
+        model.output.bias[mark] += 3.0  # type: ignore[index]
+    export_ctranslate2(model, tmp_path, MOST)
+    config = SearchConfig(beam=1, forbid_unknown=mark == UNK)
+    sources = [ids for ids in draw_sources(30, 12, seed=7) if len(ids) > 1]
+    backends = torch_backend(model, MOST), CTranslate2("ctranslate2", tmp_path, MOST)
+    one, other = (decode_sorted(backend, sources, config) for backend in backends)
+    for (wanted,), (got,) in zip(one, other, strict=True):
+        assert mark not in got.token_ids
+        assert got.token_ids == wanted.token_ids
+        assert got.log_prob == pytest.approx(wanted.log_prob, abs=1e-4)
+
+
+def test_nothing_to_decode(exported: Make):
+    assert exported("transformer-pre")[1].decode([], SearchConfig(beam=1)) == []
+
+
+def test_eight_bits_are_nearly_the_same_and_smaller(tmp_path: Path):
+    config = changed(CONFIGS["transformer-pre"], model_size=64, feedforward_size=256)
+    model = make_model(config).float()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 0.2
+    sizes: list[int] = []
+    found: list[np.ndarray] = []
+    sources, outputs = draw_sources(5, 9), [[4, 5, 6, 7, EOS]] * 5
+    for is_int8 in (False, True):
+        folder = tmp_path / str(is_int8)
+        folder.mkdir()
+        export_ctranslate2(model, folder, MOST, is_int8)
+        sizes.append((folder / "model.bin").stat().st_size)
+        found.append(np.concatenate(CTranslate2("c", folder, MOST).log_probs(sources, outputs)))
+    assert sizes[1] < 0.4 * sizes[0]
+    assert 1e-6 < np.abs(found[0] - found[1]).max() < 0.2
+
+
+def test_other_models_are_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="not RNNsearch; export --to onnx"):
+        export_ctranslate2(make_model("rnnsearch"), tmp_path, MOST)

@@ -1,0 +1,169 @@
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from heedful.errors import UsageError
+from heedful.export.onnx import export_graphs, quantize
+from heedful.models.engine import TorchEngine
+from heedful.models.interface import Seq2Seq
+from heedful.runtime.onnx import GRAPHS, Graphs, OnnxEngine
+from heedful.search.beam import search
+from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
+from heedful.search.forced import forced_log_probs
+from heedful.search.interface import Hypothesis
+from tests.export.engines import SIZES, draw_sources, largest_difference
+from tests.models.tiny import CONFIGS, make_model
+
+MOST = 20
+"""Positions and tokens; the tables of positions of all small models are as long."""
+TOLERANCE = 1e-5
+"""Nats; log probabilities here are down to -30, in float32."""
+
+# One for each way a graph is made: layers of attention, GRU and LSTM operators; HEEDFUL_EXPORT_ALL=1 takes all models.
+QUICK = ("transformer-pre", "rnnsearch-after", "luong")
+NAMES = (*CONFIGS,) if os.environ.get("HEEDFUL_EXPORT_ALL") else QUICK
+
+Make = Callable[[str], tuple[Seq2Seq, Graphs]]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    @cache
+    def make(name: str) -> tuple[Seq2Seq, Graphs]:
+        model = make_model(name).float()
+        folder = tmp_path_factory.mktemp(name)
+        export_graphs(model, folder, MOST)
+        assert {path.name for path in folder.iterdir()} == {f"{each}.onnx" for each in GRAPHS}
+        return model, Graphs(folder, threads=1)
+
+    return make
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str):
+    model, graphs = exported(name)
+    has_weights = bool(model.alignment)
+    one, other = TorchEngine(model, has_weights), OnnxEngine(graphs, has_weights)
+    assert graphs.has_weights == has_weights
+    for sizes in SIZES:
+        assert largest_difference(one, other, sizes, has_weights) <= TOLERANCE, sizes
+
+
+SEARCHES = {
+    "greedy": SearchConfig(beam=1),
+    "beam": SearchConfig(beam=4, nbest=4),
+    "certain": SearchConfig(beam=3, nbest=2, stopping="certain", max_length_ratio=1.0, max_length_offset=3),
+    "no repeats": SearchConfig(beam=3, no_repeat_ngram_size=2, repetition_penalty=1.5, forbid_unknown=True),
+    "groups": SearchConfig(beam=4, nbest=4, num_groups=2, diversity=0.7),
+    "coverage": SearchConfig(beam=3, beta=0.2, length_penalty="gnmt"),
+    "samples": SearchConfig(method="sampling", beam=1, nbest=3, top_k=5),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", NAMES)
+def test_searches_find_the_same(exported: Make, name: str, kind: str):
+    model, graphs = exported(name)
+    config = SEARCHES[kind]
+    if config.beta and not model.alignment:
+        pytest.skip("nothing is attended")
+    sources = draw_sources(9, 10, seed=3)
+    needs = bool(model.alignment)
+    engines = TorchEngine(model, needs), OnnxEngine(graphs, needs)
+    one, other = (search(engine, sources, config, max_length=MOST, need_alignment=needs) for engine in engines)
+    assert_same(one, other)
+
+
+def test_searches_keep_what_is_demanded(exported: Make):
+    model, graphs = exported("luong")
+    sources = draw_sources(3, 8, seed=5)
+    demands = [Demand(prefix=(4, 5)), Demand(required=((6, 7),)), Demand(banned=((4,), (5, 6)))]
+    config = SearchConfig(beam=4)
+    engines = TorchEngine(model), OnnxEngine(graphs)
+    one, other = (search(engine, sources, config, max_length=MOST, demands=demands) for engine in engines)
+    assert_same(one, other)
+
+
+def test_given_outputs_get_the_same_probabilities(exported: Make):
+    model, graphs = exported("rnnsearch-after")
+    outputs = [(4, 5, 6, 3), (), (7,), (8, 3)]
+    found = [
+        forced_log_probs(engine, draw_sources(4, 6), outputs) for engine in (TorchEngine(model), OnnxEngine(graphs))
+    ]
+    for one, other in zip(*found, strict=True):
+        assert np.abs(one - other).max(initial=0.0) <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_no_neighbour_changes_an_output(exported: Make, name: str):
+    engine = OnnxEngine(exported(name)[1])
+    sources, config = draw_sources(7, 10, seed=2), SearchConfig(beam=3, nbest=3)
+    together = search(engine, sources, config, max_length=MOST)
+    for source, found in zip(sources, together, strict=True):
+        assert_same(search(engine, [source], config, max_length=MOST), [found])
+
+
+def test_sources_and_outputs_may_be_as_long_as_the_model_takes(exported: Make):
+    for name in QUICK:
+        model, graphs = exported(name)
+        source = draw_sources(1, MOST)
+        outputs = [[4, 5, 6, 7, 8] * (MOST // 5)]
+        engines = TorchEngine(model), OnnxEngine(graphs)
+        one, other = (forced_log_probs(engine, source, outputs)[0] for engine in engines)
+        assert len(other) == MOST
+        assert np.abs(one - other).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_model_is_left_as_it_was(exported: Make, name: str):
+    model, fresh = exported(name)[0], make_model(name).float()
+    assert [type(module) for module in model.modules()] == [type(module) for module in fresh.modules()]
+    assert not any(module.training for module in model.modules())
+    after = model.state_dict()
+    assert all(torch.equal(after[key], tensor) for key, tensor in fresh.state_dict().items())
+
+
+def test_eight_bits_are_nearly_the_same(exported: Make, tmp_path: Path):
+    model, graphs = exported("transformer-pre")
+    for path in graphs.folder.iterdir():
+        shutil.copy(path, tmp_path)
+    quantize(tmp_path)
+    difference = largest_difference(TorchEngine(model), OnnxEngine(Graphs(tmp_path)), SIZES[1], False)
+    assert 1e-4 < difference < 1.0
+
+
+class _Branching(nn.Module):
+    """A layer whose way depends on numbers, which no graph can say."""
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors * 2 if float(vectors.sum()) > 0 else vectors
+
+
+def test_what_no_graph_can_say_is_refused_in_one_line(tmp_path: Path):
+    model = make_model("rnnsearch")
+    model.readout = nn.Sequential(model.get_submodule("readout"), _Branching())
+    with pytest.raises(UsageError, match=r"step.onnx: this model cannot be written as a graph: .") as caught:
+        export_graphs(model, tmp_path, MOST)
+    assert "\n" not in str(caught.value)
+
+
+def assert_same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
+    assert [[each.token_ids for each in found] for found in one] == [
+        [each.token_ids for each in found] for found in other
+    ]
+    for wanted, got in zip(
+        (each for found in one for each in found), (e for found in other for e in found), strict=True
+    ):
+        assert wanted.finish_reason == got.finish_reason
+        assert got.token_log_probs == pytest.approx(wanted.token_log_probs, abs=1e-4)
+        if wanted.weights is not None:
+            assert got.weights is not None
+            assert np.abs(wanted.weights - got.weights).max() <= TOLERANCE

@@ -1,0 +1,75 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from heedful.export.parity import draw_sources, measure
+from heedful.runtime.engine import Backend, IntArray
+from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
+from heedful.search.interface import FloatArray, Hypothesis
+from heedful.text.vocabulary import EOS
+
+
+class Saying(Backend):
+    """Says the source back, all tokens at -1, or something else from time to time."""
+
+    name = "saying"
+
+    def __init__(self, off: float = 0.0, wrong_every: int = 0) -> None:
+        self.off = off
+        self.wrong_every = wrong_every
+
+    def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
+        return None
+
+    def decode(
+        self,
+        source_ids: Sequence[IntArray],
+        config: SearchConfig,
+        need_alignment: bool = False,
+        cancelled: Callable[[], bool] | None = None,
+        demands: Sequence[Demand] | None = None,
+    ) -> list[list[Hypothesis]]:
+        found = [tuple(ids[:-1].tolist()) for ids in source_ids]
+        if self.wrong_every:
+            found = [(*ids, 4) if row % self.wrong_every == 0 else ids for row, ids in enumerate(found)]
+        return [[Hypothesis(ids, -1.0, -1.0, (), "eos")] for ids in found]
+
+    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
+        found = [np.full(len(ids), -1.0) for ids in outputs]
+        found[-1][-1] += self.off
+        return found
+
+
+def test_sources_are_of_all_lengths_and_end():
+    sources = draw_sources(30, 100)
+    lengths = [len(ids) for ids in sources]
+    assert (min(lengths), max(lengths)) == (2, 100)
+    assert len(set(lengths)) > 20
+    assert all(ids[-1] == EOS and 4 <= ids[:-1].min() and ids.max() < 30 for ids in sources)
+    assert all(np.array_equal(one, two) for one, two in zip(sources, draw_sources(30, 100), strict=True))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 17])
+def test_short_limits_are_kept(most: int):
+    assert max(len(ids) for ids in draw_sources(9, most)) == max(2, most)
+
+
+def test_what_is_the_same_is_exact():
+    parity = measure(Saying(), Saying(), draw_sources(30, 20), max_length=12)
+    assert parity.is_exact
+    assert (parity.max_difference, parity.num_outputs, parity.num_same) == (0.0, 48, 48)
+    assert parity.num_compared >= 48
+
+
+@pytest.mark.parametrize("off", [0.5, -0.002, float("nan"), -float("inf")])
+def test_one_token_that_is_off_is_seen(off: float):
+    parity = measure(Saying(), Saying(off), draw_sources(30, 20), max_length=12)
+    assert not parity.is_exact
+    if np.isfinite(off):
+        assert parity.max_difference == pytest.approx(abs(off))
+
+
+def test_outputs_that_differ_are_counted():
+    assert measure(Saying(), Saying(wrong_every=4), draw_sources(30, 20), max_length=30).num_same == 36
