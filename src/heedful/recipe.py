@@ -14,6 +14,7 @@ from heedful.experiment import Experiment, adapt, adapt_units, load_experiment, 
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import decode_sorted
+from heedful.runtime.reading import encode_source
 from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide
@@ -23,7 +24,7 @@ from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
-from heedful.translator import Translator, encode_source, load
+from heedful.translator import Translator, load
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",

@@ -15,13 +15,14 @@ from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.reading import PairReader, ReadPair, TextPair, encode_source, word_links
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.corpus import find_pairs
-from heedful.text.links import format_pharaoh, links_from_weights, merge_pieces
+from heedful.text.links import format_pharaoh
 from heedful.text.prepare import EvaluationSet
-from heedful.text.tokenizer import TextConfig, Tokenizer, load_tokenizer
+from heedful.text.tokenizer import TextConfig, load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -192,6 +193,64 @@ class Translator:
             yield from self._translate_window(window, search, attention, batch_tokens, num_done)
             num_done += len(window)
 
+    def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+        """Say which source word each target word of given pairs comes from, by forced decoding.
+
+        The links are those of the model's attention: of a Transformer the mean over the heads of one layer of its
+        decoder (`Seq2Seq.alignment`), averaged and summed over the tokens of words.
+
+        Args:
+            pairs: a source and a target each.
+            batch_tokens: most source positions read together.
+
+        Returns:
+            For each pair its alignment between words, and the attention behind it.
+
+        Raises:
+            UsageError: the model has no attention.
+
+        Example:
+            >>> load("de-en.model").align([("Guten Tag", "Good day")])[0].pharaoh()  # doctest: +SKIP
+            '0-0 1-1'
+        """
+        return list(self.read(pairs, attention=True, batch_tokens=batch_tokens))
+
+    def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+        """Say how probable the model finds given targets, by forced decoding.
+
+        Args:
+            pairs: a source and a target each.
+            batch_tokens: most source positions read together.
+
+        Returns:
+            For each pair its log probabilities; those of an output of `translate` are what `translate` gave, as far
+            as its text is cut into the same tokens again.
+        """
+        return list(self.read(pairs, batch_tokens=batch_tokens))
+
+    def read(
+        self,
+        pairs: Iterable[TextPair],
+        attention: bool = False,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        window_lines: int = WINDOW_LINES,
+    ) -> Iterator[ReadPair]:
+        """Read any number of pairs in constant memory, by forced decoding.
+
+        Args:
+            pairs: a source and a target each.
+            attention: whether attention and alignment are wanted.
+            batch_tokens: most source positions read together.
+            window_lines: pairs sorted by length together.
+
+        Yields:
+            What was found of each pair, in order.
+        """
+        reader = PairReader(self.backend, self.source_tokenizer, self.target_tokenizer, self.text)
+        remaining = iter(pairs)
+        while window := list(islice(remaining, window_lines)):
+            yield from reader.read(window, attention, batch_tokens)
+
     def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
 
@@ -236,9 +295,8 @@ class Translator:
         if hypothesis.weights is None:
             return Translation(text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut)
         ended = [EOS] if hypothesis.finish_reason == "eos" else []
-        links = links_from_weights(hypothesis.weights, len(ids) - 1, len(hypothesis.token_ids))
-        words = merge_pieces(
-            links,
+        words = word_links(
+            hypothesis.weights,
             self.source_tokenizer.word_indices(ids[:-1].tolist()),
             self.target_tokenizer.word_indices(hypothesis.token_ids),
         )
@@ -254,27 +312,6 @@ class Translator:
             tuple(words),
             was_cut,
         )
-
-
-def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a source sentence, cut to what the model takes.
-
-    Args:
-        tokenizer: of the source side.
-        text: any text; its length is bounded before tokenising, so that a huge line costs no huge time.
-        config: the limits.
-
-    Returns:
-        [position] ids ending in eos (eos alone for blank text), and whether something was cut off.
-    """
-    if not text.strip():
-        return np.array([EOS], dtype=np.int64), False
-    # No piece is longer than 16 characters, so what is left out here could not have been kept below.
-    most = 16 * config.max_tokens
-    # A NUL ends a string in some libraries; to the model it is an unknown character all the same.
-    ids = tokenizer.encode(text[:most].replace("\0", "\ufffd"))
-    room = config.max_tokens - 1
-    return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
 
 
 def load(path: str | Path, device: str = "cpu") -> Translator:

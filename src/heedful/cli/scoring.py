@@ -71,10 +71,10 @@ def perplexity(translator: "Translator", items: "EvaluationSet") -> Perplexity:
     Returns:
         The perplexity over all references.
     """
+    from heedful.runtime.reading import encode_source
     from heedful.text.encoded import EncodedCorpus, EncodedSide
     from heedful.text.vocabulary import EOS
     from heedful.training.likelihood import log_likelihood
-    from heedful.translator import encode_source
 
     most = translator.text.max_tokens - 1
     sources: list[list[int]] = []
