@@ -168,6 +168,18 @@ def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
     }
 
 
+def has_attention(experiment: Experiment) -> bool:
+    """Say whether a model attends to its source.
+
+    Args:
+        experiment: what to build.
+
+    Returns:
+        Whether its outputs can be aligned.
+    """
+    return not isinstance(experiment.model, RNNEncoderDecoderConfig)
+
+
 def build_model(experiment: Experiment, num_source_tokens: int, num_target_tokens: int) -> Seq2Seq:
     """Make the model with fresh parameters, a function of the seed.
 
@@ -206,9 +218,10 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         config.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
         sync(config)
         config.replace(folder / CONFIG)
-        tokenizers = {str(facts[role]) for role in ("source_tokenizer", "target_tokenizer")}
+        roles = ("source_tokenizer", "target_tokenizer", "dictionary")
+        text_files = {str(facts[role]) for role in roles if role in facts}
         about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
-        commit(folder, about, [CONFIG, name, *sorted(tokenizers)])
+        commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)
         raise ResourceError(f"{folder}: model not saved: {error}; free some space and run the same command") from None

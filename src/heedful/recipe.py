@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from heedful.config import Tree, merge, read_toml, to_toml
 from heedful.errors import ConfigError, DataError, ResourceError, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, adapt_units, load_experiment, run
+from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import decode_sorted
@@ -101,6 +101,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     prepared = prepare(files, given.text, folder)
     num_tokens = int(prepared.train.target.lengths.sum())
     adapted = merge(suited, adapt(len(prepared.train), num_tokens, given.text))
+    adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
     with written_whole(folder / "run" / "experiment.toml") as stream:

@@ -16,10 +16,12 @@ from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
 from heedful.runtime.reading import PairReader, ReadPair, TextPair, encode_source, word_links
+from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.corpus import find_pairs
+from heedful.text.dictionary import Dictionary
 from heedful.text.links import format_pharaoh
 from heedful.text.prepare import EvaluationSet
 from heedful.text.tokenizer import TextConfig, load_tokenizer
@@ -63,6 +65,8 @@ class Translation:
     """Links (source word, target word), 0-based."""
     was_cut: bool = False
     """Whether the source was longer than the model takes, and its end left out."""
+    unreplaced: str = ""
+    """What `text` was before its unknown words were replaced; empty where none was."""
 
     def pharaoh(self) -> str:
         """Write the alignment as ``0-0 1-2``.
@@ -97,11 +101,20 @@ class Translator:
         self._device = device
         self._backend: Backend | None = None
         self._model: Seq2Seq | None = None
+        self._dictionary: Dictionary | None = None
 
     @property
     def target_language(self) -> str:
         """Code of the target language, or empty."""
         return str(self.folder.facts.get("languages", ["", ""])[1])
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """What unknown words are translated by; empty where the model has none."""
+        if self._dictionary is None:
+            has_one = "dictionary" in self.folder.facts
+            self._dictionary = Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
+        return self._dictionary
 
     @property
     def backend(self) -> Backend:
@@ -278,22 +291,48 @@ class Translator:
             self.backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
         )
         found = dict(zip(full, decoded, strict=True))
+        known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens)
+        places = {index: place for place, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in found:
-                yield self._finish(text, encoded[index][0], found[index], encoded[index][1])
+                written = [known.get((places[index], rank), "") for rank in range(len(found[index]))]
+                yield self._finish(text, encoded[index][0], found[index], encoded[index][1], written)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
+    def _replaced(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[NDArray[np.int64]],
+        decoded: Sequence[Sequence[Hypothesis]],
+        search: SearchConfig,
+        batch_tokens: int,
+    ) -> dict[tuple[int, int], str]:
+        if not search.replace_unknown:
+            return {}
+        unknown = UnknownWords(self.dictionary, self.backend, self.source_tokenizer, self.target_tokenizer)
+        unknown.check(self.text)
+        return unknown.replaced(texts, ids, decoded, batch_tokens)
+
     def _finish(
-        self, text: str, ids: NDArray[np.int64], hypotheses: Sequence[Hypothesis], was_cut: bool
+        self,
+        text: str,
+        ids: NDArray[np.int64],
+        hypotheses: Sequence[Hypothesis],
+        was_cut: bool,
+        replaced: Sequence[str],
     ) -> Translation:
+        plain = [self.target_tokenizer.decode(found.token_ids) for found in hypotheses]
         alternatives = tuple(
-            Alternative(self.target_tokenizer.decode(found.token_ids), found.log_prob, found.score)
-            for found in hypotheses
+            Alternative(known or written, found.log_prob, found.score)
+            for known, written, found in zip(replaced, plain, hypotheses, strict=True)
         )
         best, hypothesis = alternatives[0], hypotheses[0]
+        unreplaced = plain[0] if replaced[0] else ""
         if hypothesis.weights is None:
-            return Translation(text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut)
+            return Translation(
+                text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
+            )
         ended = [EOS] if hypothesis.finish_reason == "eos" else []
         words = word_links(
             hypothesis.weights,
@@ -311,6 +350,7 @@ class Translator:
             hypothesis.weights,
             tuple(words),
             was_cut,
+            unreplaced,
         )
 
 

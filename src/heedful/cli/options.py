@@ -45,6 +45,14 @@ OutputPath = Annotated[
 ]
 ReadTokens = Annotated[int, typer.Option("--batch-tokens", min=1, help="Source positions read together.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
+ReplaceUnknown = Annotated[
+    bool | None,
+    typer.Option(
+        "--replace-unknown/--keep-unknown",
+        help="Replace unknown words of an output by translations of the words they attend to, or write <unk>.",
+        show_default="the model's",
+    ),
+]
 ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="How results are printed.")]
 
 

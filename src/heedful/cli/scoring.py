@@ -32,20 +32,28 @@ def default_metrics(target_units: "Units") -> tuple[str, ...]:
     return _METRICS[target_units]
 
 
-def changed_search(translator: "Translator", beam: int | None, nbest: int = 1) -> "SearchConfig":
+def changed_search(
+    translator: "Translator", beam: int | None, nbest: int = 1, replace_unknown: bool | None = None
+) -> "SearchConfig":
     """Lay what the user asked for on the model's own search settings.
 
     Args:
         translator: the model.
         beam: hypotheses carried; None = the model's own.
         nbest: outputs wanted; a smaller beam grows to it.
+        replace_unknown: whether unknown words are replaced; None = as the model has it.
 
     Returns:
         The settings.
     """
-    from heedful.search.config import with_outputs
+    from heedful.config import validate
+    from heedful.search.config import SearchConfig, with_outputs
 
-    return with_outputs(translator.search, beam or 0, nbest)
+    config = translator.search
+    if replace_unknown is not None:
+        changed = config.model_dump(mode="json") | {"replace_unknown": replace_unknown}
+        config = validate(SearchConfig, changed, "search")
+    return with_outputs(config, beam or 0, nbest)
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,10 @@ class Evaluated:
     report: "Report"
     seconds: float
     """Spent translating, the loading of the model left out."""
+    num_replaced: int = 0
+    """Outputs whose unknown words were replaced."""
+    unreplaced: "Report | None" = None
+    """The scores without that; None where nothing was replaced."""
 
 
 def score_outputs(
@@ -128,18 +140,26 @@ def score_outputs(
     """
     from heedful.evaluation.evaluate import evaluate
 
-    keys = tuple(metrics) or default_metrics(translator.text.target_units)
     _ = translator.backend  # loads the weights, which are no part of the speed
     started = time.perf_counter()
-    outputs = [found.text for found in translator.stream(items.sources, search, batch_tokens=batch_tokens)]
+    found = list(translator.stream(items.sources, search, batch_tokens=batch_tokens))
     seconds = time.perf_counter() - started
-    report = evaluate(
-        outputs,
-        items.references,
-        items.sources,
-        metrics=keys,
-        target_language=translator.target_language,
-        lowercase=lowercase,
-        seed=seed,
-    )
-    return Evaluated(outputs, report, seconds)
+    num_replaced = sum(bool(one.unreplaced) for one in found)
+    keys = tuple(metrics) or default_metrics(translator.text.target_units)
+    if num_replaced and not metrics:
+        keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
+
+    def report(outputs: list[str]) -> "Report":
+        return evaluate(
+            outputs,
+            items.references,
+            items.sources,
+            metrics=keys,
+            target_language=translator.target_language,
+            lowercase=lowercase,
+            seed=seed,
+        )
+
+    outputs = [one.text for one in found]
+    before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
+    return Evaluated(outputs, report(outputs), seconds, num_replaced, before)

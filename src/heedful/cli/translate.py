@@ -24,7 +24,17 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Text
 import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
-from heedful.cli.options import Beam, Debug, Device, ModelPath, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import (
+    Beam,
+    Debug,
+    Device,
+    ModelPath,
+    Quiet,
+    ReplaceUnknown,
+    Threads,
+    choose_device,
+    use_threads,
+)
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +63,7 @@ def run(
     nbest: Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.")] = 1,
     output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
     align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
+    replace_unknown: ReplaceUnknown = None,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
     ] = 4096,
@@ -76,7 +87,7 @@ def run(
     from heedful.translator import WINDOW_LINES, load
 
     translator = load(model, choose_device(device))
-    search = changed_search(translator, beam, nbest)
+    search = changed_search(translator, beam, nbest, replace_unknown)
     is_prompting = not texts and source is None and sys.stdin.isatty()
     window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
     cut = RepeatedWarning(messages, "lines were cut")
@@ -189,6 +200,8 @@ def _facts(found: "Translation", index: int, align: bool) -> dict[str, Any]:
         "was_cut": found.was_cut,
         "alternatives": [vars(other) for other in found.alternatives],
     }
+    if found.unreplaced:
+        facts["unreplaced"] = found.unreplaced
     if align:
         facts["source_pieces"] = list(found.source_pieces)
         facts["target_pieces"] = list(found.target_pieces)
