@@ -1,7 +1,7 @@
 """What `import heedful` offers: train a model, load one, translate and evaluate with it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,6 +17,7 @@ from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
 from heedful.runtime.reading import PairReader, ReadPair, TextPair, encode_source, word_links
 from heedful.runtime.unknown_words import UnknownWords
+from heedful.runtime.wording import Wording
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
@@ -156,6 +157,7 @@ class Translator:
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         search: SearchConfig | None = None,
+        wording: Wording | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -166,6 +168,7 @@ class Translator:
             attention: whether to return attention and alignment.
             batch_tokens: most source positions times beam decoded together.
             search: all other settings; None = the model's own.
+            wording: what outputs begin with, hold and do not hold; None = anything.
 
         Returns:
             One translation for each text, in order.
@@ -176,7 +179,7 @@ class Translator:
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        return list(self.stream(texts, config, attention, batch_tokens))
+        return list(self.stream(texts, config, attention, batch_tokens, wording=wording))
 
     def stream(
         self,
@@ -186,6 +189,7 @@ class Translator:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
         first_index: int = 0,
+        wording: Wording | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -196,14 +200,16 @@ class Translator:
             batch_tokens: most source positions times beam decoded together.
             window_lines: texts sorted by length together; 1 answers each at once.
             first_index: number of the first text among all of the caller's, on which samples depend.
+            wording: what outputs begin with, hold and do not hold; None = anything.
 
         Yields:
             One translation for each text, in order.
         """
         remaining = iter(texts)
         num_done = first_index
+        demand = wording.demand(self.target_tokenizer) if wording else Demand()
         while window := list(islice(remaining, window_lines)):
-            yield from self._translate_window(window, search, attention, batch_tokens, num_done)
+            yield from self._translate_window(window, search, attention, batch_tokens, replace(demand, index=num_done))
             num_done += len(window)
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
@@ -281,12 +287,12 @@ class Translator:
         return evaluate(outputs, items.references, items.sources, target_language=language, **settings)
 
     def _translate_window(
-        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, first_index: int
+        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, demand: Demand
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        demands = [Demand(index=first_index + index) for index in full]
+        demands = [replace(demand, index=demand.index + index) for index in full]
         decoded = decode_sorted(
             self.backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
         )

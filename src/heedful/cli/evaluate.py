@@ -69,7 +69,7 @@ def run(
         from heedful.translator import load
 
         translator = load(path, where)
-        search = changed_search(translator, beam, replace_unknown=replace_unknown)
+        search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
         speed = len(items) / max(1e-9, found.seconds)
         messages.say(

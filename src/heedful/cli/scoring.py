@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -33,7 +33,7 @@ def default_metrics(target_units: "Units") -> tuple[str, ...]:
 
 
 def changed_search(
-    translator: "Translator", beam: int | None, nbest: int = 1, replace_unknown: bool | None = None
+    translator: "Translator", beam: int | None, nbest: int = 1, changes: Mapping[str, Any] | None = None
 ) -> "SearchConfig":
     """Lay what the user asked for on the model's own search settings.
 
@@ -41,7 +41,7 @@ def changed_search(
         translator: the model.
         beam: hypotheses carried; None = the model's own.
         nbest: outputs wanted; a smaller beam grows to it.
-        replace_unknown: whether unknown words are replaced; None = as the model has it.
+        changes: other settings of the search by name; those that are None stay as the model has them.
 
     Returns:
         The settings.
@@ -49,10 +49,11 @@ def changed_search(
     from heedful.config import validate
     from heedful.search.config import SearchConfig, with_outputs
 
+    given = {name: value for name, value in (changes or {}).items() if value is not None}
     config = translator.search
-    if replace_unknown is not None:
-        changed = config.model_dump(mode="json") | {"replace_unknown": replace_unknown}
-        config = validate(SearchConfig, changed, "search")
+    if given:
+        carried = {"beam": beam} if beam else {}
+        config = validate(SearchConfig, config.model_dump(mode="json") | carried | given, "search")
     return with_outputs(config, beam or 0, nbest)
 
 

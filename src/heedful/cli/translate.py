@@ -17,27 +17,45 @@ import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
 
 import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
-    Beam,
     Debug,
     Device,
     ModelPath,
+    OutputPath,
     Quiet,
     ReplaceUnknown,
     Threads,
     choose_device,
     use_threads,
 )
+from heedful.cli.search_options import (
+    Asked,
+    Ban,
+    Diversity,
+    Groups,
+    MinP,
+    Nbest,
+    Prefix,
+    Require,
+    Sample,
+    SampleSeed,
+    SearchBeam,
+    Temperature,
+    TopK,
+    TopP,
+)
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.runtime.wording import Wording
     from heedful.text.lines import Lines
     from heedful.translator import Translation
 
@@ -56,17 +74,26 @@ def run(
     source: Annotated[
         Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
     ] = None,
-    target: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; FILE.part until it is complete.")
-    ] = None,
-    beam: Beam = None,
-    nbest: Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.")] = 1,
+    target: OutputPath = None,
     output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
     align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
     replace_unknown: ReplaceUnknown = None,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
     ] = 4096,
+    beam: SearchBeam = None,
+    nbest: Nbest = 1,
+    groups: Groups = None,
+    diversity: Diversity = None,
+    prefix: Prefix = "",
+    require: Require = None,
+    ban: Ban = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: SampleSeed = None,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -78,31 +105,60 @@ def run(
         UsageError: options that do not go together.
     """
     use_threads(threads)
-    messages = Messages(quiet)
     if texts and source is not None:
         raise UsageError("translate: give texts or --input, not both")
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.cli.scoring import changed_search
-    from heedful.translator import WINDOW_LINES, load
+    from heedful.runtime.wording import Wording
 
-    translator = load(model, choose_device(device))
-    search = changed_search(translator, beam, nbest, replace_unknown)
-    is_prompting = not texts and source is None and sys.stdin.isatty()
-    window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
-    cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts or (), source) as lines, opened_output(target) as output:
-        remaining = _watched(lines, messages, is_prompting)
-        index = 0
-        # A window at a time, so that what is translated is also written.
-        while window := list(islice(remaining, window_lines)):
-            for found in translator.stream(window, search, align, batch_tokens, first_index=index):
-                if found.was_cut:
-                    cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
-                output.write(_written(found, index, output_format, align, nbest))
-                index += 1
-            output.flush()
-    cut.close()
+    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
+    asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
+    written = _Written(output_format, align, nbest, batch_tokens, Wording(prefix, require or (), ban or ()))
+    written.translate(model, choose_device(device), asked, texts or (), source, target, Messages(quiet))
+
+
+@final
+@dataclass(frozen=True)
+class _Written:
+    """How outputs are made and written."""
+
+    output_format: OutputFormat
+    align: bool
+    nbest: int
+    batch_tokens: int
+    wording: "Wording"
+
+    def translate(
+        self,
+        model: Path,
+        device: str,
+        asked: Asked,
+        texts: Sequence[str],
+        source: Path | None,
+        target: Path | None,
+        messages: Messages,
+    ) -> None:
+        from heedful.translator import WINDOW_LINES, load
+
+        translator = load(model, device)
+        search = asked.search(translator)
+        is_prompting = not texts and source is None and sys.stdin.isatty()
+        window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
+        cut = RepeatedWarning(messages, "lines were cut")
+        with _opened_input(texts, source) as lines, opened_output(target) as output:
+            remaining = _watched(lines, messages, is_prompting)
+            index = 0
+            # A window at a time, so that what is translated is also written.
+            while window := list(islice(remaining, window_lines)):
+                for found in translator.stream(
+                    window, search, self.align, self.batch_tokens, first_index=index, wording=self.wording
+                ):
+                    if found.was_cut:
+                        cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
+                    output.write(_written(found, index, self.output_format, self.align, self.nbest))
+                    index += 1
+                output.flush()
+        cut.close()
 
 
 @contextmanager
