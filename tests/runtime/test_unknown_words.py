@@ -109,3 +109,11 @@ def test_models_that_cannot_are_refused():
     blind = UnknownWords(DICTIONARY, backend(has_attention=False), SOURCE, TARGET)
     with pytest.raises(UsageError, match="replace_unknown: this model has no attention"):
         blind.check(WORDS)
+
+
+def test_known_and_unknown_attention_may_stand_side_by_side():
+    weights = [[0.1, 0.8, 0.1]]
+    found = [[output("Smith", weights), output("Smith")]]
+    written = replacer().replaced(["das Schmidt"], [ids("das Schmidt")], found)
+    assert written[0, 0] == "Schmidt"
+    assert written[0, 1] in ("das", "Schmidt")

@@ -1,7 +1,8 @@
 """Say which source word each target word of given pairs comes from.
 
 The model reads each target (forced decoding), and the attention behind each word is its link to the source. DATA is one
-file of pairs (TSV or JSONL), or two files whose lines belong together. Words are what stands between spaces.
+file of pairs (TSV or JSONL), or two files whose lines belong together. Words are what stands between spaces; for text
+without spaces, such as Chinese, use --tokens.
 
 Output, UTF-8, a line for each pair:
   text     links such as 0-0 1-2: source word - target word, from 0
@@ -136,8 +137,9 @@ class _Gold:
         from heedful.evaluation.alignment_error import check_gold
 
         if sentence in self._gold:
-            num_words = len(found.source.split()), len(found.target.split())
-            check_gold({sentence: self._gold[sentence]}, {sentence: num_words}, str(self._path))
+            # Spaces alone part words, for the model too.
+            source, target = (sum(word != "" for word in text.split(" ")) for text in (found.source, found.target))
+            check_gold({sentence: self._gold[sentence]}, {sentence: (source, target)}, str(self._path))
             self._found[sentence] = links
 
     def report(self, output_format: OutputFormat) -> str:
