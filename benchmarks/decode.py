@@ -39,7 +39,7 @@ def engines(model: Path, batch_tokens: int) -> dict[str, Decode]:
         translator = load(model, engine=name)
 
         def decode(sources: Sources, config: SearchConfig) -> list[tuple[int, ...]]:
-            backend = translator.backend_for(config)
+            backend = translator.backends.searching(config)
             if backend.supports(config, False):
                 return own_beam(model / "engines" / name, sources, config, batch_tokens)
             found = decode_sorted(backend, sources, config, batch_tokens=batch_tokens)

@@ -179,6 +179,16 @@ def test_other_settings_in_the_same_folder_are_refused(setting: str, complaint: 
     assert run(data, tmp_path / "m", "training.max_steps=2")[0].step == 2
 
 
+def test_a_run_begun_before_a_setting_existed_goes_on(tmp_path: Path):
+    data, out = write(tmp_path / "a.tsv"), tmp_path / "a.model"
+    run(data, out, "training.max_steps=4", "training.validate_every=2")
+    kept = out / "run" / "experiment.toml"
+    lines = kept.read_bytes().decode().split("\n")
+    kept.write_bytes("\n".join(line for line in lines if not line.startswith(("source_vectors", "vectors"))).encode())
+    outcome, _ = run(data, out, "training.max_steps=6", "training.validate_every=2")
+    assert outcome.step == 6
+
+
 @pytest.mark.parametrize("change", ["byte", "order", "more", "dev"])
 def test_other_data_in_the_same_folder_is_refused(change: str, tmp_path: Path):
     data = write(tmp_path / "n.tsv")

@@ -16,12 +16,14 @@ from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
+from heedful.models.pretrained import place_vectors
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest, sync
 from heedful.search.config import SearchConfig
 from heedful.text.prepare import Prepared
+from heedful.text.pretrained import Pretrained
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.training.loop import Outcome, Trainer, TrainingConfig, Validation, Watcher
 from heedful.training.precision import resolve_precision
@@ -168,6 +170,18 @@ def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
     }
 
 
+def has_attention(experiment: Experiment) -> bool:
+    """Say whether a model attends to its source.
+
+    Args:
+        experiment: what to build.
+
+    Returns:
+        Whether its outputs can be aligned.
+    """
+    return not isinstance(experiment.model, RNNEncoderDecoderConfig)
+
+
 def build_model(experiment: Experiment, num_source_tokens: int, num_target_tokens: int) -> Seq2Seq:
     """Make the model with fresh parameters, a function of the seed.
 
@@ -206,9 +220,10 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         config.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
         sync(config)
         config.replace(folder / CONFIG)
-        tokenizers = {str(facts[role]) for role in ("source_tokenizer", "target_tokenizer")}
+        roles = ("source_tokenizer", "target_tokenizer", "dictionary")
+        text_files = {str(facts[role]) for role in roles if role in facts}
         about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
-        commit(folder, about, [CONFIG, name, *sorted(tokenizers)])
+        commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)
         raise ResourceError(f"{folder}: model not saved: {error}; free some space and run the same command") from None
@@ -263,6 +278,7 @@ def run(
     watch: Watcher,
     warn: Callable[[str], None],
     device: str = "cpu",
+    pretrained: Sequence[Pretrained] = (),
 ) -> Outcome:
     """Train, keeping the best model in the folder all along.
 
@@ -275,6 +291,7 @@ def run(
         watch: told how it goes.
         warn: told what a person should know.
         device: where to compute.
+        pretrained: word vectors that embeddings begin with.
 
     Returns:
         How it ended.
@@ -283,8 +300,12 @@ def run(
         Stopped: a signal; everything is saved.
         NonFiniteError: the loss or a gradient is not finite.
     """
-    model = build_model(experiment, len(prepared.source_tokenizer), len(prepared.target_tokenizer)).to(device)
-    facts = {"languages": list(languages), **prepared.tokenizer_files}
+    model = build_model(experiment, len(prepared.source_tokenizer), len(prepared.target_tokenizer))
+    place_vectors(model, pretrained)
+    model = model.to(device)
+    facts: dict[str, Any] = {"languages": list(languages), **prepared.tokenizer_files}
+    if pretrained:
+        facts["vectors"] = {one.side: str(one) for one in pretrained}
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = resolve_precision(experiment.training.precision, torch.device(device), num_parameters)
     trainer = Trainer(

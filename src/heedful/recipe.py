@@ -7,23 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.config import Tree, merge, read_toml, to_toml
+from heedful.config import Tree, merge, read_toml, to_toml, validate
 from heedful.errors import ConfigError, DataError, ResourceError, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, adapt_units, load_experiment, run
+from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
+from heedful.models.pretrained import place_vectors
 from heedful.runtime.engine import decode_sorted
+from heedful.runtime.reading import encode_source
 from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.files import language_names, written_whole
 from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
-from heedful.translator import Translator, encode_source, load
+from heedful.translator import Translator, load
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -96,22 +99,36 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     _same_data(folder, files)
     suited = _suited(recipe, files)
     given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
+    check_vectors(given.text)
     _same_experiment(folder, given, "text.")  # before tokenizers are read that would not fit
     prepared = prepare(files, given.text, folder)
     num_tokens = int(prepared.train.target.lengths.sum())
     adapted = merge(suited, adapt(len(prepared.train), num_tokens, given.text))
+    adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
     with written_whole(folder / "run" / "experiment.toml") as stream:
         stream.write(to_toml(experiment))
     languages = _languages(recipe)
     validator = Validator(prepared, experiment, languages[1])
+    pretrained = _pretrained(prepared, experiment)
+    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in pretrained))
     sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
     counted = experiment.model.build(*sizes, experiment.text.is_shared)
+    place_vectors(counted, pretrained)  # says now what does not fit
     num_parameters = sum(parameter.numel() for parameter in counted.parameters())
     step = _newest_step(folder)
-    started(Started(folder, prepared.report, experiment, num_parameters, *sizes, prepared.test, step))
-    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device)
+    started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, step))
+    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device, pretrained)
+
+
+def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
+    text, seed = experiment.text, experiment.training.seed
+    tokenizers = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
+    corpora = {"source": prepared.train.source, "target": prepared.train.target}
+    return [
+        read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
+    ]
 
 
 @final
@@ -242,7 +259,9 @@ def _same_experiment(folder: Path, experiment: Experiment, section: str = "") ->
     kept = folder / "run" / "experiment.toml"
     if not kept.is_file():
         return
-    before, now = (_leaves(tree) for tree in (read_toml(kept), experiment.model_dump(mode="json")))
+    # A run begun before a setting existed has its default.
+    begun = validate(Experiment, read_toml(kept))
+    before, now = (_leaves(one.model_dump(mode="json")) for one in (begun, experiment))
     for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
         if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
             raise ConfigError(

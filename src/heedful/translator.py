@@ -1,7 +1,7 @@
 """What `import heedful` offers: train a model, load one, translate and evaluate with it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.backends import Backends
 from heedful.config import read_toml, validate
-from heedful.errors import MissingExtra, UsageError
+from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
-from heedful.runtime.exported import find_exported, named_engine
+from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.reading import PairReader, ReadPair, TextPair, encode_source, word_links
+from heedful.runtime.unknown_words import UnknownWords
+from heedful.runtime.wording import Wording
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.demands import Demand
 from heedful.search.interface import Hypothesis
 from heedful.text.corpus import find_pairs
-from heedful.text.links import format_pharaoh, links_from_weights, merge_pieces
+from heedful.text.dictionary import Dictionary
+from heedful.text.links import format_pharaoh
 from heedful.text.prepare import EvaluationSet
-from heedful.text.tokenizer import TextConfig, Tokenizer, load_tokenizer
+from heedful.text.tokenizer import TextConfig, load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -63,6 +67,8 @@ class Translation:
     """Links (source word, target word), 0-based."""
     was_cut: bool = False
     """Whether the source was longer than the model takes, and its end left out."""
+    unreplaced: str = ""
+    """What `text` was before its unknown words were replaced; empty where none was."""
 
     def pharaoh(self) -> str:
         """Write the alignment as ``0-0 1-2``.
@@ -96,13 +102,9 @@ class Translator:
             load_tokenizer(folder.file(role), unit, self.text.normalization)
             for role, unit in zip(roles, units, strict=True)
         )
-        self.exported: Final = find_exported(folder, self.text.max_tokens)
-        if engine not in ("auto", "torch"):
-            named_engine(self.exported, engine, folder)
-        self._engine: Final = engine
-        self._device = device
-        self._backends: dict[str, Backend] = {}
-        self._model: Seq2Seq | None = None
+        sizes = len(self.source_tokenizer), len(self.target_tokenizer)
+        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine)
+        self._dictionary: Dictionary | None = None
 
     @property
     def target_language(self) -> str:
@@ -110,58 +112,12 @@ class Translator:
         return str(self.folder.facts.get("languages", ["", ""])[1])
 
     @property
-    def backend(self) -> Backend:
-        """What decodes by the model's own search settings; loaded on first use."""
-        return self.backend_for(self.search)
-
-    def backend_for(self, search: SearchConfig, attention: bool = False) -> Backend:
-        """Give what decodes; loaded on first use.
-
-        Args:
-            search: beam, penalties and limits.
-            attention: whether attention is wanted.
-
-        Returns:
-            The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
-            exported and that searches so, PyTorch where there is none.
-
-        Raises:
-            MissingExtra: the package that runs it is not installed.
-            FileRefused: the engine's files were changed.
-        """
-        if self._engine != "auto":
-            return self._opened(self._engine)
-        for name, exported in self.exported.items():
-            if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
-                continue
-            try:
-                backend = self._opened(name)
-            except MissingExtra:
-                continue
-            if backend.supports(search, attention) is None:
-                return backend
-        return self._opened("torch")
-
-    def _opened(self, name: str) -> Backend:
-        if name not in self._backends:
-            most = self.text.max_tokens
-            self._backends[name] = self._open_torch() if name == "torch" else self.exported[name].load(most)
-        return self._backends[name]
-
-    def _open_torch(self) -> Backend:
-        """Load PyTorch and the model.
-
-        Raises:
-            MissingExtra: PyTorch is not installed.
-            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
-        """
-        try:
-            from heedful.models.engine import torch_backend
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise MissingExtra("PyTorch", "train", "running this model") from None
-        return torch_backend(self.model(), self.text.max_tokens)
+    def dictionary(self) -> Dictionary:
+        """What unknown words are translated by; empty where the model has none."""
+        if self._dictionary is None:
+            has_one = "dictionary" in self.folder.facts
+            self._dictionary = Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
+        return self._dictionary
 
     def model(self) -> "Seq2Seq":
         """Give the PyTorch model, loaded on first use.
@@ -169,19 +125,7 @@ class Translator:
         Returns:
             The model in evaluation mode, always the same.
         """
-        if self._model is None:
-            from heedful.experiment import load_model
-
-            sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-            self._model = load_model(self.folder, *sizes, self._torch_device())
-        return self._model
-
-    def _torch_device(self) -> str:
-        if self._device != "auto":
-            return self._device
-        import torch
-
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return self.backends.model()
 
     def translate(
         self,
@@ -192,6 +136,7 @@ class Translator:
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         search: SearchConfig | None = None,
+        wording: Wording | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -202,6 +147,7 @@ class Translator:
             attention: whether to return attention and alignment.
             batch_tokens: most source positions times beam decoded together.
             search: all other settings; None = the model's own.
+            wording: what outputs begin with, hold and do not hold; None = anything.
 
         Returns:
             One translation for each text, in order.
@@ -212,7 +158,7 @@ class Translator:
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        return list(self.stream(texts, config, attention, batch_tokens))
+        return list(self.stream(texts, config, attention, batch_tokens, wording=wording))
 
     def stream(
         self,
@@ -222,6 +168,7 @@ class Translator:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
         first_index: int = 0,
+        wording: Wording | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -232,15 +179,75 @@ class Translator:
             batch_tokens: most source positions times beam decoded together.
             window_lines: texts sorted by length together; 1 answers each at once.
             first_index: number of the first text among all of the caller's, on which samples depend.
+            wording: what outputs begin with, hold and do not hold; None = anything.
 
         Yields:
             One translation for each text, in order.
         """
         remaining = iter(texts)
         num_done = first_index
+        demand = wording.demand(self.target_tokenizer) if wording else Demand()
         while window := list(islice(remaining, window_lines)):
-            yield from self._translate_window(window, search, attention, batch_tokens, num_done)
+            yield from self._translate_window(window, search, attention, batch_tokens, replace(demand, index=num_done))
             num_done += len(window)
+
+    def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+        """Say which source word each target word of given pairs comes from, by forced decoding.
+
+        The links are those of the model's attention: of a Transformer the mean over the heads of one layer of its
+        decoder (`Seq2Seq.alignment`), averaged and summed over the tokens of words.
+
+        Args:
+            pairs: a source and a target each.
+            batch_tokens: most source positions read together.
+
+        Returns:
+            For each pair its alignment between words, and the attention behind it.
+
+        Raises:
+            UsageError: the model has no attention.
+
+        Example:
+            >>> load("de-en.model").align([("Guten Tag", "Good day")])[0].pharaoh()  # doctest: +SKIP
+            '0-0 1-1'
+        """
+        return list(self.read(pairs, attention=True, batch_tokens=batch_tokens))
+
+    def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+        """Say how probable the model finds given targets, by forced decoding.
+
+        Args:
+            pairs: a source and a target each.
+            batch_tokens: most source positions read together.
+
+        Returns:
+            For each pair its log probabilities; those of an output of `translate` are what `translate` gave, as far
+            as its text is cut into the same tokens again.
+        """
+        return list(self.read(pairs, batch_tokens=batch_tokens))
+
+    def read(
+        self,
+        pairs: Iterable[TextPair],
+        attention: bool = False,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        window_lines: int = WINDOW_LINES,
+    ) -> Iterator[ReadPair]:
+        """Read any number of pairs in constant memory, by forced decoding.
+
+        Args:
+            pairs: a source and a target each.
+            attention: whether attention and alignment are wanted.
+            batch_tokens: most source positions read together.
+            window_lines: pairs sorted by length together.
+
+        Yields:
+            What was found of each pair, in order.
+        """
+        reader = PairReader(self.backends.reading(attention), self.source_tokenizer, self.target_tokenizer, self.text)
+        remaining = iter(pairs)
+        while window := list(islice(remaining, window_lines)):
+            yield from reader.read(window, attention, batch_tokens)
 
     def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
@@ -259,37 +266,63 @@ class Translator:
         return evaluate(outputs, items.references, items.sources, target_language=language, **settings)
 
     def _translate_window(
-        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, first_index: int
+        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, demand: Demand
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        demands = [Demand(index=first_index + index) for index in full]
-        backend = self.backend_for(search, attention)
+        demands = [replace(demand, index=demand.index + index) for index in full]
+        backend = self.backends.searching(search, attention, demand)
         decoded = decode_sorted(
             backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
         )
         found = dict(zip(full, decoded, strict=True))
+        known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens)
+        places = {index: place for place, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in found:
-                yield self._finish(text, encoded[index][0], found[index], encoded[index][1])
+                written = [known.get((places[index], rank), "") for rank in range(len(found[index]))]
+                yield self._finish(text, encoded[index][0], found[index], encoded[index][1], written)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
+    def _replaced(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[NDArray[np.int64]],
+        decoded: Sequence[Sequence[Hypothesis]],
+        search: SearchConfig,
+        batch_tokens: int,
+    ) -> dict[tuple[int, int], str]:
+        if not search.replace_unknown:
+            return {}
+        reader = self.backends.reading(attention=True)
+        unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer)
+        unknown.check(self.text)
+        return unknown.replaced(texts, ids, decoded, batch_tokens)
+
     def _finish(
-        self, text: str, ids: NDArray[np.int64], hypotheses: Sequence[Hypothesis], was_cut: bool
+        self,
+        text: str,
+        ids: NDArray[np.int64],
+        hypotheses: Sequence[Hypothesis],
+        was_cut: bool,
+        replaced: Sequence[str],
     ) -> Translation:
+        plain = [self.target_tokenizer.decode(found.token_ids) for found in hypotheses]
         alternatives = tuple(
-            Alternative(self.target_tokenizer.decode(found.token_ids), found.log_prob, found.score)
-            for found in hypotheses
+            Alternative(known or written, found.log_prob, found.score)
+            for known, written, found in zip(replaced, plain, hypotheses, strict=True)
         )
         best, hypothesis = alternatives[0], hypotheses[0]
+        unreplaced = plain[0] if replaced[0] else ""
         if hypothesis.weights is None:
-            return Translation(text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut)
+            return Translation(
+                text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
+            )
         ended = [EOS] if hypothesis.finish_reason == "eos" else []
-        links = links_from_weights(hypothesis.weights, len(ids) - 1, len(hypothesis.token_ids))
-        words = merge_pieces(
-            links,
+        words = word_links(
+            hypothesis.weights,
             self.source_tokenizer.word_indices(ids[:-1].tolist()),
             self.target_tokenizer.word_indices(hypothesis.token_ids),
         )
@@ -304,28 +337,8 @@ class Translator:
             hypothesis.weights,
             tuple(words),
             was_cut,
+            unreplaced,
         )
-
-
-def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a source sentence, cut to what the model takes.
-
-    Args:
-        tokenizer: of the source side.
-        text: any text; its length is bounded before tokenising, so that a huge line costs no huge time.
-        config: the limits.
-
-    Returns:
-        [position] ids ending in eos (eos alone for blank text), and whether something was cut off.
-    """
-    if not text.strip():
-        return np.array([EOS], dtype=np.int64), False
-    # No piece is longer than 16 characters, so what is left out here could not have been kept below.
-    most = 16 * config.max_tokens
-    # A NUL ends a string in some libraries; to the model it is an unknown character all the same.
-    ids = tokenizer.encode(text[:most].replace("\0", "\ufffd"))
-    room = config.max_tokens - 1
-    return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
 
 
 def load(path: str | Path, device: str = "cpu", engine: str = "torch") -> Translator:

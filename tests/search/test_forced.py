@@ -7,7 +7,7 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
 from heedful.search.ensemble import Ensemble
-from heedful.search.forced import forced_log_probs
+from heedful.search.forced import forced_log_probs, read_outputs
 from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Tokens, Toy
@@ -87,3 +87,30 @@ def test_nan_is_refused_and_says_where() -> None:
 
     with pytest.raises(NonFiniteError, match=r"source 3, step 1: a log probability is NaN"):
         forced_log_probs(Broken(), ARRAYS, [(4, 4), (4,), (4, 4), (4, 4)])
+
+
+def test_attention_is_that_of_each_token_over_the_real_source() -> None:
+    outputs = [(4, 5, EOS), (), (7,), (8, 8, 8, 8)]
+    for source, output, reading in zip(
+        SOURCES, outputs, read_outputs(Toy(vocab_size=9), ARRAYS, outputs, need_alignment=True), strict=True
+    ):
+        toy = Toy(vocab_size=9)
+        assert reading.weights is not None
+        assert reading.weights.shape == (len(output), len(source))
+        for step in range(len(output)):
+            assert reading.weights[step].tolist() == toy.weights(source, output[:step]).tolist()
+            assert reading.log_probs[step] == pytest.approx(toy.log_probs(source, output[:step])[output[step]])
+
+
+def test_attention_is_that_which_the_search_saw() -> None:
+    config = SearchConfig(beam=3, nbest=3, max_length_offset=4)
+    sources, outputs, found = outputs_of(search(Toy(), ARRAYS, config, max_length=20, need_alignment=True))
+    for one, reading in zip(found, read_outputs(Toy(), sources, outputs, need_alignment=True), strict=True):
+        assert reading.weights is not None
+        assert one.weights is not None
+        assert np.array_equal(reading.weights, one.weights)
+
+
+def test_weights_are_not_asked_for_unless_wanted() -> None:
+    readings = read_outputs(Toy(has_weights=False), ARRAYS, [(4,)] * 4)
+    assert [reading.weights for reading in readings] == [None] * 4

@@ -20,6 +20,7 @@ from heedful.cli.options import (
     Engine,
     ModelPath,
     Quiet,
+    ReplaceUnknown,
     ReportFormat,
     Threads,
     parse_columns,
@@ -44,6 +45,7 @@ def run(
     ] = "",
     beam: Beam = None,
     engine: Engine = "auto",
+    replace_unknown: ReplaceUnknown = None,
     columns: ColumnsText = "1,2",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without regard to case.")] = False,
     limit: Annotated[int, typer.Option(min=0, help="Score only so many sources; 0 = all.")] = 0,
@@ -66,7 +68,8 @@ def run(
         from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
 
         translator = load_to_run(path, engine, device)
-        search = tell_engine(translator, changed_search(translator, beam), False, messages)
+        asked = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
+        search = tell_engine(translator, asked, False, messages)
         found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
         speed = len(items) / max(1e-9, found.seconds)
         messages.say(
@@ -116,15 +119,27 @@ def _check_metrics(keys: tuple[str, ...]) -> None:
 def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
     found, read = scored
     return (
-        f"{found.report.to_text()}\n"
+        f"{found.report.to_text()}\n{_without_replacing(found)}"
         f"perplexity {read.per_token:.3f} a target token ({read.num_tokens:,}), "
         f"{read.bits_per_character:.3f} bits a character\n"
     )
 
 
+def _without_replacing(found: "Evaluated") -> str:
+    """Say what the scores would be had unknown words been left as they are."""
+    if found.unreplaced is None:
+        return ""
+    pairs = zip(found.unreplaced.results, found.report.results, strict=True)
+    scores = ", ".join(f"{before.metric.name} {before.score:.2f} -> {after.score:.2f}" for before, after in pairs)
+    return f"unknown words replaced in {found.num_replaced:,} outputs: {scores}\n"
+
+
 def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]:
     found, read = scored
-    return {"model": str(path), **found.report.to_dict(), "perplexity": vars(read), "seconds": found.seconds}
+    facts = {"model": str(path), **found.report.to_dict(), "perplexity": vars(read), "seconds": found.seconds}
+    if found.unreplaced is not None:
+        facts |= {"num_replaced": found.num_replaced, "unreplaced": found.unreplaced.to_dict()}
+    return facts
 
 
 def _differences(

@@ -17,6 +17,7 @@ EXTRAS: Final = {
     "onnx": "train",
     "onnxscript": "train",
     "onnxruntime": "onnx",
+    "gensim": "vectors",
     "fastapi": "serve",
     "uvicorn": "serve",
 }

@@ -42,6 +42,8 @@ def _about_model(translator: "Translator") -> list[Row]:
         ("vocabulary", vocabulary),
         ("source", f"cut after {text.max_tokens} tokens"),
         ("search", f"beam {search.beam}, {search.length_penalty} length penalty {search.alpha:g}"),
+        *[(f"{side} vectors", str(text)) for side, text in dict(facts.get("vectors", {})).items()],
+        *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
         ("written by", f"heedful {facts.get('heedful', '')}"),
     ]
 

@@ -39,12 +39,25 @@ Test = Annotated[
     list[Path] | None,
     typer.Option("--test", metavar="FILE", help="Pairs to measure on; give it twice for two aligned files."),
 ]
+OutputPath = Annotated[
+    Path | None,
+    typer.Option("--output", "--out", "-o", metavar="FILE", help="Write there; FILE.part until it is complete."),
+]
+ReadTokens = Annotated[int, typer.Option("--batch-tokens", min=1, help="Source positions read together.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
 Engine = Annotated[
     str,
     typer.Option(
         help="What computes: auto, torch, onnx, ctranslate2, onnx-int8, ctranslate2-int8; see: heedful export --help.",
         metavar="NAME",
+    ),
+]
+ReplaceUnknown = Annotated[
+    bool | None,
+    typer.Option(
+        "--replace-unknown/--keep-unknown",
+        help="Replace unknown words of an output by translations of the words they attend to, or write <unk>.",
+        show_default="the model's",
     ),
 ]
 ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="How results are printed.")]

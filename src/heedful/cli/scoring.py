@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import choose_device
@@ -14,11 +14,11 @@ from heedful.errors import UsageError
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
     from heedful.search.config import SearchConfig
+    from heedful.search.demands import Demand
     from heedful.text.prepare import EvaluationSet
     from heedful.text.tokenizer import Units
     from heedful.translator import Translator
 
-_READ_TOGETHER: Final = 64
 _METRICS: Final[dict[str, tuple[str, ...]]] = {
     "pieces": ("bleu", "chrf", "ter", "exact_match"),
     "words": ("exact_match", "token_error_rate"),
@@ -53,7 +53,11 @@ def load_to_run(path: Path, engine: str, device: str) -> "Translator":
 
 
 def tell_engine(
-    translator: "Translator", search: "SearchConfig", attention: bool, messages: Messages
+    translator: "Translator",
+    search: "SearchConfig",
+    attention: bool,
+    messages: Messages,
+    demand: "Demand | None" = None,
 ) -> "SearchConfig":
     """Load what computes, and say what it is where there is a choice.
 
@@ -62,13 +66,14 @@ def tell_engine(
         search: beam and the like.
         attention: whether attention is wanted.
         messages: where to say it.
+        demand: what outputs begin with, hold and do not hold.
 
     Returns:
         The search, as it was given.
     """
-    backend = translator.backend_for(search, attention)
-    if translator.exported:
-        reasons = [f"{name}: {found.fault}" for name, found in translator.exported.items() if found.fault]
+    backend = translator.backends.searching(search, attention, demand)
+    if translator.backends.exported:
+        reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
 
@@ -85,20 +90,29 @@ def default_metrics(target_units: "Units") -> tuple[str, ...]:
     return _METRICS[target_units]
 
 
-def changed_search(translator: "Translator", beam: int | None, nbest: int = 1) -> "SearchConfig":
+def changed_search(
+    translator: "Translator", beam: int | None, nbest: int = 1, changes: Mapping[str, Any] | None = None
+) -> "SearchConfig":
     """Lay what the user asked for on the model's own search settings.
 
     Args:
         translator: the model.
         beam: hypotheses carried; None = the model's own.
         nbest: outputs wanted; a smaller beam grows to it.
+        changes: other settings of the search by name; those that are None stay as the model has them.
 
     Returns:
         The settings.
     """
-    from heedful.search.config import with_outputs
+    from heedful.config import validate
+    from heedful.search.config import SearchConfig, with_outputs
 
-    return with_outputs(translator.search, beam or 0, nbest)
+    given = {name: value for name, value in (changes or {}).items() if value is not None}
+    config = translator.search
+    if given:
+        carried = {"beam": beam} if beam else {}
+        config = validate(SearchConfig, config.model_dump(mode="json") | carried | given, "search")
+    return with_outputs(config, beam or 0, nbest)
 
 
 @dataclass(frozen=True)
@@ -124,8 +138,8 @@ def perplexity(translator: "Translator", items: "EvaluationSet") -> Perplexity:
     Returns:
         The perplexity over all references.
     """
+    from heedful.runtime.reading import encode_source
     from heedful.text.vocabulary import EOS
-    from heedful.translator import encode_source
 
     most = translator.text.max_tokens - 1
     sources: list[list[int]] = []
@@ -146,7 +160,7 @@ def perplexity(translator: "Translator", items: "EvaluationSet") -> Perplexity:
 
 def _read(translator: "Translator", sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
     """The log probability of all targets together."""
-    backend = translator.backend
+    backend = translator.backends.reading()
     if backend.name == "torch":
         from heedful.text.encoded import EncodedCorpus, EncodedSide
         from heedful.training.likelihood import log_likelihood
@@ -155,14 +169,10 @@ def _read(translator: "Translator", sources: Sequence[list[int]], targets: Seque
         return log_likelihood(translator.model(), corpus).log_prob
     import numpy as np
 
-    # Of like lengths together, a bounded number at a time.
-    order = sorted(range(len(targets)), key=lambda row: len(targets[row]))
-    total = 0.0
-    for first in range(0, len(order), _READ_TOGETHER):
-        rows = order[first : first + _READ_TOGETHER]
-        ids = [np.array(sources[row], dtype=np.int64) for row in rows]
-        total += sum(float(found.sum()) for found in backend.log_probs(ids, [targets[row] for row in rows]))
-    return total
+    from heedful.runtime.engine import read_sorted
+
+    ids = [np.array(source, dtype=np.int64) for source in sources]
+    return sum(float(found.log_probs.sum()) for found in read_sorted(backend, ids, targets))
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,10 @@ class Evaluated:
     report: "Report"
     seconds: float
     """Spent translating, the loading of the model left out."""
+    num_replaced: int = 0
+    """Outputs whose unknown words were replaced."""
+    unreplaced: "Report | None" = None
+    """The scores without that; None where nothing was replaced."""
 
 
 def score_outputs(
@@ -200,18 +214,26 @@ def score_outputs(
     """
     from heedful.evaluation.evaluate import evaluate
 
-    keys = tuple(metrics) or default_metrics(translator.text.target_units)
-    translator.backend_for(search)  # loads the weights, which are no part of the speed
+    translator.backends.searching(search)  # loads the weights, which are no part of the speed
     started = time.perf_counter()
-    outputs = [found.text for found in translator.stream(items.sources, search, batch_tokens=batch_tokens)]
+    found = list(translator.stream(items.sources, search, batch_tokens=batch_tokens))
     seconds = time.perf_counter() - started
-    report = evaluate(
-        outputs,
-        items.references,
-        items.sources,
-        metrics=keys,
-        target_language=translator.target_language,
-        lowercase=lowercase,
-        seed=seed,
-    )
-    return Evaluated(outputs, report, seconds)
+    num_replaced = sum(bool(one.unreplaced) for one in found)
+    keys = tuple(metrics) or default_metrics(translator.text.target_units)
+    if num_replaced and not metrics:
+        keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
+
+    def report(outputs: list[str]) -> "Report":
+        return evaluate(
+            outputs,
+            items.references,
+            items.sources,
+            metrics=keys,
+            target_language=translator.target_language,
+            lowercase=lowercase,
+            seed=seed,
+        )
+
+    outputs = [one.text for one in found]
+    before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
+    return Evaluated(outputs, report(outputs), seconds, num_replaced, before)

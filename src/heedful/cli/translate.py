@@ -17,19 +17,47 @@ import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
 
 import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
-from heedful.cli.options import Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
+from heedful.cli.options import (
+    Debug,
+    Device,
+    Engine,
+    ModelPath,
+    OutputPath,
+    Quiet,
+    ReplaceUnknown,
+    Threads,
+    use_threads,
+)
+from heedful.cli.search_options import (
+    Asked,
+    Ban,
+    Diversity,
+    Groups,
+    MinP,
+    Nbest,
+    Prefix,
+    Require,
+    Sample,
+    SampleSeed,
+    SearchBeam,
+    Temperature,
+    TopK,
+    TopP,
+)
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.runtime.wording import Wording
     from heedful.text.lines import Lines
-    from heedful.translator import Translation
+    from heedful.translator import Translation, Translator
 
 OutputFormat = Literal["text", "jsonl"]
 
@@ -46,17 +74,27 @@ def run(
     source: Annotated[
         Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
     ] = None,
-    target: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; FILE.part until it is complete.")
-    ] = None,
-    beam: Beam = None,
-    nbest: Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.")] = 1,
+    target: OutputPath = None,
     output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
     align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
     engine: Engine = "auto",
+    replace_unknown: ReplaceUnknown = None,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
     ] = 4096,
+    beam: SearchBeam = None,
+    nbest: Nbest = 1,
+    groups: Groups = None,
+    diversity: Diversity = None,
+    prefix: Prefix = "",
+    require: Require = None,
+    ban: Ban = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: SampleSeed = None,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -68,31 +106,63 @@ def run(
         UsageError: options that do not go together.
     """
     use_threads(threads)
-    messages = Messages(quiet)
     if texts and source is not None:
         raise UsageError("translate: give texts or --input, not both")
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.cli.scoring import changed_search, load_to_run, tell_engine
-    from heedful.translator import WINDOW_LINES
+    from heedful.runtime.wording import Wording
 
-    translator = load_to_run(model, engine, device)
-    search = tell_engine(translator, changed_search(translator, beam, nbest), align, messages)
-    is_prompting = not texts and source is None and sys.stdin.isatty()
-    window_lines = 1 if is_prompting or batch_tokens == 1 else WINDOW_LINES
-    cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts or (), source) as lines, opened_output(target) as output:
-        remaining = _watched(lines, messages, is_prompting)
-        index = 0
-        # A window at a time, so that what is translated is also written.
-        while window := list(islice(remaining, window_lines)):
-            for found in translator.stream(window, search, align, batch_tokens, first_index=index):
-                if found.was_cut:
-                    cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
-                output.write(_written(found, index, output_format, align, nbest))
-                index += 1
-            output.flush()
-    cut.close()
+    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
+    asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
+    written = _Written(output_format, align, nbest, batch_tokens, Wording(prefix, require or (), ban or ()))
+    from heedful.cli.scoring import load_to_run
+
+    written.translate(load_to_run(model, engine, device), asked, texts or (), source, target, Messages(quiet))
+
+
+@final
+@dataclass(frozen=True)
+class _Written:
+    """How outputs are made and written."""
+
+    output_format: OutputFormat
+    align: bool
+    nbest: int
+    batch_tokens: int
+    wording: "Wording"
+
+    def translate(
+        self,
+        translator: "Translator",
+        asked: Asked,
+        texts: Sequence[str],
+        source: Path | None,
+        target: Path | None,
+        messages: Messages,
+    ) -> None:
+        from heedful.cli.scoring import tell_engine
+        from heedful.translator import WINDOW_LINES
+
+        search = tell_engine(
+            translator, asked.search(translator), self.align, messages, self.wording.demand(translator.target_tokenizer)
+        )
+        is_prompting = not texts and source is None and sys.stdin.isatty()
+        window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
+        cut = RepeatedWarning(messages, "lines were cut")
+        with _opened_input(texts, source) as lines, opened_output(target) as output:
+            remaining = _watched(lines, messages, is_prompting)
+            index = 0
+            # A window at a time, so that what is translated is also written.
+            while window := list(islice(remaining, window_lines)):
+                for found in translator.stream(
+                    window, search, self.align, self.batch_tokens, first_index=index, wording=self.wording
+                ):
+                    if found.was_cut:
+                        cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
+                    output.write(_written(found, index, self.output_format, self.align, self.nbest))
+                    index += 1
+                output.flush()
+        cut.close()
 
 
 @contextmanager
@@ -190,6 +260,8 @@ def _facts(found: "Translation", index: int, align: bool) -> dict[str, Any]:
         "was_cut": found.was_cut,
         "alternatives": [vars(other) for other in found.alternatives],
     }
+    if found.unreplaced:
+        facts["unreplaced"] = found.unreplaced
     if align:
         facts["source_pieces"] = list(found.source_pieces)
         facts["target_pieces"] = list(found.target_pieces)

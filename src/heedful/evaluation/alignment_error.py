@@ -5,8 +5,11 @@ corpus. Och and Ney 2003, J03-1002, section 2.3:
 precision = |A and P| / |A|, recall = |A and S| / |S|, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -14,7 +17,12 @@ import numpy as np
 from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Interval, score_interval
 from heedful.evaluation.interface import Matrix, References, reference_count
-from heedful.text.links import GoldLinks, Links, parse_gold, parse_pharaoh
+from heedful.text.lines import read_lines
+from heedful.text.links import GoldLinks, Links, parse_gold, parse_pharaoh, read_gold, read_numbered_gold
+
+_LINK_A_LINE: Final = re.compile(r"SENT:.*|[0-9]+ [0-9]+ [0-9]+( .*)?")
+_NUMBERED_LINE: Final = re.compile(r"([0-9]{1,9})\t(.*)")
+_SAMPLED_LINES: Final = 20
 
 
 @final
@@ -177,3 +185,72 @@ def score_alignments(
         num_resamples=num_resamples,
         seed=seed,
     )
+
+
+def find_gold(path: Path, num_sentences: int, one_based: bool = False) -> dict[int, GoldLinks]:
+    """Read hand-made alignments in whichever notation a file has.
+
+    A sentence a line, such as ``0-0 1p2``, one line for each; or the same behind the 0-based number of the sentence and
+    a tab, where only some were aligned; or a link a line, as in `read_numbered_gold`, whose sentences count from 1, or
+    from 0 where one is ``SENT: 0``.
+
+    Args:
+        path: the file, gzip or not.
+        num_sentences: of the corpus.
+        one_based: whether words are counted from 1 in a file with a sentence a line.
+
+    Returns:
+        By 0-based sentence, the sure and possible links between 0-based words.
+
+    Raises:
+        DataError: the file is none of these, or is of another corpus.
+    """
+    first = next((line for line in islice(read_lines(path), _SAMPLED_LINES) if line.strip()), "")
+    if _LINK_A_LINE.fullmatch(" ".join(first.split())):
+        by_number = read_numbered_gold(path)
+        base = 0 if first.lstrip().startswith("SENT") and 0 in by_number else 1
+        found = {number - base: links for number, links in by_number.items()}
+    elif _NUMBERED_LINE.fullmatch(first):
+        found = _numbered_lines(path, one_based)
+    else:
+        found = dict(enumerate(read_gold(path, one_based=one_based)))
+        if len(found) != num_sentences:
+            raise DataError(f"{path}: {len(found):,} lines for {num_sentences:,} pairs; it must have one for each")
+    if not found:
+        raise DataError(f"{path}: holds no alignment")
+    if (last := max(found)) >= num_sentences or min(found) < 0:
+        raise DataError(f"{path}: aligns sentence {last + 1:,} of a corpus of {num_sentences:,} pairs")
+    return found
+
+
+def _numbered_lines(path: Path, one_based: bool) -> dict[int, GoldLinks]:
+    found: dict[int, GoldLinks] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        match = _NUMBERED_LINE.fullmatch(line)
+        if match is None:
+            raise DataError(f"{path}:{number}: {line[:40]!r}: expected the number of a sentence, a tab and its links")
+        if int(match[1]) in found:
+            raise DataError(f"{path}:{number}: sentence {match[1]} is aligned once more; keep one")
+        found[int(match[1])] = parse_gold(match[2], one_based=one_based, where=f"{path}:{number}")
+    return found
+
+
+def check_gold(gold: Mapping[int, GoldLinks], num_words: Mapping[int, tuple[int, int]], where: str) -> None:
+    """Refuse hand-made alignments that name words that a pair has not.
+
+    Args:
+        gold: by sentence.
+        num_words: of the source and the target of each sentence.
+        where: the file, for messages.
+
+    Raises:
+        DataError: a link leads out of its pair.
+    """
+    for sentence, links in gold.items():
+        lengths = num_words[sentence]
+        for source, target in links.possible:
+            if source >= lengths[0] or target >= lengths[1]:
+                raise DataError(
+                    f"{where}: link {source}-{target} (from 0) leads out of the {lengths[0]} source and {lengths[1]} "
+                    f"target words of pair {sentence + 1:,}; is it the other way round, or counted from 1?"
+                )

@@ -116,7 +116,8 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
     Returns:
         The backend.
     """
-    return Stepwise("torch", lambda with_weights: TorchEngine(model, with_weights), max_length)
+    has_attention = bool(model.alignment)
+    return Stepwise("torch", lambda with_weights: TorchEngine(model, with_weights), max_length, has_attention)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class Seq2Seq(nn.Module, ABC):
     output: OutputLayer
     """From features to the vocabulary; training fuses it with the loss."""
     alignment: str
-    """Which entry of `Decoded.attended` tells best where each target token comes from."""
+    """Which entry of `Decoded.attended` tells best where each target token comes from; empty where there is none."""
 
     @abstractmethod
     def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:

@@ -17,7 +17,8 @@ from heedful.errors import FileRefused
 from heedful.runtime.engine import Backend
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.interface import FloatArray, Hypothesis
+from heedful.search.forced import Reading
+from heedful.search.interface import Hypothesis
 from heedful.search.penalties import length_score
 from heedful.search.task import caps
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
@@ -148,16 +149,22 @@ class CTranslate2(Backend):
         if not rows:
             return
         outputs = [_with_end(results[row]) for row in rows]
-        read = self.log_probs([source_ids[row] for row in rows], outputs)
+        read = self.read([source_ids[row] for row in rows], outputs)
         for row, ids, found in zip(rows, outputs, read, strict=True):
-            results[row] = _hypothesis(ids, float(found.sum()), config)
+            results[row] = _hypothesis(ids, float(found.log_probs.sum()), config)
 
-    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
+    def supports_reading(self, need_alignment: bool) -> str | None:
+        return "gives no attention" if need_alignment else None
+
+    def read(
+        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+    ) -> list[Reading]:
         # It adds an end mark of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch([_named(ids) for ids in source_ids], targets, max_input_length=0)
         return [
-            np.array(each.log_probs[: len(ids)], dtype=np.float64) for each, ids in zip(scored, outputs, strict=True)
+            Reading(np.array(each.log_probs[: len(ids)], dtype=np.float64))
+            for each, ids in zip(scored, outputs, strict=True)
         ]
 
 

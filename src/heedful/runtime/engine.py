@@ -12,11 +12,12 @@ from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.forced import forced_log_probs
-from heedful.search.interface import Engine, FloatArray, Hypothesis
+from heedful.search.forced import Reading, read_outputs
+from heedful.search.interface import Engine, Hypothesis
 
 IntArray = NDArray[np.int64]
 DEFAULT_BATCH_TOKENS: Final = 4096
+NO_ATTENTION: Final = "this model has no attention, so nothing says where a word comes from; train one that has"
 
 
 class Backend(ABC):
@@ -71,40 +72,66 @@ class Backend(ABC):
             For each source its hypotheses, best first; samples in the order they were drawn.
         """
 
-    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
-        """Read outputs that are given: forced decoding.
+    def supports_reading(self, need_alignment: bool) -> str | None:
+        """Say whether this backend reads outputs that are given.
+
+        Args:
+            need_alignment: whether attention is wanted.
+
+        Returns:
+            None if it does, else the reason why not; as written here, it does not.
+        """
+        return "outputs that are given cannot be read here"
+
+    def read(
+        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+    ) -> list[Reading]:
+        """Read one batch of outputs that are given (forced decoding).
 
         Args:
             source_ids: [position] ids of each source, ending in eos.
-            outputs: the tokens of one output for each source, with EOS if it counts.
+            outputs: the tokens of one output for each source, with eos if it counts.
+            need_alignment: whether attention is wanted.
 
         Returns:
-            For each output [token] the log probability of each token.
+            What was found of each output.
 
         Raises:
-            UsageError: it cannot, as written here.
+            UsageError: this backend cannot.
         """
-        raise UsageError(f"{self.name}: reads no outputs that are given")
+        raise UsageError(f"{self.name}: {self.supports_reading(need_alignment)}")
 
 
 @final
 class Stepwise(Backend):
-    """The one search over an engine that runs a model token by token; supports everything."""
+    """The one search over an engine that runs a model token by token; supports all that the model has."""
 
-    def __init__(self, name: str, make_engine: Callable[[bool], Engine], max_length: int) -> None:
+    def __init__(
+        self, name: str, make_engine: Callable[[bool], Engine], max_length: int, has_attention: bool = True
+    ) -> None:
         """Hold an engine.
 
         Args:
             name: what computes.
             make_engine: given whether attention weights are wanted.
             max_length: most tokens of an output, end mark included.
+            has_attention: whether the model attends to its source.
         """
         self.name = name
         self._make_engine: Final = make_engine
         self._max_length: Final = max_length
+        self._has_attention: Final = has_attention
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        return None
+        return self.supports_reading(need_alignment or config.beta > 0.0)
+
+    def supports_reading(self, need_alignment: bool) -> str | None:
+        return NO_ATTENTION if need_alignment and not self._has_attention else None
+
+    def read(
+        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+    ) -> list[Reading]:
+        return read_outputs(self._make_engine(need_alignment), source_ids, outputs, need_alignment)
 
     def supports_demand(self, demand: Demand) -> str | None:
         return None
@@ -127,9 +154,6 @@ class Stepwise(Backend):
             demands=demands,
             cancelled=cancelled,
         )
-
-    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
-        return forced_log_probs(self._make_engine(False), source_ids, outputs)
 
 
 def decode_sorted(
@@ -182,6 +206,46 @@ def decode_sorted(
             results[index] = hypotheses
         start += rows
     return results
+
+
+def read_sorted(
+    backend: Backend,
+    source_ids: Sequence[IntArray],
+    outputs: Sequence[Sequence[int]],
+    *,
+    batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    need_alignment: bool = False,
+) -> list[Reading]:
+    """Read many outputs that are given in batches of like length, and give results in the order asked.
+
+    Args:
+        backend: what reads.
+        source_ids: [position] ids of each source, ending in eos.
+        outputs: the tokens of one output for each source, with eos if it counts.
+        batch_tokens: most source positions in a batch, padding included; one source always fits.
+        need_alignment: whether attention is wanted.
+
+    Returns:
+        What was found of each output.
+
+    Raises:
+        UsageError: the backend cannot read so, or there are not as many outputs as sources.
+    """
+    if reason := backend.supports_reading(need_alignment):
+        raise UsageError(f"{backend.name}: {reason}")
+    if len(outputs) != len(source_ids):
+        raise UsageError(f"{len(outputs)} outputs were given for {len(source_ids)} sources; give one each")
+    lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
+    # A batch ends its longest output alone, so outputs of like length stand together among sources of like length.
+    order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
+    found: dict[int, Reading] = {}
+    start = 0
+    while start < len(order):
+        batch = order[start : start + max(1, batch_tokens // max(1, int(lengths[order[start]])))]
+        readings = backend.read([source_ids[i] for i in batch], [outputs[i] for i in batch], need_alignment)
+        found.update(zip(batch.tolist(), readings, strict=True))
+        start += len(batch)
+    return [found[place] for place in range(len(source_ids))]
 
 
 def _indexed(

@@ -35,6 +35,8 @@ class SearchConfig(Config):
         max_length_offset: see `max_length_ratio`; both lengths count tokens, the output's with its end mark.
         min_length: an output has at least this many tokens before its end mark, unless its cap is lower.
         forbid_unknown: never generate the unknown token.
+        replace_unknown: once the search is over, an unknown word of an output is replaced by the translation of the
+            source word it attends to, or by that word itself (`heedful.runtime.unknown_words`).
         stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis
             scores higher now, `certain` once none can enter the `nbest` any more (`heedful.search.stopping`).
     """
@@ -59,6 +61,7 @@ class SearchConfig(Config):
     max_length_offset: int = Field(default=50, ge=0, le=1_000_000)
     min_length: int = Field(default=0, ge=0)
     forbid_unknown: bool = False
+    replace_unknown: bool = False
     stopping: Literal["likely", "certain"] = "likely"
 
     @model_validator(mode="after")

@@ -1,20 +1,36 @@
-"""Forced decoding: how probable an engine finds outputs that are given."""
+"""Forced decoding: how probable an engine finds outputs that are given, and what it attends to on the way."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
 from heedful.errors import NonFiniteError, ShapeError, UsageError
-from heedful.search.interface import Engine, FloatArray, IntArray
+from heedful.search.interface import Engine, FloatArray, IntArray, WeightsArray
 from heedful.search.phrases import laid_out
 from heedful.search.task import padded_sources
 from heedful.text.vocabulary import BOS
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """An output that was read.
+
+    Attributes:
+        log_probs: [token] of each token, given the source and the tokens before it.
+        weights: [token, source position] attention, columns the source's real positions; None unless asked for.
+    """
+
+    log_probs: FloatArray
+    weights: WeightsArray | None = None
+
+
 def forced_log_probs(
     engine: Engine, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]
 ) -> list[FloatArray]:
-    """Read outputs with an engine.
+    """Read outputs with an engine, as `read_outputs` does.
 
     Args:
         engine: the model.
@@ -29,13 +45,38 @@ def forced_log_probs(
         UsageError: an output holds what is not in the vocabulary.
         NonFiniteError: the engine gave NaN.
     """
+    return [reading.log_probs for reading in read_outputs(engine, source_ids, outputs)]
+
+
+def read_outputs(
+    engine: Engine,
+    source_ids: Sequence[IntArray],
+    outputs: Sequence[Sequence[int]],
+    need_alignment: bool = False,
+) -> list[Reading]:
+    """Read outputs with an engine: feed it their tokens one after the other, whatever it would have said itself.
+
+    Args:
+        engine: the model; made with weights if they are asked for.
+        source_ids: as for `heedful.search.beam.search`.
+        outputs: the tokens of one output for each source, with EOS if it counts.
+        need_alignment: whether attention is wanted.
+
+    Returns:
+        What was found of each output.
+
+    Raises:
+        ShapeError: there are not as many outputs as sources.
+        UsageError: an output holds what is not in the vocabulary.
+        NonFiniteError: the engine gave NaN.
+    """
     if len(outputs) != len(source_ids):
         raise ShapeError(f"{len(outputs)} outputs were given for {len(source_ids)} sources; give one each")
+    readings = [_unread(ids, len(output), need_alignment) for ids, output in zip(source_ids, outputs, strict=True)]
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     rows = np.flatnonzero(lengths)
-    found = [np.empty(length) for length in lengths]
     if not rows.size:
-        return found
+        return readings
     source, source_lengths = padded_sources(source_ids)
     tokens = laid_out(outputs)
     state = engine.start(source[rows, : source_lengths[rows].max()], source_lengths[rows], 1)
@@ -45,18 +86,35 @@ def forced_log_probs(
         if step == 0:
             _check_vocabulary(outputs, scores.vocab_size)
         values = scores.of(np.arange(rows.size), np.zeros(rows.size, dtype=np.int64), tokens[rows, step])
-        if np.isnan(values).any():
-            raise NonFiniteError(
-                f"source {rows[np.isnan(values).argmax()]}, step {step}: a log probability is NaN; the model's weights "
-                "are broken or its arithmetic overflowed"
-            )
-        for row, value in zip(rows, values, strict=True):
-            found[row][step] = value
+        _check_numbers(values, rows, step)
+        attended = scores.weights[:, 0] if need_alignment else None
+        for place, row in enumerate(rows):
+            readings[row].log_probs[step] = values[place]
+            if attended is not None and (weights := readings[row].weights) is not None:
+                weights[step] = attended[place, : source_lengths[row]]
         stays = lengths[rows] > step + 1
         keep = None if stays.all() else np.flatnonzero(stays)
         rows = rows[stays]
         fed = tokens[rows, step, None]
-    return found
+    return readings
+
+
+def _unread(source_ids: IntArray, output_length: int, need_alignment: bool) -> Reading:
+    weights = np.zeros((output_length, max(1, len(source_ids))), dtype=np.float32) if need_alignment else None
+    return Reading(np.empty(output_length), weights)
+
+
+def _check_numbers(values: FloatArray, rows: IntArray, step: int) -> None:
+    """Refuse what is no log probability.
+
+    Raises:
+        NonFiniteError: one is NaN.
+    """
+    if np.isnan(values).any():
+        raise NonFiniteError(
+            f"source {rows[np.isnan(values).argmax()]}, step {step}: a log probability is NaN; the model's weights "
+            "are broken or its arithmetic overflowed"
+        )
 
 
 def _check_vocabulary(outputs: Sequence[Sequence[int]], vocab_size: int) -> None:

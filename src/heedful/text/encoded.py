@@ -30,6 +30,17 @@ class EncodedSide:
     def __getitem__(self, index: int) -> Ids:
         return self._ids[self._offsets[index] : self._offsets[index + 1]]
 
+    def counts(self, num_tokens: int) -> NDArray[np.int64]:
+        """Count how often each token occurs.
+
+        Args:
+            num_tokens: size of the vocabulary.
+
+        Returns:
+            [token] counts.
+        """
+        return np.bincount(self._ids, minlength=num_tokens)
+
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> "EncodedSide":
         """Hold sequences in memory.

@@ -13,9 +13,18 @@ from typing import Final, final
 
 from heedful.errors import DataError
 from heedful.text.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.text.dictionary import align_pairs, learn_dictionary
 from heedful.text.encoded import EncodedCorpus, write_encoded
 from heedful.text.leakage import SeenPairs, leakage
-from heedful.text.tokenizer import TextConfig, Tokenizer, Units, choose_size, load_tokenizer, train_tokenizer
+from heedful.text.tokenizer import (
+    TextConfig,
+    Tokenizer,
+    Units,
+    UnitTokenizer,
+    choose_size,
+    load_tokenizer,
+    train_tokenizer,
+)
 from heedful.text.vocabulary import EOS
 
 MIN_PAIRS: Final = 10
@@ -24,7 +33,11 @@ HELD_OUT_PAIRS: Final = 1000
 TOKENIZER_LINES: Final = 1_000_000
 """Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
 
-
+DICTIONARY: Final = "dictionary.tsv"
+DICTIONARY_PAIRS: Final = 100_000
+"""Pairs that a dictionary is learned from; a fixed random sample of a larger corpus."""
+DICTIONARY_PLACES: Final = 8_000_000
+"""Source words times target words of these pairs together; half a gigabyte of memory."""
 SHORT_ITEMS: Final = 20.0
 """Characters, on average, up to which both sides of a corpus are taken for words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
@@ -72,7 +85,7 @@ class Prepared:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     tokenizer_files: dict[str, str]
-    """File names in the model folder by role."""
+    """File names in the model folder by role: the tokenizers, and the dictionary where there is one."""
     train: EncodedCorpus
     dev: EvaluationSet
     test: EvaluationSet
@@ -121,6 +134,7 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     data.mkdir(parents=True, exist_ok=True)
     lines = [*report.notes, report.summary()]
     source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
+    names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
         lines.append(f"{num_long:,} pairs longer than {config.max_tokens} tokens left out of training")
@@ -182,6 +196,33 @@ def _tokenizers(
         trained = (made["source"], made["target"])
     kept.write_text(json.dumps(names), encoding="utf-8", newline="\n")
     return *trained, names
+
+
+def _dictionary(
+    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
+) -> dict[str, str]:
+    """Learn a translation of each source word, unless that was done, for outputs of words, some of them unknown.
+
+    Before training, so that a model that is stopped early has it too.
+    """
+    if config.target_units != "words" or config.source_units == "characters":
+        return {}
+    learned = folder / "run" / "data" / "dictionary.json"
+    if not (learned.is_file() and (folder / DICTIONARY).is_file()):
+        pairs: list[tuple[list[str], list[str]]] = []
+        num_places = 0
+        for pair in _sample(_rows(files, split, config, "train"), DICTIONARY_PAIRS):
+            words = [
+                UnitTokenizer.split(tokenizer.normalize(text), "words")
+                for tokenizer, text in zip(tokenizers, (pair.source, pair.target), strict=True)
+            ]
+            num_places += len(words[0]) * len(words[1])
+            if num_places > DICTIONARY_PLACES:
+                break
+            pairs.append((words[0], words[1]))
+        learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
+        learned.write_text(json.dumps(len(pairs)), encoding="utf-8", newline="\n")
+    return {"dictionary": DICTIONARY}
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:

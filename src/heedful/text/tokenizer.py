@@ -42,6 +42,11 @@ class TextConfig(Config):
     """Longer lines are left out of training, before any tokenising."""
     max_tokens: int = Field(default=250, ge=1)
     """Pairs with a longer side are left out of training; `translate` cuts there and says so."""
+    source_vectors: str = ""
+    """A file of word vectors that the source embedding begins with: word2vec, GloVe or fastText's .vec."""
+    target_vectors: str = ""
+    vectors: Literal["tuned", "frozen"] = "tuned"
+    """Whether training changes them; frozen goes for the whole table, words without a vector too."""
 
     @property
     def is_shared(self) -> bool:

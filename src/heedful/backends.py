@@ -1,0 +1,134 @@
+"""What computes for a model folder: PyTorch, or an engine that was exported into it; loaded when first used."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+from heedful.errors import MissingExtra
+from heedful.runtime.engine import Backend
+from heedful.runtime.exported import Exported, find_exported, named_engine
+from heedful.runtime.folder import ModelFolder
+from heedful.search.config import SearchConfig
+from heedful.search.demands import Demand
+
+if TYPE_CHECKING:
+    from heedful.models.interface import Seq2Seq
+
+
+@final
+class Backends:
+    """All that can run one model, and the choice among it."""
+
+    def __init__(
+        self, folder: ModelFolder, vocabulary_sizes: tuple[int, int], max_tokens: int, device: str, engine: str
+    ) -> None:
+        """Look what there is; nothing is loaded yet.
+
+        Args:
+            folder: a verified model folder.
+            vocabulary_sizes: of source and target.
+            max_tokens: most tokens of an output.
+            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: what computes: torch, the name of an exported engine, or "auto".
+
+        Raises:
+            UsageError: there is no engine of that name.
+        """
+        self.exported: Final[dict[str, Exported]] = find_exported(folder, max_tokens)
+        if engine not in ("auto", "torch"):
+            named_engine(self.exported, engine, folder)
+        self._folder = folder
+        self._vocabulary_sizes = vocabulary_sizes
+        self._max_tokens = max_tokens
+        self._device = device
+        self._engine: Final = engine
+        self._opened: dict[str, Backend] = {}
+        self._model: Seq2Seq | None = None
+
+    def searching(self, search: SearchConfig, attention: bool = False, demand: Demand | None = None) -> Backend:
+        """Give what decodes.
+
+        Args:
+            search: beam, penalties and limits.
+            attention: whether attention is wanted.
+            demand: what outputs begin with, hold and do not hold; None = anything.
+
+        Returns:
+            The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
+            exported and that searches so, PyTorch where there is none.
+
+        Raises:
+            MissingExtra: the package that runs it is not installed.
+            FileRefused: the engine's files were changed.
+        """
+        asked = demand or Demand()
+        return self._fastest(lambda each: each.supports(search, attention) or each.supports_demand(asked))
+
+    def reading(self, attention: bool = False) -> Backend:
+        """Give what reads outputs that are given.
+
+        Args:
+            attention: whether attention is wanted.
+
+        Returns:
+            As `searching`.
+
+        Raises:
+            MissingExtra: the package that runs it is not installed.
+            FileRefused: the engine's files were changed.
+        """
+        return self._fastest(lambda each: each.supports_reading(attention))
+
+    def _fastest(self, refusal: Callable[[Backend], str | None]) -> Backend:
+        """The engine that was named, or the first that has no reason to refuse."""
+        if self._engine != "auto":
+            return self._open(self._engine)
+        for name, exported in self.exported.items():
+            if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
+                continue
+            try:
+                backend = self._open(name)
+            except MissingExtra:
+                continue
+            if refusal(backend) is None:
+                return backend
+        return self._open("torch")
+
+    def _open(self, name: str) -> Backend:
+        if name not in self._opened:
+            is_torch = name == "torch"
+            self._opened[name] = self._open_torch() if is_torch else self.exported[name].load(self._max_tokens)
+        return self._opened[name]
+
+    def _open_torch(self) -> Backend:
+        """Load PyTorch and the model.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
+        """
+        try:
+            from heedful.models.engine import torch_backend
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingExtra("PyTorch", "train", "running this model") from None
+        return torch_backend(self.model(), self._max_tokens)
+
+    def model(self) -> "Seq2Seq":
+        """Give the PyTorch model, loaded on first use.
+
+        Returns:
+            The model in evaluation mode, always the same.
+        """
+        if self._model is None:
+            from heedful.experiment import load_model
+
+            self._model = load_model(self._folder, *self._vocabulary_sizes, self._torch_device())
+        return self._model
+
+    def _torch_device(self) -> str:
+        if self._device != "auto":
+            return self._device
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,149 @@
+"""Say which source word each target word of given pairs comes from.
+
+The model reads each target (forced decoding), and the attention behind each word is its link to the source. DATA is one
+file of pairs (TSV or JSONL), or two files whose lines belong together. Words are what stands between spaces; for text
+without spaces, such as Chinese, use --tokens.
+
+Output, UTF-8, a line for each pair:
+  text     links such as 0-0 1-2: source word - target word, from 0
+  jsonl    an object: links, tokens and log probability
+
+With --gold, links made by hand, the error rate (AER), precision and recall are printed instead, and links go to
+--output only. FILE has a line of links for each pair, 0-0 sure and 0p0 or 0?0 possible; or such lines behind the
+0-based number of the pair and a tab; or a link a line, as in the tasks of NAACL 2003 and RWTH Aachen.
+"""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TextIO, final
+
+import typer
+
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.options import (
+    ColumnsText,
+    DataPaths,
+    Debug,
+    Device,
+    ModelPath,
+    OutputPath,
+    Quiet,
+    ReadTokens,
+    Threads,
+    choose_device,
+    parse_columns,
+    use_threads,
+)
+from heedful.cli.translate import opened_output
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.runtime.reading import ReadPair
+    from heedful.text.links import Links
+
+OutputFormat = Literal["text", "jsonl"]
+_GOLD: Final = "Against links made by hand"
+
+
+def run(
+    model: ModelPath,
+    data: DataPaths,
+    target: OutputPath = None,
+    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    tokens: Annotated[bool, typer.Option("--tokens", help="Link the model's tokens instead of words.")] = False,
+    columns: ColumnsText = "1,2",
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Compare with these links.", rich_help_panel=_GOLD)
+    ] = None,
+    one_based: Annotated[
+        bool, typer.Option("--one-based", help="Its words are counted from 1.", rich_help_panel=_GOLD)
+    ] = False,
+    turned: Annotated[
+        bool, typer.Option("--turned", help="Its links are target-source.", rich_help_panel=_GOLD)
+    ] = False,
+    batch_tokens: ReadTokens = 4096,
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Align words.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
+    use_threads(threads)
+    messages = Messages(quiet)
+    if tokens and gold:
+        raise UsageError("align: --gold has links between words; leave out --tokens")
+    from heedful.text.corpus import find_pairs
+    from heedful.translator import load
+
+    pairs = find_pairs(data, parse_columns(columns))
+    by_hand = _Gold(gold, one_based, turned, sum(1 for _ in pairs)) if gold else None
+    translator = load(model, choose_device(device))
+    cut = RepeatedWarning(messages, "pairs were cut")
+    read = translator.read(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
+    with nullcontext(None) if by_hand and target is None else opened_output(target) as output:
+        for index, (found, pair) in enumerate(zip(read, pairs, strict=True)):
+            if found.was_cut:
+                cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")
+            links = found.token_alignment() if tokens else list(found.alignment or ())
+            if output is not None:
+                _write(output, found, links, pair.line, output_format)
+            if by_hand:
+                by_hand.add(index, found, links)
+    cut.close()
+    if by_hand:
+        print(by_hand.report(output_format))
+
+
+def _write(output: TextIO, found: "ReadPair", links: "Links", line: int, output_format: OutputFormat) -> None:
+    from heedful.text.links import format_pharaoh
+
+    if output_format == "text":
+        output.write(format_pharaoh(links) + "\n")
+        return
+    facts = {
+        "line": line,
+        "source": found.source,
+        "target": found.target,
+        "alignment": [list(link) for link in links],
+        "source_pieces": list(found.source_pieces),
+        "target_pieces": list(found.target_pieces),
+        "log_prob": found.log_prob,
+        "was_cut": found.was_cut,
+    }
+    output.write(json.dumps(facts, ensure_ascii=False) + "\n")
+
+
+@final
+class _Gold:
+    """Links made by hand, and those found for the same pairs."""
+
+    def __init__(self, path: Path, one_based: bool, turned: bool, num_pairs: int) -> None:
+        from heedful.evaluation.alignment_error import find_gold
+        from heedful.text.links import GoldLinks
+
+        self._path: Final = path
+        self._gold: Final = find_gold(path, num_pairs, one_based)
+        if turned:
+            for sentence, links in self._gold.items():
+                self._gold[sentence] = GoldLinks(*([(target, source) for source, target in side] for side in links))
+        self._found: Final[dict[int, Links]] = {}
+
+    def add(self, sentence: int, found: "ReadPair", links: "Links") -> None:
+        from heedful.evaluation.alignment_error import check_gold
+
+        if sentence in self._gold:
+            # Spaces alone part words, for the model too.
+            source, target = (sum(word != "" for word in text.split(" ")) for text in (found.source, found.target))
+            check_gold({sentence: self._gold[sentence]}, {sentence: (source, target)}, str(self._path))
+            self._found[sentence] = links
+
+    def report(self, output_format: OutputFormat) -> str:
+        from heedful.evaluation.alignment_error import score_alignments
+
+        scores = score_alignments([self._found[sentence] for sentence in self._gold], [*self._gold.values()])
+        return json.dumps(scores.to_dict()) if output_format == "jsonl" else str(scores)

@@ -1,0 +1,129 @@
+"""Say how probable a model finds given targets.
+
+The model reads each target, given its source (forced decoding). DATA is one file of pairs (TSV or JSONL), or two files
+whose lines belong together. Log probabilities are natural; the end mark is a token and counts.
+
+Output, UTF-8, a line for each pair:
+  text       log probability TAB log probability a token TAB tokens
+  jsonl      an object: all of this, token by token
+  --total    one line for all pairs together, with the perplexity
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.options import (
+    ColumnsText,
+    DataPaths,
+    Debug,
+    Device,
+    ModelPath,
+    OutputPath,
+    Quiet,
+    ReadTokens,
+    Threads,
+    choose_device,
+    parse_columns,
+    use_threads,
+)
+from heedful.cli.translate import opened_output
+
+if TYPE_CHECKING:
+    from heedful.runtime.reading import ReadPair
+
+OutputFormat = Literal["text", "jsonl"]
+
+
+def run(
+    model: ModelPath,
+    data: DataPaths,
+    target: OutputPath = None,
+    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
+    columns: ColumnsText = "1,2",
+    batch_tokens: ReadTokens = 4096,
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Score pairs."""
+    use_threads(threads)
+    messages = Messages(quiet)
+    from heedful.text.corpus import find_pairs
+    from heedful.translator import load
+
+    pairs = find_pairs(data, parse_columns(columns))
+    translator = load(model, choose_device(device))
+    cut = RepeatedWarning(messages, "pairs were cut")
+    sums = _Sums()
+    read = translator.read(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
+    with opened_output(target) as output:
+        for found, pair in zip(read, pairs, strict=True):
+            if found.was_cut:
+                cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")
+            sums.add(found, len(translator.target_tokenizer.normalize(found.target)))
+            if not total:
+                output.write(_written(found, pair.line, output_format))
+        if total:
+            output.write((json.dumps(sums.facts()) if output_format == "jsonl" else str(sums)) + "\n")
+    cut.close()
+    if not total:
+        messages.say(str(sums))
+
+
+def _written(found: "ReadPair", line: int, output_format: OutputFormat) -> str:
+    if output_format == "text":
+        return f"{found.log_prob:.6f}\t{found.per_token:.6f}\t{len(found.token_log_probs)}\n"
+    facts = {
+        "line": line,
+        "source": found.source,
+        "target": found.target,
+        "log_prob": found.log_prob,
+        "per_token": found.per_token,
+        "perplexity": found.perplexity,
+        "target_pieces": list(found.target_pieces),
+        "token_log_probs": list(found.token_log_probs),
+        "was_cut": found.was_cut,
+    }
+    return json.dumps(facts, ensure_ascii=False) + "\n"
+
+
+@dataclass
+class _Sums:
+    """Over all pairs."""
+
+    num_pairs: int = 0
+    num_tokens: int = 0
+    num_characters: int = 0
+    log_prob: float = 0.0
+
+    def add(self, found: "ReadPair", num_characters: int) -> None:
+        self.num_pairs += 1
+        self.num_tokens += len(found.token_log_probs)
+        self.num_characters += num_characters
+        self.log_prob += found.log_prob
+
+    def facts(self) -> dict[str, Any]:
+        per_token = self.log_prob / max(1, self.num_tokens)
+        return {
+            "num_pairs": self.num_pairs,
+            "num_tokens": self.num_tokens,
+            "log_prob": self.log_prob,
+            "per_token": per_token,
+            "perplexity": math.exp(min(-per_token, 700.0)),
+            "bits_per_character": -self.log_prob / math.log(2.0) / max(1, self.num_characters),
+        }
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        return (
+            f"{self.num_pairs:,} pairs, {self.num_tokens:,} target tokens: log probability {self.log_prob:.4f}, "
+            f"{facts['per_token']:.4f} a token, perplexity {facts['perplexity']:.3f}, "
+            f"{facts['bits_per_character']:.3f} bits a character"
+        )

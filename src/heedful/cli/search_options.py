@@ -1,0 +1,109 @@
+"""Options of how outputs are searched for or drawn, in panels of their own in the help."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
+
+import typer
+
+if TYPE_CHECKING:
+    from heedful.search.config import SearchConfig
+    from heedful.translator import Translator
+
+_SEARCH: Final = "Search"
+_WORDING: Final = "What outputs hold"
+_SAMPLING: Final = "Sampling instead of search"
+
+SearchBeam = Annotated[
+    int | None,
+    typer.Option("--beam", min=1, help="Hypotheses carried; 1 = greedy.", rich_help_panel=_SEARCH, show_default=False),
+]
+Nbest = Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.", rich_help_panel=_SEARCH)]
+Groups = Annotated[
+    int | None, typer.Option(min=1, help="Part the beam into groups unlike each other.", rich_help_panel=_SEARCH)
+]
+Diversity = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="How unlike: nats that a token costs which an earlier group took; 0.5 with --groups.",
+        rich_help_panel=_SEARCH,
+    ),
+]
+Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Begin every output so.", rich_help_panel=_WORDING)]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PHRASE", help="Put this into every output; may be repeated.", rich_help_panel=_WORDING),
+]
+Ban = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PHRASE", help="Keep this out of every output; may be repeated.", rich_help_panel=_WORDING),
+]
+Sample = Annotated[
+    bool, typer.Option("--sample", help="Draw outputs; the options below imply it.", rich_help_panel=_SAMPLING)
+]
+Temperature = Annotated[
+    float | None, typer.Option(min=0.0, help="Below 1 likelier, above 1 wilder.", rich_help_panel=_SAMPLING)
+]
+TopK = Annotated[int | None, typer.Option(min=0, help="Among so many likeliest tokens.", rich_help_panel=_SAMPLING)]
+TopP = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, help="Among the fewest tokens of this probability.", rich_help_panel=_SAMPLING),
+]
+MinP = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Among tokens at least this fraction as likely as the likeliest.",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+SampleSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Of the draws.", rich_help_panel=_SAMPLING)]
+
+
+@final
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked of the search; None = as the model has it."""
+
+    beam: int | None
+    nbest: int
+    groups: int | None
+    diversity: float | None
+    drawn: Mapping[str, Any]
+    """Settings of sampling."""
+    is_drawn: bool
+    replace_unknown: bool | None
+
+    def search(self, translator: "Translator") -> "SearchConfig":
+        """Lay it on a model's own settings.
+
+        Args:
+            translator: the model.
+
+        Returns:
+            The settings.
+        """
+        from heedful.cli.scoring import changed_search
+
+        is_drawn = self.is_drawn or any(value is not None for value in self.drawn.values())
+        changes = self._sampling() if is_drawn else self._grouping(self.beam or translator.search.beam)
+        return changed_search(translator, self.beam, self.nbest, {**changes, "replace_unknown": self.replace_unknown})
+
+    def _sampling(self) -> dict[str, Any]:
+        """Settings of sampling, whatever search is the model's own."""
+        given = {"num_groups": self.groups or 1, "diversity": self.diversity or 0.0, "beam": self.beam or 1}
+        return {**self.drawn, **given, "method": "sampling", "stopping": "likely"}
+
+    def _grouping(self, beam: int) -> dict[str, Any]:
+        """Settings of groups: each hypothesis alone where nobody says how many, and a beam that parts evenly."""
+        if self.groups is None and self.diversity is None:
+            return {}
+        number = self.groups or max(2, beam)
+        unlike = 0.0 if number == 1 else 0.5
+        return {
+            "num_groups": number,
+            "diversity": unlike if self.diversity is None else self.diversity,
+            "beam": -(-beam // number) * number,
+        }

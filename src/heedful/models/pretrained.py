@@ -1,0 +1,52 @@
+"""Vectors trained elsewhere, put into a model's embeddings."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+
+from heedful.errors import ConfigError
+from heedful.layers.embedding import Embedding
+from heedful.models.interface import Seq2Seq
+from heedful.text.pretrained import Pretrained
+from heedful.text.vocabulary import PAD
+
+_SIZES: Final = ("model.embedding_size", "model.model_size")
+
+
+def place_vectors(model: Seq2Seq, given: Sequence[Pretrained]) -> None:
+    """Begin with vectors trained elsewhere instead of drawn ones.
+
+    All vectors of a table are multiplied by one number, so that they spread as the drawn ones did and what follows
+    sees what it was made for; directions stay. What shares the table, such as an output layer, shares this.
+
+    Args:
+        model: with fresh parameters; changed.
+        given: at most one for each side.
+
+    Raises:
+        ConfigError: vectors are of another size than the embedding, or two files are meant for one table.
+    """
+    placed: dict[int, Pretrained] = {}
+    for one in given:
+        embedding = getattr(model, f"{one.side}_embedding", None)
+        if not isinstance(embedding, Embedding):
+            raise ConfigError(f"text.{one.side}_vectors: this model has no embedding of the {one.side}")
+        weight = embedding.weight
+        size = weight.shape[1]
+        if one.rows.shape[1] != size:
+            raise ConfigError(
+                f"text.{one.side}_vectors: {one.path} has vectors of {one.rows.shape[1]} numbers, the model's "
+                f"embedding has {size}; set {' or '.join(_SIZES)} to {one.rows.shape[1]}"
+            )
+        before = placed.setdefault(id(weight), one)
+        if before.path != one.path:
+            raise ConfigError(
+                f"text.target_vectors: one table serves both sides, and has {before.path.name} already; "
+                'set text.shared = false and model.tie = "target", or give one file'
+            )
+        with torch.no_grad():
+            rows = torch.from_numpy(one.rows).to(weight)
+            weight.copy_(rows * (weight.std() / rows.std().clamp_min(1e-12)))
+            weight[PAD].zero_()
+        weight.requires_grad_(not one.is_frozen)

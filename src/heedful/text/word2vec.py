@@ -1,0 +1,104 @@
+"""Word vectors from one's own text, by gensim. Mikolov et al. 2013, arXiv:1301.3781 and arXiv:1310.4546."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, final
+
+import numpy as np
+from pydantic import Field
+
+from heedful.config import Config
+from heedful.errors import DataError, MissingExtra, UsageError
+from heedful.text.lines import read_lines
+from heedful.text.tokenizer import Normalization, UnitTokenizer
+from heedful.text.vectors import WordVectors
+from heedful.text.vocabulary import Vocabulary
+
+
+class Word2VecConfig(Config):
+    """What vectors are made of, and how."""
+
+    method: Literal["skip-gram", "cbow"] = "skip-gram"
+    """skip-gram: a word predicts those around it; cbow: they predict it, which is faster and worse on rare words."""
+    size: int = Field(default=100, ge=1, le=100_000)
+    """Numbers in each vector."""
+    window: int = Field(default=5, ge=1)
+    """Words to either side."""
+    min_count: int = Field(default=5, ge=1)
+    """Words seen less often get no vector."""
+    negative: int = Field(default=5, ge=1)
+    """Drawn words that a true one is told from."""
+    epochs: int = Field(default=5, ge=1)
+    seed: int = Field(default=1, ge=0, lt=2**32)
+    normalization: Normalization = "NFC"
+
+
+@final
+class WordLines:
+    """The words of text files, a sentence a line, read afresh each time and in constant memory."""
+
+    def __init__(self, paths: Sequence[Path], normalization: Normalization, column: int = 0) -> None:
+        """Remember the files.
+
+        Args:
+            paths: gzip or not.
+            normalization: Unicode normal form, that of the model the vectors are for.
+            column: 1-based column between tabs that is read; 0 = the whole line.
+        """
+        self._paths: Final = tuple(paths)
+        self._column: Final = column
+        self._tokenizer: Final = UnitTokenizer(Vocabulary.build([]), "words", normalization)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Read the sentences.
+
+        Yields:
+            The words of each, cut as a model of words cuts them.
+
+        Raises:
+            DataError: a file cannot be read, or a line has not the column.
+        """
+        for path in self._paths:
+            for number, line in enumerate(read_lines(path, nul="refuse"), 1):
+                cells = line.split("\t") if self._column else [line]
+                if line and len(cells) < self._column:
+                    raise DataError(f"{path}:{number}: {len(cells)} columns; expected at least {self._column}")
+                if line:
+                    text = self._tokenizer.normalize(cells[max(0, self._column - 1)])
+                    yield self._tokenizer.split(text, "words")
+
+
+def train_vectors(sentences: WordLines, config: Word2VecConfig) -> WordVectors:
+    """Train vectors of the words of a text; a function of text, settings and seed.
+
+    Args:
+        sentences: the text.
+        config: size and method.
+
+    Returns:
+        A vector for each frequent word, the most frequent first.
+
+    Raises:
+        MissingExtra: gensim is not installed.
+        UsageError: no word is frequent enough.
+    """
+    try:
+        from gensim.models import Word2Vec  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:
+        raise MissingExtra("gensim", "vectors", "training word vectors") from None
+    # One thread, because several would make the result depend on their race.
+    model: Any = Word2Vec(
+        vector_size=config.size,
+        window=config.window,
+        min_count=config.min_count,
+        sg=int(config.method == "skip-gram"),
+        negative=config.negative,
+        epochs=config.epochs,
+        seed=config.seed,
+        workers=1,
+    )
+    model.build_vocab(sentences)
+    if not len(model.wv):
+        raise UsageError(f"vectors: no word occurs {config.min_count} times; give more text, or a smaller --min-count")
+    model.train(sentences, total_examples=model.corpus_count, epochs=config.epochs)
+    return WordVectors(tuple(model.wv.index_to_key), np.asarray(model.wv.vectors, dtype=np.float32))
