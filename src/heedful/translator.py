@@ -194,8 +194,8 @@ class Translator:
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
         """Say which source word each target word of given pairs comes from, by forced decoding.
 
-        The links are those of the model's attention: of a Transformer the mean over the heads of one layer of its
-        decoder (`Seq2Seq.alignment`), averaged and summed over the tokens of words.
+        The links are those of the model's attention: of a Transformer the mean over the heads of the last two
+        layers of its decoder, averaged and summed over the tokens of words.
 
         Args:
             pairs: a source and a target each.

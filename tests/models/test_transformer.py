@@ -58,13 +58,17 @@ def test_learned_positions_are_apart_for_source_and_target():
     assert model.source_positions.weight is not model.target_positions.weight
 
 
-@pytest.mark.parametrize(("num_layers", "layer"), [(1, 0), (2, 0), (3, 1), (6, 4)])
-def test_the_layer_before_the_last_aligns(num_layers: int, layer: int):
-    model = changed(TINY, num_decoder_layers=num_layers).build(9, 9, is_shared=True)
-    assert model.alignment == f"decoder.{layer}.cross"
+@pytest.mark.parametrize(("num_layers", "aligning"), [(1, [0]), (2, [0, 1]), (3, [1, 2]), (6, [4, 5])])
+def test_the_last_two_layers_together_align(num_layers: int, aligning: list[int]):
+    model = changed(TINY, num_decoder_layers=num_layers).build(9, 9, is_shared=True).eval()
     source, lengths = make_sources((3,))
-    attended = model(source.clamp(max=8), lengths, torch.tensor([[2, 5]])).attended
-    assert set(attended) == {f"decoder.{i}.{kind}" for i in range(num_layers) for kind in ("self", "cross")}
+    given = (source.clamp(max=8), lengths, torch.tensor([[2, 5]]))
+    names = {f"decoder.{i}.{kind}" for i in range(num_layers) for kind in ("self", "cross")}
+    assert set(model(*given).attended) == names
+    attended = model(*given, need=("weights",)).attended
+    assert set(attended) == {*names, model.alignment}
+    weights = [attended[f"decoder.{layer}.cross"].weights for layer in aligning]
+    assert torch.allclose(attended[model.alignment].weights, sum(weights) / len(weights))
 
 
 def test_the_papers_parameter_counts():

@@ -88,7 +88,8 @@ class Seq2Seq(nn.Module, ABC):
     output: OutputLayer
     """From features to the vocabulary; training fuses it with the loss."""
     alignment: str
-    """Which entry of `Decoded.attended` tells best where each target token comes from; empty where there is none."""
+    """Which entry of `Decoded.attended` tells best where each target token comes from, there
+    whenever weights are asked for; empty where there is no attention."""
 
     @abstractmethod
     def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:

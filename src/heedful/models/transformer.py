@@ -77,6 +77,10 @@ PRESETS: Final[dict[str, TransformerConfig]] = {
 }
 
 
+ALIGNMENT: Final = "decoder.alignment"
+"""Name of the attention that tells where words come from: that of the last two layers together."""
+
+
 @dataclass(frozen=True)
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
@@ -163,8 +167,8 @@ class Transformer(Seq2Seq):
         # Post-norm layers end in a normalisation already.
         self.encoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
-        # The layer before the last aligns best; the last one already prepares the next word.
-        self.alignment = f"decoder.{max(0, config.num_decoder_layers - 2)}.cross"
+        # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
+        self.alignment = ALIGNMENT
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
         mask = padding(source_lengths)
@@ -212,7 +216,7 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self, attend_source)
         features = self.decoder_norm(vectors).squeeze(2)
-        return Decoded(features, attended), TransformerState(tuple(keys), tuple(values))
+        return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
@@ -238,7 +242,17 @@ class Transformer(Seq2Seq):
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
-        return Decoded(self.decoder_norm(vectors), attended)
+        return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
+
+    def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
+        """Add the mean weights of the last two layers, head by head, where weights were asked for."""
+        first = max(0, self.config.num_decoder_layers - 2)
+        layers = [attended[f"decoder.{index}.cross"] for index in range(first, self.config.num_decoder_layers)]
+        weights = [layer.weights for layer in layers if layer.weights is not None]
+        if not weights:
+            return attended
+        mean = torch.stack(weights).mean(dim=0)
+        return attended | {ALIGNMENT: Attended(layers[-1].context, layers[-1].kernel, weights=mean)}
 
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
