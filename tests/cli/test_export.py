@@ -101,6 +101,17 @@ def without_numbers(text: str) -> list[str]:
     return [line.partition(" ||| log_prob=")[0] for line in text.split("\n")]
 
 
+def test_info_lists_the_engines(trained: Trained, model: Path):
+    done = heedful("info", model)
+    assert done.code == 0
+    rows = {line[: line.index("  ")]: line for line in done.out.split("\n") if "  " in line}
+    for name in ("onnx", "ctranslate2"):
+        assert "48 of 48 outputs the same" in rows[f"engine {name}"]
+    without = heedful("info", trained.model).out
+    assert "engine" not in without
+    assert rows["size"].split()[1:] == next(line for line in without.split("\n") if line.startswith("size")).split()[1:]
+
+
 def test_quiet_says_nothing(model: Path):
     assert without_torch("translate", model, "-q", stdin="abc\n").err == ""
 
