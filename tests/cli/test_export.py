@@ -195,6 +195,16 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
 
 
+def test_an_engine_that_gives_other_numbers_is_not_kept(copied: Path, monkeypatch: pytest.MonkeyPatch):
+    before = (copied / "engines" / "ctranslate2" / "engine.json").read_bytes()
+    monkeypatch.setattr("heedful.export.ctranslate2.NORM_EPSILON", 0.5)
+    done = heedful("export", copied, "--to", "ctranslate2")
+    assert (done.code, len(done.errors)) == (3, 1)
+    assert "nats from PyTorch's; not kept" in done.errors[0]
+    assert sorted(path.name for path in (copied / "engines").iterdir()) == ["ctranslate2", "onnx"]
+    assert (copied / "engines" / "ctranslate2" / "engine.json").read_bytes() == before
+
+
 def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, settings: Path, tmp_path: Path):
     text = settings.read_text(encoding="utf-8")
     sizes = text[text.index("num_encoder_layers") : text.index("[training]")]
