@@ -134,12 +134,12 @@ class Translator:
         for name, exported in self.exported.items():
             if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
                 continue
+            if exported.why_not(search, attention):
+                continue
             try:
-                backend = self._opened(name)
+                return self._opened(name)
             except MissingExtra:
                 continue
-            if backend.supports(search, attention) is None:
-                return backend
         return self._opened("torch")
 
     def _opened(self, name: str) -> Backend:
