@@ -61,7 +61,10 @@ class Backends:
             FileRefused: the engine's files were changed.
         """
         asked = demand or Demand()
-        return self._fastest(lambda each: each.supports(search, attention) or each.supports_demand(asked))
+        return self._fastest(
+            lambda each: each.why_not(search, attention),
+            lambda each: each.supports(search, attention) or each.supports_demand(asked),
+        )
 
     def reading(self, attention: bool = False) -> Backend:
         """Give what reads outputs that are given.
@@ -76,14 +79,16 @@ class Backends:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
         """
-        return self._fastest(lambda each: each.supports_reading(attention))
+        return self._fastest(lambda _: None, lambda each: each.supports_reading(attention))
 
-    def _fastest(self, refusal: Callable[[Backend], str | None]) -> Backend:
-        """The engine that was named, or the first that has no reason to refuse."""
+    def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
+        """The engine that was named, or the first that has no reason to refuse, known before it is loaded or after."""
         if self._engine != "auto":
             return self._open(self._engine)
         for name, exported in self.exported.items():
             if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
+                continue
+            if known(exported):
                 continue
             try:
                 backend = self._open(name)

@@ -101,6 +101,17 @@ def without_numbers(text: str) -> list[str]:
     return [line.partition(" ||| log_prob=")[0] for line in text.split("\n")]
 
 
+def test_info_lists_the_engines(trained: Trained, model: Path):
+    done = heedful("info", model)
+    assert done.code == 0
+    rows = {line[: line.index("  ")]: line for line in done.out.split("\n") if "  " in line}
+    for name in ("onnx", "ctranslate2"):
+        assert "48 of 48 outputs the same" in rows[f"engine {name}"]
+    without = heedful("info", trained.model).out
+    assert "engine" not in without
+    assert rows["size"].split()[1:] == next(line for line in without.split("\n") if line.startswith("size")).split()[1:]
+
+
 def test_quiet_says_nothing(model: Path):
     assert without_torch("translate", model, "-q", stdin="abc\n").err == ""
 
@@ -182,6 +193,16 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     assert heedful("translate", copied, "--beam", "1", stdin=b"abc\n").err == "engine torch\n"
     named = heedful("translate", copied, "--beam", "1", "--engine", "ctranslate2-int8", stdin=b"abc\n")
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
+
+
+def test_an_engine_that_gives_other_numbers_is_not_kept(copied: Path, monkeypatch: pytest.MonkeyPatch):
+    before = (copied / "engines" / "ctranslate2" / "engine.json").read_bytes()
+    monkeypatch.setattr("heedful.export.ctranslate2.NORM_EPSILON", 0.5)
+    done = heedful("export", copied, "--to", "ctranslate2")
+    assert (done.code, len(done.errors)) == (3, 1)
+    assert "nats from PyTorch's; not kept" in done.errors[0]
+    assert sorted(path.name for path in (copied / "engines").iterdir()) == ["ctranslate2", "onnx"]
+    assert (copied / "engines" / "ctranslate2" / "engine.json").read_bytes() == before
 
 
 def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, settings: Path, tmp_path: Path):

@@ -8,6 +8,7 @@ from heedful.runtime.engine import Backend, IntArray, Stepwise, decode_sorted
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
+from heedful.search.forced import forced_log_probs
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Toy
@@ -151,3 +152,16 @@ def test_demands_that_a_backend_cannot_meet_are_refused():
         decode_sorted(Spy(), SOURCES, CONFIG, demands=[Demand()])
     stepwise = Stepwise("toy", lambda with_weights: Toy(), max_length=9)
     assert stepwise.supports_demand(Demand(prefix=(4,), required=[(4,)], banned=[(5,)])) is None
+
+
+def test_stepwise_reads_outputs_that_are_given():
+    backend = Stepwise("toy", lambda with_weights: Toy(seed=3), max_length=30)
+    outputs = [(4, 5, EOS)] * len(SOURCES)
+    wanted = forced_log_probs(Toy(seed=3), SOURCES, outputs)
+    for one, other in zip(wanted, backend.log_probs(SOURCES, outputs), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_backend_that_cannot_read_says_so():
+    with pytest.raises(UsageError, match="spy: reads no outputs"):
+        Spy().log_probs(SOURCES, [(4,)] * len(SOURCES))

@@ -2,15 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from heedful.cli.messages import aligned, duration
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 
 if TYPE_CHECKING:
+    from heedful.runtime.exported import Exported
     from heedful.translator import Translator
 
 Row = tuple[str, str]
+
+_ENGINES: Final = "engines"
+"""The folder of exported engines in a model's."""
 
 
 def run(
@@ -24,7 +28,9 @@ def run(
     from heedful.translator import load
 
     translator = load(model)
-    print(aligned([*_about_model(translator), *_about_files(model), *_about_training(model)]))
+    print(
+        aligned([*_about_model(translator), *_about_files(model), *_about_engines(translator), *_about_training(model)])
+    )
 
 
 def _about_model(translator: "Translator") -> list[Row]:
@@ -73,9 +79,22 @@ def num_parameters(weights: Path) -> int:
 def _about_files(model: Path) -> list[Row]:
     run_size = _size(model / "run")
     return [
-        ("size", f"{_readable(_size(model) - run_size)} to use it"),
+        ("size", f"{_readable(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
         ("run", f"{_readable(run_size)} to go on training it; may be deleted"),
     ]
+
+
+def _about_engines(translator: "Translator") -> list[Row]:
+    return [
+        (f"engine {name}", found.fault or f"{_readable(_size(found.path))}, {_near(found)}")
+        for name, found in translator.exported.items()
+    ]
+
+
+def _near(found: "Exported") -> str:
+    parity = found.parity
+    same = f"{parity.num_same} of {parity.num_outputs} outputs the same"
+    return f"within {parity.max_difference:.1e} nats of PyTorch, {same}"
 
 
 def _size(folder: Path) -> int:

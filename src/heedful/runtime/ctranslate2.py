@@ -52,6 +52,28 @@ def token_names(num_tokens: int) -> list[str]:
     return [_MARKS.get(token, str(token)) for token in range(num_tokens)]
 
 
+def why_not(config: SearchConfig, need_alignment: bool) -> str | None:
+    """Say whether CTranslate2 searches exactly as asked; no model is needed to know.
+
+    Args:
+        config: beam, penalties and limits.
+        need_alignment: whether attention is wanted.
+
+    Returns:
+        None if it does, else the reason why not.
+    """
+    if config.method != "beam":
+        return "draws other samples than heedful does"
+    if need_alignment:
+        return "its attention is not the model's; use another engine for alignments"
+    for name, reason in _OURS.items():
+        if getattr(config, name) != getattr(_DEFAULTS, name):
+            return f"{reason}: search.{name}"
+    if config.beam > 1:
+        return "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
+    return None
+
+
 @final
 class CTranslate2(Backend):
     """Searches in CTranslate2."""
@@ -80,18 +102,7 @@ class CTranslate2(Backend):
             raise FileRefused(f"{folder}: not readable: {error}; export the model again") from None
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        if config.method != "beam":
-            return "draws other samples than heedful does"
-        if need_alignment:
-            return "its attention is not the model's; use another engine for alignments"
-        for name, reason in _OURS.items():
-            if getattr(config, name) != getattr(_DEFAULTS, name):
-                return f"{reason}: search.{name}"
-        if config.beam > 1:
-            return (
-                "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
-            )
-        return None
+        return why_not(config, need_alignment)
 
     def decode(
         self,

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
+from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import Backend
 from heedful.runtime.folder import ModelFolder, digest, sync
+from heedful.search.config import SearchConfig
 
 FORMAT: Final = 1
 MANIFEST: Final = "engine.json"
@@ -62,6 +64,18 @@ class Exported:
         """What was measured when it was made."""
         return Parity(**self.facts["parity"])
 
+    def why_not(self, config: SearchConfig, need_alignment: bool) -> str | None:
+        """Say whether it searches exactly as asked, before anything is loaded.
+
+        Args:
+            config: beam, penalties and limits.
+            need_alignment: whether attention is wanted.
+
+        Returns:
+            None if it does, else the reason why not.
+        """
+        return None if self.name.startswith("onnx") else why_not(config, need_alignment)
+
     def load(self, max_length: int) -> Backend:
         """Load it.
 
@@ -84,8 +98,6 @@ class Exported:
             from heedful.runtime.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
-        from heedful.runtime.ctranslate2 import ctranslate2_backend
-
         return ctranslate2_backend(self.name, self.path, max_length)
 
 
