@@ -47,11 +47,11 @@ def test_given_outputs_get_the_models_probabilities(exported: Make, name: str):
     generator = np.random.default_rng(4)
     sources = draw_sources(9, MOST)
     outputs = [[*generator.integers(4, 9, num).tolist(), EOS] for num in (0, 3, 5, 1, MOST - 1, 7, 2, 9, 4)]
-    one, other = (backend.log_probs(sources, outputs) for backend in (torch_backend(model, MOST), engine))
+    one, other = (backend.read(sources, outputs) for backend in (torch_backend(model, MOST), engine))
     for wanted, got in zip(one, other, strict=True):
-        assert np.abs(wanted - got).max() <= TOLERANCE
+        assert np.abs(wanted.log_probs - got.log_probs).max() <= TOLERANCE
     cut = [ids[:-1] for ids in outputs]
-    assert [len(found) for found in engine.log_probs(sources, cut)] == [len(ids) for ids in cut]
+    assert [len(found.log_probs) for found in engine.read(sources, cut)] == [len(ids) for ids in cut]
 
 
 SEARCHES = {
@@ -139,7 +139,7 @@ def test_eight_bits_are_nearly_the_same_and_smaller(tmp_path: Path):
         folder.mkdir()
         export_ctranslate2(model, folder, MOST, is_int8)
         sizes.append((folder / "model.bin").stat().st_size)
-        found.append(np.concatenate(CTranslate2("c", folder, MOST).log_probs(sources, outputs)))
+        found.append(np.concatenate([each.log_probs for each in CTranslate2("c", folder, MOST).read(sources, outputs)]))
     assert sizes[1] < 0.4 * sizes[0]
     assert 1e-6 < np.abs(found[0] - found[1]).max() < 0.2
 

@@ -7,7 +7,8 @@ from heedful.export.parity import draw_sources, measure
 from heedful.runtime.engine import Backend, IntArray
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.interface import FloatArray, Hypothesis
+from heedful.search.forced import Reading
+from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 
 
@@ -36,10 +37,12 @@ class Saying(Backend):
             found = [(*ids, 4) if row % self.wrong_every == 0 else ids for row, ids in enumerate(found)]
         return [[Hypothesis(ids, -1.0, -1.0, (), "eos")] for ids in found]
 
-    def log_probs(self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]) -> list[FloatArray]:
+    def read(
+        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+    ) -> list[Reading]:
         found = [np.full(len(ids), -1.0) for ids in outputs]
         found[-1][-1] += self.off
-        return found
+        return [Reading(each) for each in found]
 
 
 def test_sources_are_of_all_lengths_and_end():

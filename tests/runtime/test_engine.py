@@ -158,10 +158,10 @@ def test_stepwise_reads_outputs_that_are_given():
     backend = Stepwise("toy", lambda with_weights: Toy(seed=3), max_length=30)
     outputs = [(4, 5, EOS)] * len(SOURCES)
     wanted = forced_log_probs(Toy(seed=3), SOURCES, outputs)
-    for one, other in zip(wanted, backend.log_probs(SOURCES, outputs), strict=True):
-        assert np.array_equal(one, other)
+    for one, other in zip(wanted, backend.read(SOURCES, outputs), strict=True):
+        assert np.array_equal(one, other.log_probs)
 
 
 def test_a_backend_that_cannot_read_says_so():
-    with pytest.raises(UsageError, match="spy: reads no outputs"):
-        Spy().log_probs(SOURCES, [(4,)] * len(SOURCES))
+    with pytest.raises(UsageError, match="spy: outputs that are given cannot be read here"):
+        Spy().read(SOURCES, [(4,)] * len(SOURCES))

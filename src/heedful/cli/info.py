@@ -87,7 +87,7 @@ def _about_files(model: Path) -> list[Row]:
 def _about_engines(translator: "Translator") -> list[Row]:
     return [
         (f"engine {name}", found.fault or f"{_readable(_size(found.path))}, {_near(found)}")
-        for name, found in translator.exported.items()
+        for name, found in translator.backends.exported.items()
     ]
 
 
