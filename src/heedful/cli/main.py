@@ -16,7 +16,7 @@ from heedful import __version__
 from heedful.cli.failures import explain
 from heedful.errors import UsageError, did_you_mean
 
-VERBS: Final = ("demo", "train", "translate", "evaluate", "check", "info", "list", "doctor")
+VERBS: Final = ("demo", "train", "translate", "evaluate", "compare", "check", "info", "list", "doctor")
 """Each is a module here with a function `run`; the module's docstring is the verb's help."""
 
 Parameters = ParamSpec("Parameters")
