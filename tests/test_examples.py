@@ -60,3 +60,26 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
     for path in EXAMPLES.glob("*.py"):
         assert f"python examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
         assert f'"{path.name}"' in tests, f"{path.name} is run by no test"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_every_row_of_a_grid_can_be_run(path: Path):
+    """That the commands of the README run one of them is tests/test_readme.py's business."""
+    import torch
+
+    from heedful.comparison.grid import baseline_of, read_grid, rows_of
+    from heedful.experiment import load_experiment
+
+    grid = read_grid(path)
+    rows = rows_of(grid)
+    assert baseline_of(grid, rows) == rows[0].name
+    budgets: set[str] = set()
+    for row in rows:
+        experiment = load_experiment(row.preset, None, row.settings)
+        with torch.device("meta"):
+            experiment.model.build(8, 8, is_shared=True)
+        training = experiment.training
+        budgets.add(repr((training.max_target_tokens, training.batch_tokens, training.optimizer, experiment.text)))
+        assert training.max_target_tokens > 0
+    assert len(budgets) == 1
+    assert f"heedful compare examples/{path.name}" in path.read_bytes().decode("utf-8")

@@ -64,7 +64,7 @@ def run(
     settings = read_grid(grid)
     recipe = Recipe(
         data=tuple(data),
-        out=out or grid.with_suffix(".compare"),
+        out=out or Path(f"{grid.stem}.compare"),
         dev=tuple(dev or ()),
         test=tuple(test or ()),
         columns=parse_columns(columns),
@@ -72,7 +72,8 @@ def run(
         settings=(f"training.max_minutes={minutes_per_run}",) if minutes_per_run else (),
         device=choose_device(device),
     )
-    options = [*(["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else [])]
+    options = ["--out", str(out)] if out else []
+    options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", seeds] if seeds else []
     command = shell_command(("compare", str(grid)), recipe, options)
     plan = Plan(settings, rows_of(settings), parse_seeds(seeds) or settings.seeds, recipe, command)

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -25,9 +26,10 @@ from heedful.inspection.length_plot import Curve, save_length_plot
 from heedful.recipe import Recipe, Started
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, digest
-from heedful.text.corpus import find_pairs
+from heedful.text.corpus import CorpusFilter, find_pairs
 from heedful.text.files import written_whole
-from heedful.text.prepare import EvaluationSet
+from heedful.text.prepare import MIN_PAIRS, EvaluationSet
+from heedful.text.tokenizer import TextConfig
 from heedful.translator import Translator, load
 
 MEASURES: Final[dict[str, Callable[[Translator, EvaluationSet], float]]] = {}
@@ -84,32 +86,37 @@ def compare(plan: Plan, messages: Messages) -> Comparison:
     """
     data = _fingerprints(plan.recipe)
     items = _known_items(plan, data)
+    if items is None:
+        _check_held_out(plan.recipe)
     missing = {row.name: reason for row in plan.rows if (reason := _impossible(plan.run(row, plan.seeds[0])))}
     for name, reason in missing.items():
         messages.warn(f"{name}: not run: {reason}")
     findings: dict[str, list[Finding]] = {row.name: [] for row in plan.rows}
-    total = len(plan.seeds) * (len(plan.rows) - len(missing))
-    number = 0
-    for seed in plan.seeds:
-        for row in plan.rows:
-            if row.name in missing:
-                continue
-            number += 1
-            messages.say(f"== {row.name}, seed {seed}: run {number} of {total}")
-            try:
-                found, items = _find(plan, row, seed, data, items, messages)
-            except (Stopped, ResourceError, MissingExtra):
-                raise
-            except HeedfulError as error:
-                missing[row.name] = str(error)
-                messages.warn(f"{row.name}, seed {seed}: not run: {error}")
-                continue
-            findings[row.name].append(found)
-            write_tables(plan, items, findings, missing, messages)
+    runs = [(row, seed) for seed in plan.seeds for row in plan.rows]
+    for number, (row, seed) in enumerate(runs, start=1):
+        if row.name in missing:
+            continue
+        messages.say(f"== {row.name}, seed {seed}: run {number} of {len(runs)}")
+        key = _key(plan.run(row, seed), data)
+        path = plan.out / "findings" / f"{row.folder}-{seed}.json"
+        if items is not None and (known := find_finding(path, key, len(items.sources))):
+            messages.say("done before")
+            findings[row.name].append(known)
+            continue
+        try:
+            found, items = _find(plan, row, seed, key, items, messages)
+        except (Stopped, ResourceError, MissingExtra):
+            raise
+        except HeedfulError as error:
+            missing[row.name] = f"seed {seed}: {error}"
+            messages.warn(f"{row.name}, seed {seed}: not run: {error}")
+            continue
+        write_record(path, found)
+        findings[row.name].append(found)
+        write_tables(plan, items, findings, missing, messages)
     if items is None or not any(findings.values()):
-        raise UsageError(
-            f"no row of the grid can be run; {next(iter(missing.items()))[0]}: {next(iter(missing.values()))}"
-        )
+        name, reason = next(iter(missing.items()))
+        raise UsageError(f"no row of the grid can be run; {name}: {reason}")
     return write_tables(plan, items, findings, missing, messages)
 
 
@@ -124,20 +131,18 @@ def _impossible(recipe: Recipe) -> str:
     return ""
 
 
-def _find(
-    plan: Plan, row: Row, seed: int, data: dict[str, str], items: Items | None, messages: Messages
-) -> tuple[Finding, Items]:
-    """Take what an earlier call found, or train and measure."""
+def _key(recipe: Recipe, data: Mapping[str, str]) -> str:
+    """Name a run by all that decides what it finds."""
+    given = {"preset": recipe.preset, "settings": recipe.settings, "languages": recipe.languages}
+    return run_key({**given, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
+
+
+def _find(plan: Plan, row: Row, seed: int, key: str, items: Items | None, messages: Messages) -> tuple[Finding, Items]:
+    """Train and measure; the first run of all decides on what is measured."""
     recipe = plan.run(row, seed)
-    about = {"data": data, "columns": recipe.columns, "preset": recipe.preset, "settings": recipe.settings}
-    path = plan.out / "findings" / f"{row.folder}-{seed}.json"
-    key = run_key({**about, "languages": recipe.languages, "measures": sorted(MEASURES)})
-    if items is not None and (known := find_finding(path, key, len(items.sources))):
-        messages.say("done before")
-        return known, items
     started, outcome = train_and_watch(recipe, messages)
     if items is None:
-        items = _choose_items(plan, started, data)
+        items = _choose_items(plan, started)
         write_record(plan.out / "items.json", items)
     messages.say(f"measuring on {len(items.sources):,} sources")
     training = {
@@ -154,9 +159,7 @@ def _find(
         "best_step": outcome.best_step,
         "device": recipe.device,
     }
-    found = _measure(started.folder, items, training)
-    write_record(path, found)
-    return found, items
+    return _measure(started.folder, items, training), items
 
 
 def _measure(folder: Path, items: Items, training: Mapping[str, object]) -> Finding:
@@ -197,7 +200,21 @@ def _known_items(plan: Plan, data: dict[str, str]) -> Items | None:
     return items
 
 
-def _choose_items(plan: Plan, started: Started, data: dict[str, str]) -> Items:
+def _check_held_out(recipe: Recipe) -> None:
+    """Refuse data that leave nothing to measure on, before anything is trained.
+
+    Raises:
+        DataError: no evaluation file was given, and there are too few pairs to hold any out.
+    """
+    if recipe.dev or recipe.test:
+        return
+    enough = 10 * MIN_PAIRS
+    kept = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
+    if sum(1 for _ in islice(kept, enough)) < enough:
+        raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
+
+
+def _choose_items(plan: Plan, started: Started) -> Items:
     """Take the test set, or for want of one the validation set.
 
     Raises:
@@ -215,7 +232,7 @@ def _choose_items(plan: Plan, started: Started, data: dict[str, str]) -> Items:
         target_language=load(started.folder).target_language,
         is_validation=not len(started.test),
         default_metrics=default_metrics(started.experiment.text.target_units)[:2],
-        data=run_key({"data": data, "columns": recipe.columns}),
+        data=run_key({"data": _fingerprints(recipe), "columns": recipe.columns}),
     )
 
 

@@ -25,7 +25,7 @@ th:first-child, td:first-child { text-align: left; font-weight: normal; }
 thead th { color: var(--faint); font-weight: 600; vertical-align: bottom; white-space: normal; }
 tr.baseline > * { background: var(--tint); }
 img { max-width: 100%; background: #fff; }
-pre { background: var(--tint); padding: .7rem; overflow-x: auto; font-size: .85rem; }
+pre { background: var(--tint); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }
 summary { cursor: pointer; } li, .faint { color: var(--faint); }
 """
 

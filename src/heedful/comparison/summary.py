@@ -286,6 +286,8 @@ def _notes(items: Items, findings: Sequence[Finding], rows: Sequence[RowSummary]
     endings = sorted({found.ended for found in findings})
     if len(endings) > 1:
         notes.append(f"training ended for different reasons: {'; '.join(endings)}")
+    elif endings:
+        notes.append(f"every training ended after {endings[0]}")
     devices = sorted({f"{found.device}, {found.versions}" for found in findings})
     if len(devices) > 1:
         notes.append(f"runs were made in different places: {'; '.join(devices)}")
