@@ -4,8 +4,8 @@
 
 Costs: seconds of processor time of one layer, forward, over lengths n and sizes d; the exponents of n and d are a
 least-squares fit of log seconds, and stand beside those of the paper. The paper counts attention itself without its
-four projections, each n d^2 more, and so do we. A product of matrices runs at a higher rate where it is larger, and what
-is fixed weighs less there, which lowers exponents; matrices that no longer fit a cache raise them.
+four projections, each n d^2 more, and so do we. A product of matrices runs at a higher rate where it is larger, and
+what is fixed weighs less there, which lowers exponents; matrices that no longer fit a cache raise them.
 
 Steps and paths are counted, not timed. Steps: the longest chain of operations in the graph of one layer, at two
 lengths. Rounds: how often all positions are computed anew, each from the round before, until the last one depends on

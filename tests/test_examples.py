@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.main import main
 from tests.architecture.package import ROOT
+from tests.cli.conftest import write_pairs
 
 EXAMPLES = ROOT / "examples"
 # Enough for a model to be kept, far too little for a good one.
@@ -64,7 +66,6 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
 def test_every_row_of_a_grid_can_be_run(path: Path):
-    """That the commands of the README run one of them is tests/test_readme.py's business."""
     import torch
 
     from heedful.comparison.grid import baseline_of, read_grid, rows_of
@@ -80,6 +81,23 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
             experiment.model.build(8, 8, is_shared=True)
         training = experiment.training
         budgets.add(repr((training.max_target_tokens, training.batch_tokens, training.optimizer, experiment.text)))
+        assert experiment.training.patience == 1000
         assert training.max_target_tokens > 0
     assert len(budgets) == 1
     assert f"heedful compare examples/{path.name}" in path.read_bytes().decode("utf-8")
+
+
+def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """A step of a few of its rows; that of attention is run by tests/test_readme.py, as the README tells it."""
+    write_pairs(tmp_path / "words.tsv", 120)
+    shared, *rows = (EXAMPLES / "compare_transformer.toml").read_bytes().decode("utf-8").split("[[rows]]")
+    grid = tmp_path / "grid.toml"
+    grid.write_bytes("[[rows]]".join([shared, rows[0], *rows[-3:]]).encode())
+    done = main(
+        ["compare", str(grid), str(tmp_path / "words.tsv"), "--out", str(tmp_path / "out"), "--minutes-per-run", "1e-4"]
+    )
+    shown = capfd.readouterr()
+    assert done == 0, shown.err
+    assert "not run" not in shown.out
+    assert shown.out.count("\nD: label smoothing 0.2  ") >= 1
+    assert "every training ended after 0.0001 minutes" in shown.out

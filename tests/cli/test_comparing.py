@@ -3,7 +3,6 @@
 import shlex
 from pathlib import Path
 
-
 from heedful.cli.comparing import MEASURES, Plan, shell_command
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.summary import COLUMNS

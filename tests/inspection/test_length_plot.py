@@ -51,6 +51,10 @@ def test_a_line_and_a_band_are_drawn_in_each_panel(tmp_path: Path):
     assert blue(CURVES[:4]) > 3 * one
     narrow = [Curve(c.name, c.scores, c.scores, c.scores) for c in CURVES[:1]]
     assert blue(narrow) < one / 2
+    for half in (Curve(c.name, c.scores, c.scores, c.highs) for c in CURVES[:1]):
+        assert one * 0.4 < blue([half]) < one * 0.85
+    for half in (Curve(c.name, c.scores, c.lows, c.scores) for c in CURVES[:1]):
+        assert one * 0.4 < blue([half]) < one * 0.85
 
 
 def test_the_axis_begins_at_zero(tmp_path: Path):
