@@ -256,6 +256,14 @@ def test_target_tokens_are_a_limit_too(accumulate: int, tmp_path: Path):
     assert 0 < first.num_target_tokens < again.num_target_tokens == outcome.num_target_tokens
 
 
+def test_speed_counts_updates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ticks = (float(number) for number in range(10**9))
+    monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: next(ticks))  # an update looks twice
+    outcome = make_run(tmp_path, max_steps=5, validate_every=2).trainer().run()
+    assert outcome.tokens_per_second == outcome.num_target_tokens / 5
+    assert outcome.seconds > 5
+
+
 def test_training_ends_when_validation_stops_improving(tmp_path: Path):
     run = make_run(tmp_path, validate_every=1, patience=3)
     losses = iter([5.0, 4.0, 4.5, 4.0, 4.1, 9.9, 9.9])

@@ -173,7 +173,7 @@ def _measure(folder: Path, items: Items, training: Mapping[str, object]) -> Find
         **training,
         "settings": (folder / CONFIG).read_text(encoding="utf-8"),
         "tokenizers": [digest(folder / name) for name in names],
-        "versions": f"heedful {__version__}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads",
+        "versions": f"heedful {__version__}, PyTorch {torch.__version__}, threads {torch.get_num_threads()}",
         "outputs": [output.text for output in outputs],
         "perplexity": read.per_token,
         "bits_per_character": read.bits_per_character,
