@@ -52,6 +52,8 @@ def attention(mask: Mask | None, size: int, dtype: torch.dtype = torch.float32) 
 def convolution(size: int, dtype: torch.dtype = torch.float32) -> Layer:
     """One gated convolution."""
     layer = GatedConvolution(size, WIDTH).to(dtype)
+    # A layer upon itself many times over would shut its gates for good, and no gradient pass, were it any larger.
+    torch.nn.init.uniform_(layer.weight, -0.1, 0.1)
     return lambda vectors: layer(vectors, torch.ones(vectors.shape[:2], dtype=torch.bool))
 
 

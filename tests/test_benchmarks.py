@@ -15,7 +15,7 @@ def complexity() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "benchmarks" / "complexity.py"))
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 6, 17, 18, 33])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 6, 17, 18, 33, 129])
 def test_paths_are_those_of_the_table(complexity: dict[str, Any], length: int):
     """Vaswani et al. 2017, table 1, with the exact numbers behind its O()."""
     torch.manual_seed(1)
