@@ -317,3 +317,9 @@ def test_missing_data_is_no_fault_of_the_rows(tmp_path: Path):
     assert done.code == 2
     assert "words.tsv" in done.errors[0]
     assert "not run" not in done.err
+
+
+def test_help_loses_no_word():
+    shown = " ".join(heedful("compare", "--help").out.split())
+    assert '"base" holds what all rows share, "rows" what each of them changes' in shown
+    assert "[base" not in shown

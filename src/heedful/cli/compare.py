@@ -1,9 +1,9 @@
 """Train a grid of variants on one corpus and print the table that papers print.
 
-GRID is a TOML file: what all rows share in [base], then [[rows]] with a name each, or [axes] whose every combination is
-a row; examples/compare_attention.toml is one. Every row sees the same pairs, seeds and budget. What one run found is a
-file in --out, and the same command again goes on where it stopped, in the middle of a training too. A row that cannot
-be run is named, and the others are run all the same.
+GRID is a TOML file: "base" holds what all rows share, "rows" what each of them changes, with a name, and every
+combination of "axes" is a row too; examples/compare_attention.toml is one. Every row sees the same pairs, seeds and
+budget. What one run found is a file in --out, and the same command again goes on where it stopped, in the middle of a
+training too. A row that cannot be run is named, and the others are run all the same.
 
 Examples:
   heedful compare grid.toml pairs.tsv --minutes-per-run 10
