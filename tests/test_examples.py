@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.main import main
 from tests.architecture.package import ROOT
+from tests.cli.conftest import write_pairs
 
 EXAMPLES = ROOT / "examples"
 # Enough for a model to be kept, far too little for a good one.
@@ -60,3 +62,42 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
     for path in EXAMPLES.glob("*.py"):
         assert f"python examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
         assert f'"{path.name}"' in tests, f"{path.name} is run by no test"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_every_row_of_a_grid_can_be_run(path: Path):
+    import torch
+
+    from heedful.comparison.grid import baseline_of, read_grid, rows_of
+    from heedful.experiment import load_experiment
+
+    grid = read_grid(path)
+    rows = rows_of(grid)
+    assert baseline_of(grid, rows) == rows[0].name
+    budgets: set[str] = set()
+    for row in rows:
+        experiment = load_experiment(row.preset, None, row.settings)
+        with torch.device("meta"):
+            experiment.model.build(8, 8, is_shared=True)
+        training = experiment.training
+        budgets.add(repr((training.max_target_tokens, training.batch_tokens, training.optimizer, experiment.text)))
+        assert experiment.training.patience == 1000
+        assert training.max_target_tokens > 0
+    assert len(budgets) == 1
+    assert f"heedful compare examples/{path.name}" in path.read_bytes().decode("utf-8")
+
+
+def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """A step of a few of its rows; that of attention is run by tests/test_readme.py, as the README tells it."""
+    write_pairs(tmp_path / "words.tsv", 120)
+    shared, *rows = (EXAMPLES / "compare_transformer.toml").read_bytes().decode("utf-8").split("[[rows]]")
+    grid = tmp_path / "grid.toml"
+    grid.write_bytes("[[rows]]".join([shared, rows[0], *rows[-3:]]).encode())
+    done = main(
+        ["compare", str(grid), str(tmp_path / "words.tsv"), "--out", str(tmp_path / "out"), "--minutes-per-run", "1e-4"]
+    )
+    shown = capfd.readouterr()
+    assert done == 0, shown.err
+    assert "not run" not in shown.out
+    assert shown.out.count("\nD: label smoothing 0.2  ") >= 1
+    assert "every training ended after 0.0001 minutes" in shown.out

@@ -77,6 +77,11 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ("", ["model.kind=rnsearch"], "no model 'rnsearch'; did you mean 'rnnsearch'"),
         ("", ["model.kind=[1]"], r"no model \[1\]"),
         ("", ["model.layers=3"], "model.*layers: unknown key"),
+        (
+            "",
+            ["model.kind=luong", "model.num_heads=2"],
+            r"model\.luong\.num_heads: unknown key; (?!did you mean 'num_heads')",
+        ),
         ("", ["model=3"], "model"),
         ("", ["training.patience=x"], "training.patience"),
         ("", ["training.optimizer.schedule.kind=linear"], "set training.max_steps"),

@@ -102,11 +102,13 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_commands_work_in_order(newcomer: Path, capfd: pytest.CaptureFixture[str]):
     lines = [line for code in blocks(page("README"), "sh") for line in code.split("\n")]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("heedful ")]
-    assert [words[0] for words in commands] == ["demo", "train", "translate", "evaluate", "info", "check"]
+    assert [words[0] for words in commands] == ["demo", "train", "translate", "evaluate", "info", "check", "compare"]
+    shorter = {"train": SET, "compare": ["--minutes-per-run", "0.0001"]}
     for words in commands[1:]:  # the demo has a test of its own
-        assert main([*words, *(SET if words[0] == "train" else [])]) == 0, (words, capfd.readouterr().err)
+        assert main([*words, *shorter.get(words[0], [])]) == 0, (words, capfd.readouterr().err)
         assert capfd.readouterr().out, words
     assert (newcomer / "pairs.model" / "heedful.json").is_file()
+    assert "not run" not in (newcomer / "compare_attention.compare" / "table.md").read_bytes().decode("utf-8")
 
 
 def test_the_python_of_the_readme_works_in_order(newcomer: Path, capsys: pytest.CaptureFixture[str]):

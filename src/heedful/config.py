@@ -133,7 +133,9 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     path = [str(part) for part in first["loc"]]
     dotted = ".".join(([where] if where else []) + path) or "configuration"
     if first["type"] == "extra_forbidden":
-        return f"{dotted}: unknown key{did_you_mean(path[-1], _keys_beside(config, path))}"
+        # Another model of a union may have the very key that this one has not.
+        known = [key for key in _keys_beside(config, path) if key != path[-1]]
+        return f"{dotted}: unknown key{did_you_mean(path[-1], known)}"
     if first["type"] == "value_error" and "ctx" in first:
         return f"{dotted}: {first['ctx']['error']}"
     message = first["msg"][0].lower() + first["msg"][1:]

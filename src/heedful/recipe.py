@@ -31,6 +31,7 @@ from heedful.translator import Translator, load
 FREE_ON_RESUME: Final = (
     "training.max_steps",
     "training.max_epochs",
+    "training.max_target_tokens",
     "training.max_minutes",
     "training.patience",
     "search.",

@@ -119,7 +119,7 @@ def end_of(run: Run) -> dict[str, Tensor]:
     assert checkpoint is not None
     assert checkpoint.step == NUM_STEPS
     tensors = {f"{group}/{name}": tensor for group, held in checkpoint.tensors.items() for name, tensor in held.items()}
-    state = {name: value for name, value in checkpoint.state.items() if name != "seconds"}
+    state = {name: value for name, value in checkpoint.state.items() if name not in ("seconds", "update_seconds")}
     return tensors | {"state": torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)}
 
 
@@ -234,6 +234,34 @@ def test_epochs_end_where_every_pair_was_seen(tmp_path: Path):
 def test_minutes_are_a_limit_too(tmp_path: Path):
     outcome = make_run(tmp_path, max_minutes=1e-9).trainer().run()
     assert (outcome.step, outcome.reason) == (1, "1e-09 minutes")
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_target_tokens_are_a_limit_too(accumulate: int, tmp_path: Path):
+    """Real ones of every batch, and over a stop; the step that reaches the limit is the last."""
+    num_tokens = int(CORPUS.target.lengths.sum())  # an epoch's
+    run = make_run(tmp_path / "one", max_target_tokens=2 * num_tokens, validate_every=1000, accumulate=accumulate)
+    outcome = run.trainer().run()
+    assert outcome.reason == f"{2 * num_tokens} target tokens"
+    assert 2 * num_tokens <= outcome.num_target_tokens < 3 * num_tokens
+    if accumulate == 1:
+        assert outcome.num_target_tokens == 2 * num_tokens
+        assert run.watched[-1].epoch == 2.0
+    assert run.watched[-1].done == 1.0
+    assert 0 < outcome.tokens_per_second
+    assert outcome.num_target_tokens / outcome.tokens_per_second <= outcome.seconds
+    parts = make_run(tmp_path / "two", max_steps=2, accumulate=accumulate)
+    first = parts.trainer().run()
+    again = make_run(tmp_path / "two", max_steps=outcome.step, accumulate=accumulate).trainer().run()
+    assert 0 < first.num_target_tokens < again.num_target_tokens == outcome.num_target_tokens
+
+
+def test_speed_counts_updates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ticks = (float(number) for number in range(10**9))
+    monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: next(ticks))  # an update looks twice
+    outcome = make_run(tmp_path, max_steps=5, validate_every=2).trainer().run()
+    assert outcome.tokens_per_second == outcome.num_target_tokens / 5
+    assert outcome.seconds > 5
 
 
 def test_training_ends_when_validation_stops_improving(tmp_path: Path):

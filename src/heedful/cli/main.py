@@ -21,6 +21,7 @@ VERBS: Final = (
     "train",
     "translate",
     "evaluate",
+    "compare",
     "align",
     "score",
     "export",

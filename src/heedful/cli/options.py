@@ -39,6 +39,9 @@ Test = Annotated[
     list[Path] | None,
     typer.Option("--test", metavar="FILE", help="Pairs to measure on; give it twice for two aligned files."),
 ]
+Languages = Annotated[
+    str, typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from file names")
+]
 OutputPath = Annotated[
     Path | None,
     typer.Option("--output", "--out", "-o", metavar="FILE", help="Write there; FILE.part until it is complete."),
@@ -131,3 +134,25 @@ def parse_columns(text: str) -> tuple[int, int]:
     if not (comma and source.strip().isdecimal() and target.strip().isdecimal()):
         raise UsageError(f"--columns {text!r}: expected two numbers with a comma between, such as 2,1")
     return int(source), int(target)
+
+
+def parse_languages(text: str) -> tuple[str, str]:
+    """Read two language codes.
+
+    Args:
+        text: such as "de:en"; may be empty.
+
+    Returns:
+        Codes of source and target; two empty ones where nothing was given.
+
+    Raises:
+        UsageError: it is not two codes.
+
+    Example:
+        >>> parse_languages("de:en")
+        ('de', 'en')
+    """
+    source, colon, target = text.partition(":")
+    if text and not (source and colon and target):
+        raise UsageError(f"--languages {text!r}: expected two codes with a colon between, such as de:en")
+    return source, target

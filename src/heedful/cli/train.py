@@ -23,14 +23,15 @@ from heedful.cli.options import (
     Debug,
     Dev,
     Device,
+    Languages,
     Quiet,
     Test,
     Threads,
     choose_device,
     parse_columns,
+    parse_languages,
     use_threads,
 )
-from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -45,9 +46,7 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
-    languages: Annotated[
-        str, typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from file names")
-    ] = "",
+    languages: Languages = "",
     preset: Annotated[str, typer.Option(help="Model sizes; see: heedful list presets.", show_default="small")] = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML.")] = None,
     settings: Annotated[
@@ -78,7 +77,7 @@ def run(
         dev=tuple(dev or ()),
         test=tuple(test or ()),
         columns=parse_columns(columns),
-        languages=_languages(languages),
+        languages=parse_languages(languages),
         preset=preset,
         config=config,
         settings=(*changes, *(settings or ())),
@@ -159,13 +158,6 @@ def ending(started: "Started", outcome: "Outcome") -> str:
         if outcome.best_step
         else text
     )
-
-
-def _languages(text: str) -> tuple[str, str]:
-    source, colon, target = text.partition(":")
-    if text and not (source and colon and target):
-        raise UsageError(f"--languages {text!r}: expected two codes with a colon between, such as de:en")
-    return source, target
 
 
 def _test_scores(started: "Started", device: str, messages: Messages) -> str:

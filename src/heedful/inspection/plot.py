@@ -69,7 +69,7 @@ def save_heat_map(
     cell = float(np.clip(LONG_SIDE_INCHES / max(values.shape), *CELL_INCHES))
     # A map of thousands of tokens is one long side all the same: its labels are thinned instead.
     cell = min(cell, 2 * LONG_SIDE_INCHES / max(values.shape))
-    figure = _new_figure(num_columns * cell, num_rows * cell)
+    figure = new_figure(num_columns * cell, num_rows * cell)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     lines = min(0.75, 2.5 * cell)
     mesh = axes.pcolormesh(values, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=lines)
@@ -170,8 +170,16 @@ class _Drawing:
         return cls(drawable(columns), drawable(rows), known, fonts)
 
 
-def _new_figure(width: float, height: float) -> "Figure":
-    """Make a figure of some inches, apart from whatever the caller's program draws and how."""
+def new_figure(width: float, height: float) -> "Figure":
+    """Make a figure apart from whatever the caller's program draws and how.
+
+    Args:
+        width: in inches.
+        height: in inches.
+
+    Returns:
+        An empty figure on white, drawn without a display.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -45,6 +45,8 @@ class TrainingConfig(Config):
     precision: Precision = "auto"
     max_steps: int = Field(default=0, ge=0)
     max_epochs: int = Field(default=0, ge=0)
+    max_target_tokens: int = Field(default=0, ge=0)
+    """Real ones, end marks included, of all epochs together."""
     max_minutes: float = Field(default=0.0, ge=0.0)
     validate_every: int = Field(default=0, ge=0)
     """Steps between validations; 0 = about an epoch."""
@@ -110,6 +112,9 @@ class _Course:
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0
+    num_target_tokens: int = 0
+    update_seconds: float = 0.0
+    """Of `seconds`, what updates took; the rest was validation."""
     best: float = -math.inf
     best_step: int = 0
     num_without_better: int = 0
@@ -125,6 +130,10 @@ class Outcome:
     best: float
     best_step: int
     reason: str
+    num_target_tokens: int
+    """Trained on, in all epochs together."""
+    tokens_per_second: float
+    """Real target tokens per second of updates, validation left out; over all resumes."""
 
 
 @dataclass
@@ -210,7 +219,9 @@ class Trainer:
                     saved_at = self._save()
                 if stop.signal_number and not course.finished:
                     raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
-        return Outcome(course.step, course.seconds, course.best, course.best_step, course.finished)
+        speed = course.num_target_tokens / max(1e-9, course.update_seconds)
+        found = (course.step, course.seconds, course.best, course.best_step, course.finished)
+        return Outcome(*found, course.num_target_tokens, speed)
 
     def _update(self, batches: list[Batch]) -> None:
         course, config = self._course, self._config
@@ -242,7 +253,10 @@ class Trainer:
         course.epoch, course.batch = self._sampler.position
         self._window.loss += total * num_tokens
         self._window.num_tokens += num_tokens
-        course.seconds += time.monotonic() - started
+        course.num_target_tokens += num_tokens
+        taken = time.monotonic() - started
+        course.seconds += taken
+        course.update_seconds += taken
 
     def _tensors(self, batch: Batch) -> list[Tensor]:
         arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
@@ -280,6 +294,8 @@ class Trainer:
             return f"{config.max_steps} steps"
         if config.max_epochs and course.epoch + self._epoch_share() >= config.max_epochs:
             return f"{config.max_epochs} epochs"
+        if config.max_target_tokens and course.num_target_tokens >= config.max_target_tokens:
+            return f"{config.max_target_tokens} target tokens"
         if config.max_minutes and course.seconds >= 60.0 * config.max_minutes:
             return f"{config.max_minutes:g} minutes"
         return ""
@@ -293,6 +309,7 @@ class Trainer:
         shares = [
             course.step / config.max_steps if config.max_steps else 0.0,
             epoch / config.max_epochs if config.max_epochs else 0.0,
+            course.num_target_tokens / config.max_target_tokens if config.max_target_tokens else 0.0,
             course.seconds / (60.0 * config.max_minutes) if config.max_minutes else 0.0,
         ]
         return Progress(

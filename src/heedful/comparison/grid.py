@@ -1,0 +1,205 @@
+"""A grid of variants as one TOML file: what all rows share, what a kind of model adds, and what each row changes."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, final
+
+from pydantic import Field
+
+from heedful.config import Config, Tree, merge, read_toml, validate
+from heedful.errors import ConfigError, did_you_mean
+from heedful.experiment import MODELS, PRESETS
+
+MOST_ROWS: Final = 1000
+NAME_LENGTH: Final = 80
+"""Longest name of a row, in characters: it names a folder too."""
+
+
+class Settings(Config):
+    """A preset and settings laid on it, as `heedful train` takes them; each section may be empty."""
+
+    preset: str = ""
+    model: dict[str, Any] = Field(default_factory=dict)
+    text: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+    search: dict[str, Any] = Field(default_factory=dict)
+
+    def tree(self) -> Tree:
+        """Return the sections that hold something."""
+        sections = {"model": self.model, "text": self.text, "training": self.training, "search": self.search}
+        return {name: section for name, section in sections.items() if section}
+
+
+class NamedSettings(Settings):
+    """A row: its name in the table and what it changes."""
+
+    name: str = Field(min_length=1, max_length=NAME_LENGTH)
+
+
+class Grid(Config):
+    """What is compared: the product of the axes, then the rows listed one by one, each laid on what all share."""
+
+    title: str = ""
+    baseline: str = ""
+    """The row that all others are compared with; empty = the first."""
+    seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
+    """Every row is trained once with each."""
+    metrics: tuple[str, ...] = ()
+    """Keys of the table of metrics, the first of which decides; empty = what suits the outputs."""
+    length_edges: tuple[int, ...] = ()
+    """Source lengths at which a new range begins; empty = ranges of about equally many sources."""
+    base: Settings = Settings()
+    """What all rows share."""
+    kinds: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Settings of the model of one kind, such as [kinds.luong]."""
+    axes: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    """Dotted keys and the values each takes; every combination is a row."""
+    rows: tuple[NamedSettings, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """One line of the table, and how its model is trained.
+
+    Attributes:
+        name: as printed.
+        preset: as `heedful train` takes it; empty = what the settings lead to.
+        settings: each ``dotted.key=value``.
+    """
+
+    name: str
+    preset: str
+    settings: tuple[str, ...]
+
+    @property
+    def folder(self) -> str:
+        """A name for files: letters, digits, dots and hyphens of the row's name."""
+        return re.sub(r"[^\w.-]+", "-", self.name).strip(".-_") or "row"
+
+
+def read_grid(path: Path) -> Grid:
+    """Read a grid.
+
+    Args:
+        path: a TOML file.
+
+    Returns:
+        The grid; its rows are not looked at yet.
+
+    Raises:
+        ConfigError: there is no such file, or a key or value in it is wrong.
+    """
+    try:
+        return validate(Grid, read_toml(path))
+    except ConfigError as error:
+        message = str(error)
+        raise ConfigError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+
+
+def rows_of(grid: Grid) -> tuple[Row, ...]:
+    """Lay out the rows: every combination of the axes, the last of which changes fastest, then those listed.
+
+    Args:
+        grid: what is compared.
+
+    Returns:
+        At least one row; all have different names and different folders.
+
+    Raises:
+        ConfigError: there are no rows, too many, two of one name, or the baseline is none of them.
+
+    Example:
+        >>> grid = Grid(axes={"model.window": ("global", "local-p"), "model.has_feeding": (True,)})
+        >>> [row.name for row in rows_of(grid)]
+        ['global, has_feeding=true', 'local-p, has_feeding=true']
+    """
+    named = [*_product(grid.axes), *grid.rows]
+    if not named:
+        raise ConfigError("the grid has no rows: give [[rows]] with a name each, or [axes]")
+    if len(named) > MOST_ROWS:
+        raise ConfigError(f"the grid has {len(named):,} rows, at most {MOST_ROWS:,}: give fewer or shorter axes")
+    rows = tuple(_row(grid, each) for each in named)
+    by_folder: dict[str, Row] = {}
+    for row in rows:
+        other = by_folder.setdefault(row.folder.casefold(), row)
+        if other is not row:
+            raise ConfigError(f"rows {other.name!r} and {row.name!r} would share the folder {row.folder}: rename one")
+    names = [row.name for row in rows]
+    if grid.baseline and grid.baseline not in names:
+        raise ConfigError(f"baseline: no row {grid.baseline!r}{did_you_mean(grid.baseline, names)}")
+    return rows
+
+
+def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
+    """Name the row that all others are compared with.
+
+    Args:
+        grid: what is compared.
+        rows: its rows.
+
+    Returns:
+        The name.
+    """
+    return grid.baseline or rows[0].name
+
+
+def _product(axes: Mapping[str, Sequence[Any]]) -> list[NamedSettings]:
+    if not axes:
+        return []
+    if empty := [key for key, values in axes.items() if not values]:
+        raise ConfigError(f"axes.{empty[0]}: has no values")
+    count = 1
+    for values in axes.values():
+        count *= len(values)
+    if count > MOST_ROWS:
+        raise ConfigError(f"axes: {count:,} combinations, at most {MOST_ROWS:,}: give fewer or shorter ones")
+    rows: list[NamedSettings] = []
+    for values in product(*axes.values()):
+        tree: Tree = {}
+        for key, value in zip(axes, values, strict=True):
+            section: Tree = value
+            for part in reversed(key.split(".")):
+                section = {part: section}
+            tree = merge(tree, section)
+        name = ", ".join(_label(key, value) for key, value in zip(axes, values, strict=True))
+        rows.append(validate(NamedSettings, {**tree, "name": name}, "axes"))
+    return rows
+
+
+def _label(key: str, value: Any) -> str:
+    """A value that is a word stands for itself; a number needs the name of its key."""
+    return value if isinstance(value, str) else f"{key.rpartition('.')[2]}={json.dumps(value)}"
+
+
+def _row(grid: Grid, row: NamedSettings) -> Row:
+    own, base = row.tree(), grid.base.tree()
+    # What a row says of its kind of model, by preset or by name, takes the place of what the base says of it.
+    preset = row.preset or ("" if "kind" in row.model else grid.base.preset)
+    if row.preset:
+        base = {name: {k: v for k, v in section.items() if k != "kind"} for name, section in base.items()}
+    kind = _kind(row.name, preset, str(row.model.get("kind", base.get("model", {}).get("kind", ""))))
+    of_kind = {"model": grid.kinds.get(kind, {})} if kind in grid.kinds else {}
+    tree = merge(merge(base, of_kind), own)
+    settings = tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in _leaves(tree))
+    return Row(row.name, preset, settings)
+
+
+def _kind(name: str, preset: str, kind: str) -> str:
+    if preset and preset not in PRESETS:
+        raise ConfigError(f"row {name!r}: no preset {preset!r}{did_you_mean(preset, PRESETS)}")
+    if kind and kind not in MODELS:
+        raise ConfigError(f"row {name!r}: no model {kind!r}{did_you_mean(kind, MODELS)}")
+    return PRESETS[preset].kind if preset else kind
+
+
+def _leaves(tree: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
+    leaves: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        here = f"{path}.{key}" if path else key
+        leaves += _leaves(value, here) if isinstance(value, Mapping) else [(here, value)]
+    return leaves

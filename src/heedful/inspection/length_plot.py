@@ -1,0 +1,117 @@
+"""A score by source length as a picture: one panel for each system, all others faint behind it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from heedful.errors import ResourceError, ShapeError
+from heedful.inspection.fonts import choose_fonts
+from heedful.inspection.labels import shorten
+from heedful.inspection.plot import FAINT_INK, INK, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PANEL_INCHES: Final = (2.6, 2.0)
+MOST_COLUMNS: Final = 4
+LINE: Final = "#2166ac"
+OTHERS: Final = "#d4d4d4"
+NAME_COLUMNS: Final = 34
+
+
+@final
+@dataclass(frozen=True)
+class Curve:
+    """A system's score in each range of lengths.
+
+    Attributes:
+        name: of the system.
+        scores: one for each range.
+        lows: lower ends of the intervals.
+        highs: upper ends.
+    """
+
+    name: str
+    scores: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+
+def save_length_plot(
+    path: Path, curves: Sequence[Curve], ranges: Sequence[str], baseline: str, score: str, lengths: str
+) -> None:
+    """Draw scores by source length into a file; all panels have the same axes.
+
+    Args:
+        path: a .png, .pdf or .svg file.
+        curves: at least one; a panel each.
+        ranges: labels of the ranges of lengths.
+        baseline: name of the curve that every panel shows dashed; none where empty.
+        score: name of the score.
+        lengths: what lengths count, such as words.
+
+    Raises:
+        ShapeError: there is no curve, or one has not a score for each range.
+        MissingExtra: Matplotlib is not installed.
+        ResourceError: the file cannot be written.
+    """
+    for curve in curves:
+        if not len(curve.scores) == len(curve.lows) == len(curve.highs) == len(ranges):
+            raise ShapeError(f"length plot: {curve.name} has {len(curve.scores)} scores for {len(ranges)} ranges")
+    if not curves or not ranges:
+        raise ShapeError("length plot: nothing to draw; give at least one curve and one range")
+    num_columns = min(MOST_COLUMNS, len(curves))
+    num_rows = math.ceil(len(curves) / num_columns)
+    fonts = choose_fonts([*(curve.name for curve in curves), score, lengths])
+    width, height = PANEL_INCHES
+    figure = new_figure(num_columns * width + 0.6, num_rows * height + 0.6)
+    grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(curves):
+            axes.set_axis_off()
+            continue
+        _draw(axes, curves, curves[place], baseline)
+        # A panel with none below it carries the labels of its column.
+        is_lowest = place + num_columns >= len(curves)
+        axes.set_xticks(range(len(ranges)), ranges)
+        axes.tick_params(length=0, labelsize=7, labelcolor=FAINT_INK, labelbottom=is_lowest)
+        name = shorten(curves[place].name, NAME_COLUMNS)
+        title = axes.set_title(name, loc="left", fontsize=8, color=INK, pad=4)
+        title.set_parse_math(False)
+        title.set_fontfamily(list(fonts.families))
+    _, top = grid[0, 0].get_ylim()
+    grid[0, 0].set_ylim(0.0, top)
+    dashed = f"; dashed: {baseline}" if baseline else ""
+    labels = (
+        figure.supylabel(score, fontsize=9, color=INK),
+        figure.supxlabel(
+            f"source length in {lengths}; band: 95 % interval; grey: the other rows{dashed}", fontsize=9, color=INK
+        ),
+    )
+    for label in labels:
+        label.set_parse_math(False)
+        label.set_fontfamily(list(fonts.families))
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=160)
+    except OSError as error:
+        raise ResourceError(f"{path}: not written: {error.strerror or error}") from None
+
+
+def _draw(axes: "Axes", curves: Sequence[Curve], shown: Curve, baseline: str) -> None:
+    places = range(len(shown.scores))
+    for curve in curves:
+        if curve is not shown and curve.name != baseline:
+            axes.plot(places, curve.scores, color=OTHERS, linewidth=0.8)
+    for curve in curves:
+        if curve is not shown and curve.name == baseline:
+            axes.plot(places, curve.scores, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
+    axes.fill_between(places, shown.lows, shown.highs, color=LINE, alpha=0.18, linewidth=0)
+    axes.plot(places, shown.scores, color=LINE, linewidth=1.6, marker="o", markersize=3)
+    axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color("#bbbbbb")

@@ -1,0 +1,83 @@
+"""The page: one file, all tables in it, nothing fetched, nothing of the data taken for HTML."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+from heedful.comparison.page import report_page
+from heedful.comparison.summary import summarise
+from heedful.comparison.tables import length_rows, score_rows
+from tests.comparison.made import ITEMS, by_row, make_finding
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Read(HTMLParser):
+    """Tags in order, texts of cells, and whether every tag is closed by its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells[-1] += data
+
+
+def page(picture: bytes = b"\x89PNG") -> tuple[str, Read]:
+    findings = by_row(
+        [make_finding("none", 20), make_finding("<b>&", 40, 1), make_finding("<b>&", 45, 2, ended="2 minutes")]
+    )
+    found = summarise("<i>T</i>", ITEMS, ("bleu",), findings, "none", {"odd": "why <not>"})
+    text = report_page(found, findings, "heedful compare '<g>.toml'", picture, ["training: <pairs>"])
+    read = Read()
+    read.feed(text)
+    assert read.open == []
+    wanted = [cell for rows in (score_rows(found), length_rows(found)) for row in rows for cell in row]
+    assert read.cells == wanted
+    return text, read
+
+
+def test_everything_is_there_and_closed():
+    text, read = page()
+    assert text.startswith("<!DOCTYPE html>\n")
+    for words in ("<i>T</i>", "why <not>", "heedful compare '<g>.toml'", "training: <pairs>", "seed 2: 2 minutes"):
+        assert words in read.text
+    assert "heedful train pairs.tsv --set 'training.seed=2'" in read.text
+    assert 'kind = "none"' in read.text
+    assert '- kind = "none"\n+ kind = "<b>&"' in read.text
+
+
+def test_nothing_is_fetched_and_no_data_is_html():
+    text, read = page()
+    assert not re.search(r"https?:|//|<script|@import|url\(", re.sub(r"data:image/png;base64,[^\"]*", "", text))
+    assert "<b>" not in text
+    assert "<i>" not in text
+    sources = [value for name, value in read.attributes if name in ("src", "href")]
+    assert sources == ["data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()]
+    assert any(name == "alt" and value for name, value in read.attributes)
+
+
+def test_without_a_picture_the_tables_stand_alone():
+    text, _ = page(b"")
+    assert "<img" not in text
+
+
+def test_the_baseline_is_marked():
+    text, _ = page()
+    assert text.count('class="baseline"') == 2
+    assert '<tr class="baseline"><th scope="row">none</th>' in text

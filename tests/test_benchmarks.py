@@ -1,0 +1,89 @@
+"""Benchmarks count what they say they count, and run."""
+
+import math
+import runpy
+from typing import Any
+
+import pytest
+import torch
+
+from tests.architecture.package import ROOT
+
+
+@pytest.fixture(scope="module")
+def complexity() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks" / "complexity.py"))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 6, 17, 18, 33, 129])
+def test_paths_are_those_of_the_table(complexity: dict[str, Any], length: int):
+    """Vaswani et al. 2017, table 1, with the exact numbers behind its O()."""
+    torch.manual_seed(1)
+    reach, half = complexity["REACH"], complexity["WIDTH"] // 2
+    wanted = {
+        "self-attention": 1,
+        "recurrent": length,
+        "convolutional": max(1, math.ceil((length - 1) / half)),
+        "restricted": max(1, math.ceil((length - 1) / reach)),
+    }
+    found = {kind.name: complexity["path_length"](kind.rounds(4), length) for kind in complexity["KINDS"]}
+    assert found == wanted
+    num_layers = next(n for n in range(1, 99) if complexity["WIDTH"] ** n >= length)
+    assert complexity["path_length"](complexity["dilated"](4), length) == num_layers
+
+
+def test_no_path_is_no_length(complexity: dict[str, Any]):
+    def backward_only(inputs: torch.Tensor, states: torch.Tensor, number: int) -> torch.Tensor:
+        return states + states.roll(-1, 0) * torch.tensor([1.0] * (len(states) - 1) + [0.0])[:, None]
+
+    assert complexity["path_length"](backward_only, 5, most=20) == 0
+
+    def forward_only(inputs: torch.Tensor, states: torch.Tensor, number: int) -> torch.Tensor:
+        return torch.cat((states[:1], states[1:] + states[:-1]))
+
+    assert complexity["path_length"](forward_only, 5, most=20) == 4
+    assert complexity["path_length"](forward_only, 5, most=3) == 0
+
+
+def test_depth_is_the_longest_chain(complexity: dict[str, Any]):
+    start = torch.ones(1, requires_grad=True)
+    short, long = start * 2, start
+    for _ in range(5):
+        long = long * 3
+    depth = complexity["graph_depth"]
+    assert depth(short) == 2  # the leaf itself counts once
+    assert depth(long) == 6
+    assert depth(short + long) == 7
+    deep = start
+    for _ in range(5000):
+        deep = deep + start
+    assert depth(deep) == 5001
+
+
+def test_only_recurrent_layers_grow_deeper(complexity: dict[str, Any]):
+    for kind in complexity["KINDS"]:
+        layer = kind.make(8)
+        few, many = (complexity["graph_depth"](layer(torch.randn(1, n, 8, requires_grad=True))) for n in (32, 64))
+        assert (many - few >= 32) == (kind.name == "recurrent"), kind.name
+        assert (many == few) == (kind.name != "recurrent"), kind.name
+
+
+def test_exponents_are_found_again(complexity: dict[str, Any]):
+    points = [(n, d, 3e-9 * n**2 * d**0.5) for n in (8, 16, 64) for d in (4, 8)]
+    assert complexity["fitted_exponents"](points) == pytest.approx((2.0, 0.5))
+
+
+def test_the_table_is_printed(
+    complexity: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(complexity["processor_seconds"].__globals__, "REPEATS", 1)
+    complexity["main"](shrink=16)
+    lines = capsys.readouterr().out.split("\n")
+    assert [line.split("  ")[0] for line in lines[3:8]] == [
+        "self-attention",
+        "recurrent",
+        "convolutional",
+        "restricted",
+        "convolutional, dilated",
+    ]
+    assert lines[4].split()[-3:] == ["5", "33", "129"]
