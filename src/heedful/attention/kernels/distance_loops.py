@@ -36,10 +36,11 @@ from heedful.attention.kernels.distance_arrays import (
     Span,
     Sums,
 )
-from heedful.attention.kernels.lanes import FLAGS, OPTIONS, bits, exp2, from_bits, multiply_add
+from heedful.attention.kernels.lanes import FLAGS, OPTIONS, bits, exp2, from_bits, make_exp2, multiply_add
 
 FLAT: Final = 2.0**-LIFT
 """Every weight of a boxcar."""
+_lifted_exp2: Final = make_exp2(LIFT)
 
 _inner: Final = njit(fastmath=FLAGS, forceinline=True, **OPTIONS)
 
@@ -117,11 +118,11 @@ def _shift(costs: Array, span: Span, nearest: Any, rate: Any) -> Any:
 def _exponential_weights(costs: Array, value: Array, span: Span, kernel: Kernel, shift: Any, rate: Any) -> Any:
     """Turn costs into weights, in place; return the sums of weights and of weights times the first values."""
     tile, first, last = span
-    lowest, is_read_again = kernel.lowest, len(value) > 1
+    lowest, is_read_again = kernel.lowest + costs.dtype.type(LIFT), len(value) > 1
     total = weighted = costs.dtype.type(0.0)
     for j in range(first, last):
         exponent = shift - rate * costs[j - tile]
-        weight = exp2(lowest if exponent < lowest else exponent)
+        weight = _lifted_exp2(lowest if exponent < lowest else exponent)
         if is_read_again:
             costs[j - tile] = weight
         total += weight
@@ -231,7 +232,7 @@ def _attend_rows(points: Points, kernel: Kernel, rate: Any, found: Found, buffer
         found.totals[i], found.nearest[i] = 0.0, kernel.farthest
         for c in range(len(value)):
             sums[i, c] = 0.0
-    width, lift = len(buffer), buffer.dtype.type(LIFT)
+    width = len(buffer)
     begin, end = _extent(points, width)
     for edge in range(begin, end, width):
         for i in range(len(query)):
@@ -244,7 +245,7 @@ def _attend_rows(points: Points, kernel: Kernel, rate: Any, found: Found, buffer
                 if kernel.is_finite and rate * (found.nearest[i] - least) <= kernel.lowest:
                     continue
                 nearest = _come_nearer(least, rate, i, found, sums)
-                shift = _shift(buffer, span, nearest, rate) - lift
+                shift = _shift(buffer, span, nearest, rate)
                 total, weighted = _exponential_weights(buffer, value, span, kernel, shift, rate)
                 found.totals[i] += total
                 sums[i, 0] += weighted
