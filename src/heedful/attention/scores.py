@@ -168,6 +168,10 @@ class _Additive(Score):
         is_traced = torch.compiler.is_compiling()
         if is_traced or not mapped.numel() or supports_additive(mapped.dtype, mapped.device.type) is not None:
             return PreparedKey(mapped)
+        # Computed in float32 whatever the type: widened here, they need not be at every step of a decoder. Only mixed
+        # precision may have keys wider than values.
+        is_mixed = torch.is_autocast_enabled(mapped.device.type)
+        mapped = mapped.float() if is_mixed and mapped.dtype in {torch.bfloat16, torch.float16} else mapped
         return PreparedKey(mapped, prepare_exp_key(mapped.detach()))
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> AdditivePairs:
