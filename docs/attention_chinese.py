@@ -120,6 +120,7 @@ CHINESE: Final = {
         "PyTorch 的 scaled_dot_product_attention：点积打分加 softmax"
     ),
     "Additive scores in exponential form, compiled by Numba": "指数形式的加性打分，由 Numba 编译",
+    "Additive scores in exponential form on a GPU, compiled by Triton": "GPU 上指数形式的加性打分，由 Triton 编译",
     "The formulas as written": "照公式算",
     "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (

@@ -73,6 +73,17 @@ def test_exponents_are_found_again(complexity: dict[str, Any]):
     assert complexity["fitted_exponents"](points) == pytest.approx((2.0, 0.5))
 
 
+def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["gpu.py"])
+    gpu = runpy.run_path(str(ROOT / "benchmarks" / "gpu.py"))
+    gpu["main"]()
+    assert capsys.readouterr().out == "nothing timed: no CUDA device\n"
+    # An H200 at 1.98 GHz: 2^30 exponentials with a reciprocal each keep its special units busy for 257 microseconds.
+    assert gpu["floor_microseconds"](2.0**30, 2.0, 1.0, 132, 128, 1.98e9) == pytest.approx(257, abs=1)
+    assert gpu["floor_microseconds"](2.0**30, 6.0, 0.5, 132, 128, 1.98e9) == pytest.approx(193, abs=1)
+
+
 def test_the_table_is_printed(
     complexity: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

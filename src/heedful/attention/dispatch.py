@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive import AdditiveScores
+from heedful.attention.kernels.additive_triton import TritonAdditiveScores
 from heedful.attention.kernels.distance import FusedDistance
 from heedful.attention.kernels.interface import Attended, Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
@@ -26,6 +27,7 @@ KERNELS: Final[tuple[Kernel, ...]] = (
     Window(PlainScores()),
     ScaledDotProduct(),
     FusedDistance(),
+    Tiled(TritonAdditiveScores()),
     Tiled(AdditiveScores()),
     Tiled(PlainScores()),
 )

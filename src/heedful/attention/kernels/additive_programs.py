@@ -1,0 +1,197 @@
+"""Additive scores on a GPU: the programs behind heedful/attention/kernels/additive_triton.py, written in Triton.
+
+tanh(a + b) = (E - 1) / (E + 1) with E = A B, A = e^2(a - c), B = e^2(b + c), where c is the largest a of a feature.
+With q = B - 1 and p = A - 1, each rounded once, E - 1 = A q + p: small numbers lose no digit, and as A is at most 1,
+nothing larger than the result cancels. E + 1 = (E - 1) + 2. Two divisions become one: n1 / d1 + n2 / d2 =
+(n1 d2 + n2 d1) / (d1 d2). E is cut at 2^60, where tanh is 1 in float32, so a product of two stays in range.
+Features for which c - a or b + c goes beyond `LIMIT`, or is not finite, go through tanh of the sum. Sums are taken in
+blocks, which keeps rounding small, always in the same order.
+
+Operands are [3, batch, ...] float32: the numbers themselves, their exponentials, and those minus 1. Features are
+[2, hidden]: the vector, and 1 where tanh of the sum is taken. `index` is [2, batch]: which element of the queries (of
+its own side, in gradients) and which of the keys (the other side) an element of the batch takes.
+"""
+
+# Triton is not installed where types are checked, and its programs have none of Python's.
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
+
+import triton
+import triton.language as tl
+
+LIMIT: tl.constexpr = tl.constexpr(43.0)
+"""How far exponents may go: e^86 and its inverse are normal numbers of float32."""
+BLOCK: tl.constexpr = tl.constexpr(32)
+"""Features of a block; hidden is a multiple of it."""
+
+_LARGEST: tl.constexpr = tl.constexpr(2.0**60)
+_CHUNK: tl.constexpr = tl.constexpr(16)
+
+
+@triton.jit
+def tanh(x):
+    """Compute tanh to two units in the last place.
+
+    Args:
+        x: any shape, float32.
+
+    Returns:
+        The same shape.
+    """
+    decay = tl.exp(-2.0 * tl.abs(x))
+    large = (1.0 - decay) / (1.0 + decay)
+    # tanh(x) / x as a polynomial in x^2 up to 0.6, interpolated at Chebyshev's nodes.
+    s = x * x
+    small = -0.333333298 + s * (0.133328615 + s * (-0.0538651981 + s * (0.0210666309 - s * 0.00620025785)))
+    return tl.where(tl.abs(x) < 0.6, x + x * (s * small), tl.where(x < 0.0, -large, large))
+
+
+@triton.jit
+def slope(x):
+    """Compute 1 - tanh(x)^2, exact where tanh is flat.
+
+    Args:
+        x: any shape, float32.
+
+    Returns:
+        The same shape.
+    """
+    decay = tl.exp(-2.0 * tl.abs(x))
+    return 4.0 * decay / ((1.0 + decay) * (1.0 + decay))
+
+
+@triton.jit
+def score_tile(
+    query, key, features, index, scores, batch, query_plane, key_plane, num_queries, num_keys, hidden,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Score a tile of queries against a tile of keys.
+
+    Args:
+        query: [3, query batch, hidden, query].
+        key: [3, key batch, hidden, key].
+        features: [2, hidden].
+        index: [2, batch] int64.
+        scores: [batch, query, key] float32, out.
+        batch: elements.
+        query_plane: query batch * hidden * query.
+        key_plane: key batch * hidden * key.
+        num_queries: of an element.
+        num_keys: of an element.
+        hidden: a multiple of `BLOCK`.
+        ROWS: queries of a tile, a power of two.
+        COLUMNS: keys of a tile, a power of two.
+    """
+    num_column_tiles = tl.cdiv(num_keys, COLUMNS)
+    tiles = tl.cdiv(num_queries, ROWS) * num_column_tiles
+    element = (tl.program_id(0) // tiles).to(tl.int64)
+    tile = tl.program_id(0) % tiles
+    rows = (tile // num_column_tiles) * ROWS + tl.arange(0, ROWS)
+    columns = (tile % num_column_tiles) * COLUMNS + tl.arange(0, COLUMNS)
+    has_row, has_column = rows < num_queries, columns < num_keys
+    left = query + tl.load(index + element) * hidden * num_queries + rows
+    right = key + tl.load(index + batch + element) * hidden * num_keys + columns
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, hidden, BLOCK):
+        part = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for step in range(0, BLOCK, 2):
+            h = start + step
+            first, second = tl.load(features + h), tl.load(features + h + 1)
+            left_first, left_second = left + h * num_queries, left + (h + 1) * num_queries
+            right_first, right_second = right + h * num_keys, right + (h + 1) * num_keys
+            if tl.load(features + hidden + h) + tl.load(features + hidden + h + 1) > 0.0:
+                a = tl.load(left_first, has_row, 0.0)
+                b = tl.load(right_first, has_column, 0.0)
+                part += first * tanh(a[:, None] + b[None, :])
+                a = tl.load(left_second, has_row, 0.0)
+                b = tl.load(right_second, has_column, 0.0)
+                part += second * tanh(a[:, None] + b[None, :])
+            else:
+                a = tl.load(left_first + query_plane, has_row, 0.0)
+                p = tl.load(left_first + 2 * query_plane, has_row, 0.0)
+                q = tl.load(right_first + 2 * key_plane, has_column, 0.0)
+                n1 = tl.minimum(a[:, None] * q[None, :] + p[:, None], _LARGEST)
+                a = tl.load(left_second + query_plane, has_row, 0.0)
+                p = tl.load(left_second + 2 * query_plane, has_row, 0.0)
+                q = tl.load(right_second + 2 * key_plane, has_column, 0.0)
+                n2 = tl.minimum(a[:, None] * q[None, :] + p[:, None], _LARGEST)
+                d1, d2 = n1 + 2.0, n2 + 2.0
+                part += (first * n1 * d2 + second * n2 * d1) * (1.0 / (d1 * d2))
+        total += part
+    place = element * num_queries * num_keys + rows[:, None] * num_keys + columns[None, :]
+    tl.store(scores + place, total, has_row[:, None] & has_column[None, :])
+
+
+@triton.jit
+def gradient_tile(
+    own, other, features, index, grad, own_grad, vector_grad, batch, own_plane, other_plane, num_rows, num_others,
+    hidden, row_stride, other_stride, ROWS: tl.constexpr, HAS_VECTOR: tl.constexpr,
+):  # fmt: skip
+    """Sum over all of the other side what reaches a block of features of a tile of rows.
+
+    Scores are symmetric in query and key, so this is the gradient of either.
+
+    Args:
+        own: [3, own batch, row, hidden] whose gradient it is.
+        other: [3, other batch, other, hidden].
+        features: [2, hidden].
+        index: [2, batch] int64.
+        grad: [batch, row, other] float32 gradient of the scores, by its strides.
+        own_grad: [batch, row, hidden] float32, out: without the factor of the vector.
+        vector_grad: [batch, tile, hidden] float32, out where HAS_VECTOR: the tile's share of the vector's gradient.
+        batch: elements.
+        own_plane: own batch * row * hidden.
+        other_plane: other batch * other * hidden.
+        num_rows: of an element.
+        num_others: of an element.
+        hidden: a multiple of `BLOCK`.
+        row_stride: of grad.
+        other_stride: of grad.
+        ROWS: of a tile, a power of two.
+        HAS_VECTOR: whether to compute vector_grad.
+    """
+    num_blocks, num_tiles = hidden // BLOCK, tl.cdiv(num_rows, ROWS)
+    element = (tl.program_id(0) // (num_blocks * num_tiles)).to(tl.int64)
+    tile = tl.program_id(0) // num_blocks % num_tiles
+    columns = tl.program_id(0) % num_blocks * BLOCK + tl.arange(0, BLOCK)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    has_row = rows < num_rows
+    left = own + tl.load(index + element) * num_rows * hidden + rows[:, None] * hidden + columns[None, :]
+    right = other + tl.load(index + batch + element) * num_others * hidden + columns
+    outer = grad + element * num_rows * num_others + rows * row_stride
+    is_wide = tl.max(tl.load(features + hidden + columns), axis=0) > 0.0
+    x = tl.load(left, has_row[:, None], 0.0)
+    a = tl.load(left + own_plane, has_row[:, None], 0.0)
+    p = tl.load(left + 2 * own_plane, has_row[:, None], 0.0)
+    zero = tl.zeros((ROWS, BLOCK), tl.float32)
+    total, vector_total = zero, zero
+    for start in range(0, num_others, _CHUNK):
+        part, vector_part = zero, zero
+        for step in range(0, _CHUNK, 2):
+            j = start + step
+            has_first, has_second = j < num_others, j + 1 < num_others
+            g1 = tl.load(outer + j * other_stride, has_row & has_first, 0.0)[:, None]
+            g2 = tl.load(outer + (j + 1) * other_stride, has_row & has_second, 0.0)[:, None]
+            first, second = right + j * hidden, right + (j + 1) * hidden
+            if is_wide:
+                x1 = x + tl.load(first, (columns >= 0) & has_first, 0.0)[None, :]
+                x2 = x + tl.load(second, (columns >= 0) & has_second, 0.0)[None, :]
+                part += g1 * slope(x1) + g2 * slope(x2)
+                if HAS_VECTOR:
+                    vector_part += g1 * tanh(x1) + g2 * tanh(x2)
+            else:
+                b1 = tl.load(first + other_plane, (columns >= 0) & has_first, 0.0)[None, :]
+                b2 = tl.load(second + other_plane, (columns >= 0) & has_second, 0.0)[None, :]
+                e1, e2 = tl.minimum(a * b1, _LARGEST), tl.minimum(a * b2, _LARGEST)
+                inverse = 1.0 / ((e1 + 1.0) * (e2 + 1.0))
+                r1, r2 = (e2 + 1.0) * inverse, (e1 + 1.0) * inverse
+                part += g1 * (4.0 * e1 * r1 * r1) + g2 * (4.0 * e2 * r2 * r2)
+                if HAS_VECTOR:
+                    q1 = tl.load(first + 2 * other_plane, (columns >= 0) & has_first, 0.0)[None, :]
+                    q2 = tl.load(second + 2 * other_plane, (columns >= 0) & has_second, 0.0)[None, :]
+                    n1, n2 = tl.minimum(a * q1 + p, _LARGEST), tl.minimum(a * q2 + p, _LARGEST)
+                    vector_part += g1 * (n1 * r1) + g2 * (n2 * r2)
+        total, vector_total = total + part, vector_total + vector_part
+    place = element * num_rows * hidden + rows[:, None] * hidden + columns[None, :]
+    tl.store(own_grad + place, total, has_row[:, None])
+    if HAS_VECTOR:
+        tl.store(vector_grad + (element * num_tiles + tile) * hidden + columns, tl.sum(vector_total, axis=0))

@@ -1,0 +1,265 @@
+"""The programs run here in Triton's interpreter (TRITON_INTERPRET=1), or on a CUDA device where there is one."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.attention.kernels import additive_triton
+from heedful.attention.kernels.additive_triton import TritonAdditiveScores, additive_scores
+from heedful.attention.kernels.interface import Request
+from heedful.attention.pairs import AdditivePairs, DotPairs
+from heedful.errors import ShapeError
+
+REQUEST = Request(AdditivePairs, torch.float32, "cuda", 10, 10)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+NAMES = ("scores", "query", "key", "vector")
+
+
+def missing() -> str:
+    """Why the programs cannot run here."""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed: pip install 'heedful[gpu]'"
+    is_interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if DEVICE == "cuda":
+        return ""
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+        return "no CUDA device, and Triton's interpreter does not know NumPy 2.4"
+    return "" if is_interpreted else "no CUDA device, and TRITON_INTERPRET=1 is not set"
+
+
+runs = pytest.mark.skipif(bool(missing()), reason=missing() or "-")
+quiet = pytest.mark.filterwarnings(
+    "ignore:(overflow|invalid value|underflow|divide by zero):RuntimeWarning",
+    "ignore:Conversion of an array:DeprecationWarning",
+)
+"""NumPy speaks of what is cut off afterwards, and the interpreter makes numbers of arrays of one."""
+
+
+def formula(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
+    return torch.tanh(query[..., :, None, :] + key[..., None, :, :]) @ vector
+
+
+def run(score: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor, dtype: torch.dtype) -> list[Tensor]:
+    """Scores and the gradients of query, key and vector."""
+    leaves = [part.detach().to(dtype).requires_grad_() for part in inputs]
+    scores = score(*leaves)
+    return [scores.detach(), *torch.autograd.grad(scores, leaves, grad.to(scores.dtype))]
+
+
+def check(query: Tensor, key: Tensor, vector: Tensor) -> None:
+    """At most twice the error of the formula in float32, 3 times in gradients, or 2^-24 of the sum of all terms.
+
+    A few units in the last place of one term are in hand: sums of few terms may be exact by chance.
+    """
+    inputs = [part.to(DEVICE) for part in (query, key, vector)]
+    shape = (*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
+    grad = torch.randn(shape, generator=torch.Generator().manual_seed(9)).to(DEVICE)
+    ours = run(additive_scores, inputs, grad, torch.float32)
+    plain = run(formula, inputs, grad, torch.float32)
+    exact = run(formula, inputs, grad, torch.float64)
+
+    def size(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
+        return torch.tanh(query[..., :, None, :] + key[..., None, :, :]).abs() @ vector.abs()
+
+    leaves = [part.double() for part in inputs]
+    tanh = torch.tanh(leaves[0][..., :, None, :] + leaves[1][..., None, :, :])
+    slopes = ((1.0 - tanh * tanh) * leaves[2] * grad[..., None]).abs()
+    outer, shares = (leaves[2] * grad[..., None]).abs().amax(), (tanh * grad[..., None]).abs()
+    terms = [
+        size(*leaves),
+        slopes.sum(-2).sum_to_size(query.shape),
+        slopes.sum(-3).sum_to_size(key.shape),
+        shares.sum_to_size(vector.shape),
+    ]
+    units = [(tanh * leaves[2]).abs().amax(), outer, outer, shares.amax()]
+    for i, (name, term, unit) in enumerate(zip(NAMES, terms, units, strict=True)):
+        assert ours[i].shape == exact[i].shape
+        error, plain_error = (ours[i] - exact[i]).abs(), (plain[i] - exact[i]).abs()
+        factor, spare = (2.0, 4.0) if i == 0 else (3.0, 8.0)
+        allowed = torch.maximum(factor * plain_error.amax(), term * 2**-24) + spare * 2**-24 * unit + 1e-44
+        assert bool((error <= allowed).all()), (name, float((error / allowed).amax()))
+
+
+def draw(*shapes: tuple[int, ...], scale: float = 1.0, seed: int = 1) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [scale * torch.randn(*shape, generator=generator) for shape in shapes]
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("scale", [1e-4, 0.01, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0])
+def test_error(scale: float):
+    query, key = draw((2, 9, 96), (2, 11, 96), scale=scale)
+    check(query, key, draw((96,), seed=2)[0] / 96**0.5)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (1, 65, 3), (33, 1, 31), (32, 64, 32), (35, 67, 33), (3, 5, 64), (70, 7, 2)]
+)
+def test_ragged_sizes(sizes: tuple[int, int, int]):
+    num_queries, num_keys, hidden = sizes
+    query, key, vector = draw((2, num_queries, hidden), (2, num_keys, hidden), (hidden,))
+    check(query, key, vector)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize(
+    ("lead", "key_lead"), [((), ()), ((), (3,)), ((3,), ()), ((2, 1), (3,)), ((2, 3), (1, 3)), ((1, 2), (3, 1))]
+)
+def test_leading_axes_broadcast(lead: tuple[int, ...], key_lead: tuple[int, ...]):
+    check(*draw((*lead, 3, 5), (*key_lead, 4, 5), (5,)))
+
+
+@runs
+@quiet
+def test_any_layout():
+    query, key, vector = draw((5, 3, 2), (2, 4, 10), (10,))
+    check(query.permute(2, 1, 0), key[..., ::2], vector[1::2])
+    check(query[:, :, 0].mT[None].expand(2, 3, 5), key[..., 5:], vector[:5])
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("far", [20.0, 42.9, 43.1, 90.0, 1e4, 1e30])
+def test_values_far_out(far: float):
+    query, key, vector = draw((4, 40), (6, 40), (40,))
+    query[:, 3], key[:, 3] = query[:, 3] + far, key[:, 3] - far
+    query[:, 7] += far
+    key[2:4, 9] -= far
+    check(query, key, vector)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("factor", [1e-36, 1e-10, 1e10, 1e36])
+def test_vectors_of_any_size(factor: float):
+    query, key, vector = draw((4, 6), (3, 6), (6,))
+    key[:, 2] += 41.0
+    check(query, key, vector * factor)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("stray", [torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize("place", [0, 1])
+def test_strays_give_what_the_formula_gives(stray: float, place: int):
+    inputs = [part.to(DEVICE) for part in draw((4, 6), (3, 6), (6,))]
+    inputs[place][1, 2] = stray
+    grad = torch.ones(4, 3, device=DEVICE)
+    for ours, plain in zip(
+        run(additive_scores, inputs, grad, torch.float32), run(formula, inputs, grad, torch.float32), strict=True
+    ):
+        torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_computed_in_single(dtype: torch.dtype):
+    inputs = [part.to(DEVICE, dtype) for part in draw((2, 4, 40), (2, 3, 40), (40,))]
+    grad = torch.ones(2, 4, 3, device=DEVICE)
+    wanted = run(formula, inputs, grad, torch.float64)
+    for ours, exact in zip(run(additive_scores, inputs, grad, dtype), wanted, strict=True):
+        assert ours.dtype == dtype
+        torch.testing.assert_close(ours.double(), exact, rtol=torch.finfo(dtype).eps, atol=1e-5)
+
+
+@runs
+@quiet
+def test_only_what_is_asked_is_differentiated():
+    inputs = [part.to(DEVICE) for part in draw((4, 6), (3, 6), (6,))]
+    grads = run(formula, inputs, torch.ones(4, 3, device=DEVICE), torch.float64)[1:]
+    for i, leaf in enumerate(inputs):
+        leaf.requires_grad_()
+        (ours,) = torch.autograd.grad(additive_scores(*inputs).sum(), [leaf])
+        torch.testing.assert_close(ours.double(), grads[i], rtol=1e-5, atol=1e-6)
+        leaf.requires_grad_(False)
+
+
+@runs
+@quiet
+def test_twice_the_same_to_the_bit():
+    inputs = [part.to(DEVICE) for part in draw((2, 40, 33), (1, 70, 33), (33,))]
+    grad = draw((2, 40, 70), seed=3)[0].to(DEVICE)
+    first, second = (run(additive_scores, inputs, grad, torch.float32) for _ in range(2))
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("shape", "key_shape"), [((0, 3), (4, 3)), ((2, 3), (0, 3)), ((2, 0), (4, 0)), ((0, 2, 3), (4, 3))]
+)
+def test_empty_axes(shape: tuple[int, ...], key_shape: tuple[int, ...]):
+    inputs = [torch.ones(*size, requires_grad=True) for size in (shape, key_shape, shape[-1:])]
+    scores = additive_scores(*inputs)
+    assert scores.shape == (*shape[:-2], shape[-2], key_shape[-2])
+    assert not scores.any()
+    for grad, leaf in zip(torch.autograd.grad(scores.sum(), inputs), inputs, strict=True):
+        assert torch.equal(grad, torch.zeros_like(leaf))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((2, 3), (2, 4), (3,)), "must end in the same size"),
+        (((2, 3), (2, 3), (4,)), "must end in the same size"),
+        (((3,), (2, 3), (3,)), "must end in the same size"),
+        (((2, 2, 3), (3, 2, 3), (3,)), "do not broadcast"),
+    ],
+)
+def test_shapes_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], message: str):
+    with pytest.raises(ShapeError, match=message):
+        additive_scores(*(torch.zeros(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"dtype": torch.bfloat16}, None),
+        ({"pairs": DotPairs}, "only additive scores"),
+        ({"mode": "export"}, "Triton programs cannot be recorded (export)"),
+        ({"mode": "compile"}, "Triton programs cannot be recorded (compile)"),
+        ({"device": "cpu"}, "only on a CUDA device"),
+        ({"dtype": torch.float64}, "only float32, bfloat16 and float16"),
+    ],
+)
+def test_it_says_why_it_refuses(change: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(additive_triton, "_has_triton", lambda: True)
+    assert TritonAdditiveScores().supports(replace(REQUEST, **change)) == reason
+
+
+def test_it_asks_for_triton(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(additive_triton, "_has_triton", lambda: False)
+    assert "heedful[gpu]" in str(TritonAdditiveScores().supports(REQUEST))
+
+
+@runs
+@quiet
+def test_scores_of_pairs():
+    query, key, vector = (part.to(DEVICE) for part in draw((2, 3), (4, 3), (3,)))
+    scores, exists = TritonAdditiveScores().scores(AdditivePairs(query, key, vector))
+    assert exists is None
+    torch.testing.assert_close(scores, formula(query, key, vector))
+    assert TritonAdditiveScores().numbers_per_score(AdditivePairs(query, key, vector)) == 1
+
+
+def test_pairs_of_another_kind_raise():
+    with pytest.raises(TypeError, match="additive_triton: got DotPairs"):
+        TritonAdditiveScores().scores(DotPairs(torch.zeros(1, 1), torch.zeros(1, 1)))
+
+
+def test_triton_is_not_imported_before_it_is_used():
+    code = "import sys, heedful.attention.dispatch; sys.exit('triton' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
