@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
+from heedful.export.marian import read_marian
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
@@ -319,3 +320,39 @@ def run(
         warn,
     )
     return trainer.run()
+
+
+def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", "")) -> Experiment:
+    """Make a model folder of a Marian model in Hugging Face's layout; see `heedful.export.marian`.
+
+    Args:
+        source: their folder; left as it is.
+        folder: where the model goes; made if need be.
+        languages: codes of source and target; empty = what their folder says.
+
+    Returns:
+        The model's configuration.
+
+    Raises:
+        UsageError: there is no such folder, or it holds no model.
+        FileRefused: a file of it is missing, damaged, unsafe or does not fit the others.
+        ResourceError: the disk is full or refuses.
+    """
+    read = read_marian(source)
+    experiment = Experiment(
+        model=read.config,
+        text=TextConfig(normalization="none", max_tokens=read.max_tokens),
+        search=SearchConfig(beam=read.num_beams),
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {
+            "source_tokenizer": read.source_tokenizer.save(folder, "source"),
+            "target_tokenizer": read.target_tokenizer.save(folder, "target"),
+        }
+    except OSError as error:
+        raise ResourceError(f"{folder}: model not saved: {error}") from None
+    save_model(
+        folder, experiment, read.weights, {"languages": list(languages if any(languages) else read.languages), **files}
+    )
+    return experiment

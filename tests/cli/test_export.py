@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.export.ctranslate2 import ACTIVATIONS
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
@@ -197,7 +198,7 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
 
 def test_an_engine_that_gives_other_numbers_is_not_kept(copied: Path, monkeypatch: pytest.MonkeyPatch):
     before = (copied / "engines" / "ctranslate2" / "engine.json").read_bytes()
-    monkeypatch.setattr("heedful.export.ctranslate2.NORM_EPSILON", 0.5)
+    monkeypatch.setitem(ACTIVATIONS, "relu", ACTIVATIONS["swish"])
     done = heedful("export", copied, "--to", "ctranslate2")
     assert (done.code, len(done.errors)) == (3, 1)
     assert "nats from PyTorch's; not kept" in done.errors[0]

@@ -49,6 +49,14 @@ CONFIGS: Mapping[str, Config] = {
     "transformer-bias": changed(
         _TRANSFORMER, output_bias=True, tie="target", num_decoder_layers=1, feedforward_dropout=0.2
     ),
+    "transformer-marian": changed(
+        _TRANSFORMER,
+        norm="post",
+        positions="sinusoidal_halves",
+        activation="swish",
+        norm_epsilon=1e-5,
+        output_bias=True,
+    ),
     "rnnsearch": _RNNSEARCH,
     "rnnsearch-state": changed(_RNNSEARCH, readout="state"),
     "rnnsearch-last": changed(_RNNSEARCH, initial_state="last"),

@@ -25,6 +25,7 @@ VERBS: Final = (
     "align",
     "score",
     "export",
+    "import",
     "vectors",
     "check",
     "info",
@@ -32,6 +33,8 @@ VERBS: Final = (
     "doctor",
 )
 """Each is a module here with a function `run`; the module's docstring is the verb's help."""
+RENAMED: Final = {"import": "import_model"}
+"""Modules of verbs that Python has for words of its own."""
 
 Parameters = ParamSpec("Parameters")
 
@@ -81,7 +84,7 @@ def _app(verbs: Sequence[str]) -> typer.Typer:
         callback=_global_options,
     )
     for verb in verbs:
-        module = importlib.import_module(f"heedful.cli.{verb}")
+        module = importlib.import_module(f"heedful.cli.{RENAMED.get(verb, verb)}")
         app.command(verb, help=_help(module.__doc__ or ""))(_carry(module.run))
     return app
 

@@ -17,8 +17,10 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from heedful.runtime.ctranslate2 import token_names
 
-NORM_EPSILON: Final = 1e-6
-"""Of our layer normalisations."""
+ACTIVATIONS: Final = {
+    "relu": ctranslate2.specs.Activation.RELU,
+    "swish": ctranslate2.specs.Activation.SWISH,
+}
 
 FloatArray = NDArray[np.float32]
 
@@ -40,13 +42,13 @@ def export_ctranslate2(model: Seq2Seq, folder: Path, max_length: int, is_int8: b
     config = model.config
     layers = (config.num_encoder_layers, config.num_decoder_layers)
     spec: Any = ctranslate2.specs.TransformerSpec.from_config(
-        layers, config.num_heads, pre_norm=config.norm == "pre", activation=ctranslate2.specs.Activation.RELU
+        layers, config.num_heads, pre_norm=config.norm == "pre", activation=ACTIVATIONS[config.activation]
     )
     _set_encoder(spec.encoder, model, max_length)
     _set_decoder(spec.decoder, model, max_length)
     spec.register_source_vocabulary(token_names(model.source_embedding.weight.shape[0]))
     spec.register_target_vocabulary(token_names(model.output.weight.shape[0]))
-    spec.config.layer_norm_epsilon = NORM_EPSILON
+    spec.config.layer_norm_epsilon = config.norm_epsilon
     spec.validate()
     spec.optimize(quantization="int8_float32" if is_int8 else "float32")
     spec.save(str(folder))

@@ -11,7 +11,7 @@ from heedful.errors import UsageError
 from heedful.layers.embedding import draw_normal
 
 
-def sinusoids(positions: Tensor, size: int) -> Tensor:
+def sinusoids(positions: Tensor, size: int, is_halved: bool = False) -> Tensor:
     """Encode positions by sines and cosines of geometrically growing wavelength.
 
     PE(p, 2i) = sin(p / 10000^(2i/size)), PE(p, 2i+1) = cos(p / 10000^(2i/size)); Vaswani et al. 2017, section 3.5.
@@ -19,6 +19,7 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     Args:
         positions: [*, position] whole numbers.
         size: even number of features.
+        is_halved: whether all sines come before all cosines, as in Marian, rather than in turn.
 
     Returns:
         [*, position, size] float64, in [-1, 1].
@@ -29,7 +30,8 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     """
     exponents = torch.arange(0, size, 2, dtype=torch.float64, device=positions.device) * (-math.log(10_000.0) / size)
     angles = positions.to(torch.float64)[..., None] * exponents.exp()
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+    waves = angles.sin(), angles.cos()
+    return torch.cat(waves, dim=-1) if is_halved else torch.stack(waves, dim=-1).flatten(-2)
 
 
 class Positions(nn.Module, ABC):
@@ -64,16 +66,17 @@ class Positions(nn.Module, ABC):
 class SinusoidalPositions(Positions):
     """Fixed codes of any length; see `sinusoids`. The table grows when a longer sequence comes."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, is_halved: bool = False) -> None:
         super().__init__()
         self.size = size
+        self.is_halved = is_halved
         self.register_buffer("table", torch.zeros(0, size), persistent=False)
         self.table: Tensor
 
     def codes(self, start: int, length: int) -> Tensor:
         if start + length > self.table.shape[0]:
             rows = torch.arange(max(64, 2 * (start + length)), device=self.table.device)
-            self.table = sinusoids(rows, self.size).to(self.table.dtype)
+            self.table = sinusoids(rows, self.size, self.is_halved).to(self.table.dtype)
         return self.table[start : start + length]
 
 

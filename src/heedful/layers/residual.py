@@ -1,7 +1,7 @@
 """Add & norm around a sub-layer."""
 
 from collections.abc import Callable
-from typing import Literal, final
+from typing import Final, Literal, final
 
 from torch import Tensor, nn
 
@@ -9,21 +9,25 @@ from heedful.layers.dropout import dropout
 
 NormOrder = Literal["post", "pre"]
 
+NORM_EPSILON: Final = 1e-6
+"""What a normalisation adds to the variance, so as not to divide by zero."""
+
 
 @final
 class Residual(nn.Module):
     """post: LayerNorm(x + Dropout(f(x))), as in Vaswani et al. 2017, 5.4; pre: x + Dropout(f(LayerNorm(x)))."""
 
-    def __init__(self, size: int, dropout: float, order: NormOrder) -> None:
+    def __init__(self, size: int, dropout: float, order: NormOrder, epsilon: float = NORM_EPSILON) -> None:
         """Make the normalisation.
 
         Args:
             size: features.
             dropout: probability in [0, 1) of leaving out a feature of the sub-layer's output.
             order: whether to normalise after the sum or before the sub-layer.
+            epsilon: added to the variance that is divided by.
         """
         super().__init__()
-        self.norm = nn.LayerNorm(size, eps=1e-6)
+        self.norm = nn.LayerNorm(size, eps=epsilon)
         self.dropout = dropout
         self.order = order
 

@@ -15,10 +15,10 @@ from heedful.attention.masks import Mask, causal, padding
 from heedful.config import Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
-from heedful.layers.feedforward import FeedForward
+from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
-from heedful.layers.residual import NormOrder, Residual
+from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -35,8 +35,11 @@ class TransformerConfig(Config):
     """Of sub-layer outputs, and of embeddings with positions."""
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     feedforward_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    activation: Activation = "relu"
     norm: NormOrder = "pre"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
+    """"sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
     max_positions: int = Field(default=512, ge=1)
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
@@ -105,11 +108,11 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        size, order = config.model_size, config.norm
+        size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
         self.self_attention = _attention(config)
-        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
-        self.around_attention = Residual(size, config.dropout, order)
-        self.around_feedforward = Residual(size, config.dropout, order)
+        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
+        self.around_attention = Residual(size, config.dropout, order, epsilon)
+        self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
     def forward(self, vectors: Tensor, mask: Mask) -> Tensor:
         """Map [batch, position, size] to the same."""
@@ -127,13 +130,13 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        size, order = config.model_size, config.norm
+        size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
         self.self_attention = _attention(config)
         self.cross_attention = _attention(config)
-        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout)
-        self.around_self = Residual(size, config.dropout, order)
-        self.around_cross = Residual(size, config.dropout, order)
-        self.around_feedforward = Residual(size, config.dropout, order)
+        self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
+        self.around_self = Residual(size, config.dropout, order, epsilon)
+        self.around_cross = Residual(size, config.dropout, order, epsilon)
+        self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
     def forward(
         self, vectors: Tensor, attend_self: Callable[[Tensor], Tensor], attend_source: Callable[[Tensor], Tensor]
@@ -165,8 +168,8 @@ class Transformer(Seq2Seq):
         self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         # Post-norm layers end in a normalisation already.
-        self.encoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(size, eps=1e-6) if config.norm == "pre" else nn.Identity()
+        self.encoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
         self.alignment = ALIGNMENT
 
@@ -270,7 +273,7 @@ def _attention(config: TransformerConfig) -> MultiheadAttention:
 def _positions(config: TransformerConfig) -> Positions:
     if config.positions == "learned":
         return LearnedPositions(config.model_size, config.max_positions)
-    return SinusoidalPositions(config.model_size)
+    return SinusoidalPositions(config.model_size, config.positions == "sinusoidal_halves")
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:

@@ -214,7 +214,7 @@ class PieceTokenizer(Tokenizer):
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        return _count_words(self.pieces(ids), SPACE_MARK)
+        return count_words(self.pieces(ids), SPACE_MARK)
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.model"
@@ -266,7 +266,7 @@ class UnitTokenizer(Tokenizer):
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         if self.units == "words":
             return list(range(len(ids)))
-        return _count_words(self.pieces(ids), " ")
+        return count_words(self.pieces(ids), " ")
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.json"
@@ -277,8 +277,20 @@ class UnitTokenizer(Tokenizer):
         return len(self.vocabulary)
 
 
-def _count_words(pieces: Sequence[str], space: str) -> list[int]:
-    """Number words; a new one starts at the first space after a word, so several spaces make no empty words."""
+def count_words(pieces: Sequence[str], space: str) -> list[int]:
+    """Number words; a new one starts at the first space after a word, so several spaces make no empty words.
+
+    Args:
+        pieces: parts of a text.
+        space: what a space begins as in them.
+
+    Returns:
+        The 0-based word of each.
+
+    Example:
+        >>> count_words(["_a", "b", "_c"], "_")
+        [0, 0, 1]
+    """
     indices: list[int] = []
     word, has_begun = 0, False
     for piece in pieces:
@@ -346,6 +358,10 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
     """
     if units != "pieces":
         return UnitTokenizer(Vocabulary.load(path), units, normalization)
+    if path.suffix == ".marian":
+        from heedful.text.marian import MarianTokenizer  # it builds on this module
+
+        return MarianTokenizer.load(path, normalization)
     try:
         return PieceTokenizer(path.read_bytes(), normalization)
     except OSError as error:

@@ -1,0 +1,43 @@
+"""Make a model folder of a Marian model, such as those of OPUS-MT.
+
+DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. What comes out is a
+model like one that was trained here: translate, evaluate, align, score and export take it. Weights in a pickle, such as
+pytorch_model.bin, are refused: reading one can run code.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.messages import Messages
+from heedful.cli.options import Debug, IdleDevice, Languages, Quiet, Threads, parse_languages, use_threads
+from heedful.errors import UsageError
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder in Hugging Face's layout.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--output", "--out", "-o", metavar="MODEL", help="The model folder.", show_default="DIR.model"),
+    ] = None,
+    languages: Languages = "",
+    device: IdleDevice = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Import a model.
+
+    Raises:
+        UsageError: there is something at MODEL already.
+    """
+    use_threads(threads)
+    target = out or Path(f"{folder.resolve().name}.model")
+    given = parse_languages(languages)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target}: there is something already; name another folder with --out")
+    from heedful.experiment import import_marian
+
+    experiment = import_marian(folder, target, given)
+    Messages(quiet).say(f"{target}: {experiment.model.kind}; try: heedful translate {target}")

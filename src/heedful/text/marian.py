@@ -1,0 +1,96 @@
+"""Tokenizers of Marian's models: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, final
+
+import sentencepiece
+
+from heedful.errors import FileRefused
+from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_words
+from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
+
+SUFFIX: Final = ".marian"
+"""Of its files: JSON of the tokens and, in base64, the SentencePiece model."""
+
+
+@final
+class MarianTokenizer(Tokenizer):
+    """Pieces of one side, numbered by the vocabulary that both sides share; a piece it has not is unknown.
+
+    A text may begin with a mark such as ``>>fra<<``, one token, by which models of several languages are told the
+    one to write.
+    """
+
+    def __init__(self, model: bytes, vocabulary: Vocabulary, normalization: Normalization = "none") -> None:
+        """Load a serialized SentencePiece model.
+
+        Args:
+            model: its bytes; its own ids are not used.
+            vocabulary: of both sides.
+            normalization: Unicode normal form applied before the model's own.
+
+        Raises:
+            FileRefused: the bytes are no SentencePiece model.
+        """
+        if not model:
+            raise FileRefused("not a SentencePiece model: empty")
+        self._model = model
+        self.vocabulary: Final = vocabulary
+        self.normalization = normalization
+        try:
+            # The binding is untyped.
+            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except (RuntimeError, TypeError) as error:
+            raise FileRefused(f"not a SentencePiece model: {error}") from None
+
+    @classmethod
+    def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+            normalization: as for the constructor.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            FileRefused: the file is missing or is no such tokenizer.
+        """
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            tokens, model = held["tokens"], base64.b64decode(held["model"], validate=True)
+            if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+                raise FileRefused("its tokens are no list of strings")
+            return cls(model, Vocabulary(tokens), normalization)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, binascii.Error, FileRefused) as error:
+            raise FileRefused(f"{path}: not a tokenizer: {error}") from None
+
+    def encode(self, text: str) -> list[int]:
+        text = self.normalize(text)
+        end = text.find("<<") + 2 if text.startswith(">>") and "<<" in text else 0
+        marks = [text[:end]] if end else []
+        return self.vocabulary.ids([*marks, *self._processor.encode(text[end:], out_type=str)])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        pieces = self.pieces([index for index in ids if index not in (PAD, BOS, EOS)])
+        return self._processor.decode_pieces(pieces).replace(SPACE_MARK, " ").strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.vocabulary.tokens[int(index)] for index in ids]
+
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        return count_words(self.pieces(ids), SPACE_MARK)
+
+    def save(self, folder: Path, name: str) -> str:
+        file_name = f"{name}{SUFFIX}"
+        held = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self._model).decode("ascii")}
+        (folder / file_name).write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8", newline="\n")
+        return file_name
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
