@@ -39,6 +39,10 @@ bench: $(VENV)/.installed-dev ## run every benchmark; take the figures on a quie
 prove-attention: $(VENV)/.installed-dev ## thousands of random shapes for each attention kernel, against float64 (minutes)
 	$(BIN)/python -m tests.prove.prove_attention
 
+.PHONY: prove-checkpoints
+prove-checkpoints: $(VENV)/.installed-dev ## kills, full disks, power cuts and damage at every point of a training's saves (minutes)
+	$(BIN)/python -m tests.prove.prove_checkpoints
+
 .PHONY: format
 format: $(VENV)/.installed-dev ## bring the code into form and mend what ruff can mend
 	$(BIN)/ruff format .

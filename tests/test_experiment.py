@@ -1,13 +1,13 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from heedful import experiment as module
 from heedful.config import to_toml
 from heedful.errors import ConfigError, FileRefused, ResourceError
 from heedful.experiment import (
@@ -24,6 +24,7 @@ from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import MANIFEST, commit, open_folder
 from heedful.text.tokenizer import TextConfig
+from tests.prove.disk import Call, calls
 
 TINY = {
     "transformer": ["model.model_size=8", "model.num_heads=2", "model.feedforward_size=8"],
@@ -246,42 +247,35 @@ class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
+@pytest.mark.parametrize("settings", [[], ["training.max_steps=9"]], ids=["same", "raised"])
 @pytest.mark.parametrize("kind", [OSError, Killed])
 def test_a_fault_at_any_call_of_a_save_leaves_a_whole_model(
-    kind: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[BaseException], settings: list[str], tmp_path: Path
 ):
-    calls = [(module, "save_file"), (module, "sync"), (module, "digest"), (module, "commit")]
-    calls += [(Path, name) for name in ("replace", "write_text", "open", "chmod")]
     num_faults = 0
-    for fatal in range(1, 100):
+    for fatal in count():
         path = tmp_path / str(fatal)
         made, weights = make_folder(path)
-        count = 0
+        made = load_experiment(settings=[*TINY["transformer"], "text.shared=false", *settings])
+        places = count()
 
-        def faulty(known: Callable[..., Any], fatal: int = fatal) -> Callable[..., Any]:
-            def call(*args: Any, **kwargs: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == fatal:
-                    raise kind(28, "No space left on device")
-                return known(*args, **kwargs)
+        def fault(call: Call, fatal: int = fatal, places: Iterator[int] = places) -> None:
+            place = next(places)
+            if place == fatal or (place > fatal and kind is Killed):
+                raise kind(28, "No space left on device")
 
-            return call
-
-        with monkeypatch.context() as patch:
-            for owner, name in calls:
-                patch.setattr(owner, name, faulty(getattr(owner, name)))
-            try:
-                save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
-            except (ResourceError, Killed):
-                num_faults += 1
+        with calls(fault), suppress(ResourceError, Killed):
+            save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
+        num_calls = next(places)
         loaded = dict(load_model(open_folder(path), 9, 7).named_parameters())
         name = "encoder_norm.bias"
-        assert torch.equal(loaded[name], weights[name]) or torch.equal(loaded[name], weights[name] + 1)
-        if count < fatal:
-            assert torch.equal(loaded[name], weights[name] + 1)
+        is_new = torch.equal(loaded[name], weights[name] + 1)
+        assert is_new or torch.equal(loaded[name], weights[name])
+        if num_calls <= fatal:
+            assert is_new
             break
-    assert num_faults >= 8
+        num_faults += 1
+    assert num_faults >= 14
 
 
 def test_characters_that_suit_the_corpus_bring_the_model_that_learns_them():

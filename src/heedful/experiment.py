@@ -1,13 +1,15 @@
 """One run as one value: model, text, training and search; built, saved, loaded and run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import torch
 from pydantic import Field, model_validator
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from heedful import __version__
@@ -21,8 +23,9 @@ from heedful.models.pretrained import place_vectors
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, digest, sync
+from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
+from heedful.text.files import sync, write_through, written_whole
 from heedful.text.prepare import Prepared
 from heedful.text.pretrained import Pretrained
 from heedful.text.tokenizer import TextConfig, Units
@@ -212,15 +215,13 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
     """
     temporary = folder / ".weights.safetensors"
     try:
-        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}, temporary)
-        temporary.chmod(0o644)  # safetensors makes files that only their owner can read
-        sync(temporary)
-        name = f"model-{digest(temporary)[:8]}.safetensors"
+        temporary.unlink(missing_ok=True)
+        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
+        write_through(temporary, content)
+        name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
         temporary.replace(folder / name)
-        config = folder / f".{CONFIG}"
-        config.write_text(to_toml(experiment), encoding="utf-8", newline="\n")
-        sync(config)
-        config.replace(folder / CONFIG)
+        _write_config(folder, to_toml(experiment))
+        sync(folder)
         roles = ("source_tokenizer", "target_tokenizer", "dictionary")
         text_files = {str(facts[role]) for role in roles if role in facts}
         about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
@@ -228,9 +229,25 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)
         raise ResourceError(f"{folder}: model not saved: {error}; free some space and run the same command") from None
-    for old in folder.glob("model-*.safetensors"):
-        if old.name != name:
-            old.unlink(missing_ok=True)
+    with suppress(OSError):  # what stays is in nobody's way
+        for old in folder.glob("model-*.safetensors"):
+            if old.name != name:
+                old.unlink()
+
+
+def _write_config(folder: Path, text: str) -> None:
+    """Give a model another config.toml; where training goes on, only settings that do not change the model differ."""
+    path = folder / CONFIG
+    if path.is_file() and path.read_bytes() == text.encode():
+        return
+    if (folder / MANIFEST).is_file():
+        # Two files cannot change at one instant: until the next commit the model is whole with either config.
+        with suppress(FileRefused):  # a damaged one has nothing to lose
+            before = open_folder(folder).facts
+            names = [name for name in before["files"] if name != CONFIG]
+            commit(folder, {key: value for key, value in before.items() if key not in ("format", "files")}, names)
+    with written_whole(path) as stream:
+        stream.write(text)
 
 
 def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: int, device: str = "cpu") -> Seq2Seq:

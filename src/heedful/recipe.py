@@ -241,7 +241,8 @@ def _same_data(folder: Path, files: Sources) -> None:
     if not (folder / "run" / "experiment.toml").is_file():
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        kept.write_text(json.dumps(now, indent=1), encoding="utf-8", newline="\n")
+        with written_whole(kept) as stream:
+            json.dump(now, stream, indent=1)
         return
     before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):

@@ -121,7 +121,7 @@ def test_a_commit_that_fails_leaves_the_old_model(folder: Path, monkeypatch: pyt
 
     for name in ("json.dump", "os.fsync"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"heedful.runtime.folder.{name}", full)
+            patch.setattr(name, full)
             with pytest.raises(OSError, match="No space"):
                 commit(folder, {"kind": "newer"}, ["new.bin"])
         assert (folder / MANIFEST).read_bytes() == before

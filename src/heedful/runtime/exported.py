@@ -16,8 +16,9 @@ from typing import Any, Final, final
 from heedful.errors import FileRefused, UsageError, did_you_mean
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import Backend
-from heedful.runtime.folder import ModelFolder, digest, sync
+from heedful.runtime.folder import ModelFolder, digest
 from heedful.search.config import SearchConfig
+from heedful.text.files import sync
 
 FORMAT: Final = 1
 MANIFEST: Final = "engine.json"

@@ -5,13 +5,13 @@ Renaming `heedful.json` into place is the only commit point: whatever happens be
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from heedful.errors import FileRefused, UsageError
+from heedful.text.files import written_whole
 
 FORMAT: Final = 1
 MANIFEST: Final = "heedful.json"
@@ -55,13 +55,8 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         files: names of the immutable files.
     """
     manifest = {"format": FORMAT, **facts, "files": {name: digest(path / name) for name in files}}
-    temporary = path / f".{MANIFEST}-{os.getpid()}"
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with written_whole(path / MANIFEST) as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path / MANIFEST)
-    sync(path)
 
 
 def open_folder(path: Path) -> ModelFolder:
@@ -110,21 +105,6 @@ def digest(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Have the operating system write a file or folder to disk now.
-
-    Args:
-        path: which.
-    """
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open folders; its renames are journalled
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _models_beside(path: Path) -> str:

@@ -1,7 +1,8 @@
 """Checkpoints that survive a kill at any instant.
 
 One folder each, `checkpoints/000123/`, written under another name, synced, then renamed into place; its manifest holds
-the size and sha256 of every file, so a damaged one is recognised, named and passed over for the one before it.
+the sha256 of every file, so a damaged one is recognised, named and passed over for the one before it. One is removed by
+renaming it away first: a folder with a number for a name was whole when it got it, and is whole until it loses it.
 """
 
 import json
@@ -10,18 +11,23 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, final
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
 from heedful.errors import FileRefused, ResourceError
-from heedful.runtime.folder import digest, sync
+from heedful.text.files import sync, write_through
 
 _NAME: Final = re.compile(r"\d{6,}")
-_HALF_DONE: Final = re.compile(r"\.\d{6,}-\d+")
+_HALF_DONE: Final = re.compile(r"\.\d{6,}-\d+(-\d+)?")
+_MANIFEST: Final = "manifest.json"
+_STATE: Final = "state.json"
+_TENSORS: Final = ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class CheckpointFolder:
         self._warn: Final = warn
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, then delete the oldest.
+        """Write a checkpoint, then delete the oldest, and those of later steps: training passed them over as damaged.
 
         Args:
             checkpoint: what to write.
@@ -67,16 +73,21 @@ class CheckpointFolder:
             self._clear()
             half_done.mkdir()
             _fill(half_done, checkpoint)
-            final = self.path / name
-            if final.exists():  # an identical step, or a damaged one that was passed over
-                shutil.rmtree(final)
-            half_done.rename(final)
+            if (self.path / name).exists():  # an identical step, or a damaged one that was passed over
+                self._discard(name)
+            half_done.rename(self.path / name)
             sync(self.path)
+            sync(self.path.parent)
+            names = self._names()
         except (OSError, SafetensorError) as error:
             shutil.rmtree(half_done, ignore_errors=True)
             raise ResourceError(f"{self.path}: checkpoint of step {checkpoint.step} not saved: {error}") from None
-        for old in self._names()[: -self._num_kept]:
-            shutil.rmtree(self.path / old, ignore_errors=True)
+        place = names.index(name) + 1
+        for old in (*names[:place][: -self._num_kept], *names[place:]):
+            try:
+                self._discard(old)
+            except OSError as error:
+                self._warn(f"{self.path / old}: old checkpoint not removed: {error.strerror}")
 
     def load_newest(self) -> Checkpoint | None:
         """Read the newest checkpoint whose files are what was written.
@@ -103,6 +114,12 @@ class CheckpointFolder:
             if _HALF_DONE.fullmatch(entry.name):
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def _discard(self, name: str) -> None:
+        """Remove a checkpoint so that no half of it is ever taken for one."""
+        aside = next(path for number in count() if not (path := self.path / f".{name}-{os.getpid()}-{number}").exists())
+        (self.path / name).rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
     def _names(self) -> list[str]:
         if not self.path.is_dir():
             return []
@@ -110,26 +127,33 @@ class CheckpointFolder:
 
 
 def _fill(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write all files of a checkpoint; their hashes are of what was meant, not of what can be read back."""
+    hashes: dict[str, str] = {}
+
+    def write(name: str, content: bytes) -> None:
+        write_through(folder / name, content)
+        hashes[name] = sha256(content).hexdigest()
+
     for name, tensors in checkpoint.tensors.items():
-        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, folder / f"{name}.safetensors")
-    state = {"step": checkpoint.step, "state": checkpoint.state}
-    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8", newline="\n")
-    files = {path.name: digest(path) for path in sorted(folder.iterdir())}
-    (folder / "manifest.json").write_text(json.dumps(files, indent=1), encoding="utf-8", newline="\n")
-    for path in folder.iterdir():
-        sync(path)
+        write(name + _TENSORS, save({key: tensor.contiguous() for key, tensor in tensors.items()}))
+    write(_STATE, json.dumps({"step": checkpoint.step, "state": checkpoint.state}).encode())
+    write_through(folder / _MANIFEST, json.dumps(hashes, indent=1).encode())
     sync(folder)
 
 
 def _read(folder: Path) -> Checkpoint:
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        for name, written in manifest.items():
-            if Path(name).name != name or digest(folder / name) != written:
+        held: dict[str, Any] = {}
+        tensors: dict[str, Mapping[str, Tensor]] = {}
+        hashes = json.loads((folder / _MANIFEST).read_bytes().decode())
+        for name, written in {_STATE: None, **hashes}.items():
+            content = (folder / name).read_bytes() if Path(name).name == name else b""
+            if sha256(content).hexdigest() != written:
                 raise FileRefused(f"{folder / name}: not as it was written")
-        held = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        stems = [Path(name).stem for name in manifest if name.endswith(".safetensors")]
-        tensors = {stem: load_file(folder / f"{stem}.safetensors") for stem in stems}
+            if name == _STATE:
+                held = json.loads(content)
+            else:
+                tensors[name.removesuffix(_TENSORS)] = load(content)
         return Checkpoint(int(held["step"]), tensors, held["state"])
-    except (OSError, ValueError, KeyError, AttributeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise FileRefused(f"{folder}: damaged checkpoint: {error}") from None

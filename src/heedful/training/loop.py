@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, Self, final
 
@@ -17,6 +19,7 @@ from heedful.errors import NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
 from heedful.text.encoded import EncodedCorpus
+from heedful.text.files import written_whole
 from heedful.training.average import PolynomialAverage
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.loss import LossSum, TrainingStep
@@ -332,6 +335,8 @@ class Trainer:
         self._metrics.parent.mkdir(parents=True, exist_ok=True)
         with self._metrics.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(facts, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _save(self) -> float:
         model = self._module.model
@@ -344,8 +349,19 @@ class Trainer:
         self._checkpoints.save(Checkpoint(self._course.step, held, vars(self._course)))
         return time.monotonic()
 
+    def _cut_metrics(self, step: int) -> None:
+        """Forget what was logged after a checkpoint, half a line too: it will be logged again."""
+        if not self._metrics.is_file():
+            return
+        lines = self._metrics.read_bytes().split(b"\n")[:-1]
+        kept = list(takewhile(lambda line: _logged_step(line) <= step, lines))
+        if len(b"\n".join([*kept, b""])) != self._metrics.stat().st_size:
+            with written_whole(self._metrics) as file:
+                file.writelines(line.decode() + "\n" for line in kept)
+
     def _resume(self) -> None:
         checkpoint = self._checkpoints.load_newest()
+        self._cut_metrics(checkpoint.step if checkpoint else 0)
         if checkpoint is None:
             return
         with torch.no_grad():
@@ -359,3 +375,11 @@ class Trainer:
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
         self._sampler.position = Position(self._course.epoch, self._course.batch)
+
+
+def _logged_step(line: bytes) -> float:
+    """The step of a line of metrics.jsonl; one that nobody could write is later than all."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
