@@ -65,3 +65,10 @@ def test_dropout_is_of_the_hidden_layer_and_of_training_alone():
     assert float(trained[0]) == pytest.approx(1000.0, abs=150)
     assert float(trained[0]) != 1000.0
     assert trained.tolist() == [float(trained[0])] * 4  # the same hidden units for all outputs
+
+
+def test_swish_is_its_formula():
+    layer = FeedForward(6, 11, activation="swish").double()
+    vectors = torch.randn(3, 6, dtype=torch.float64)
+    inner = layer.inner(vectors)
+    assert torch.allclose(layer(vectors), layer.outer(inner / (1 + (-inner).exp())), atol=1e-12)

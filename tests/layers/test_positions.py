@@ -142,3 +142,8 @@ def test_both_kinds_add_the_codes_to_any_leading_axes(start: int):
         codes = positions.codes(start, 5).detach()
         assert torch.equal(positions(vectors, start).detach(), vectors + codes)
         assert torch.equal(positions.codes(0, 8)[start : start + 5], positions.codes(start, 5))
+
+
+def test_halves_are_the_same_waves_in_another_order():
+    turns, halves = SinusoidalPositions(6).codes(3, 5), SinusoidalPositions(6, is_halved=True).codes(3, 5)
+    assert torch.equal(halves, torch.cat((turns[:, 0::2], turns[:, 1::2]), dim=-1))
