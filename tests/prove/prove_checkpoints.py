@@ -367,14 +367,17 @@ def sweep_resume(root: Path, stops: Iterator[tuple[int, ...]], num_steps: int, r
         folder.mkdir()
         was_stopped = [toy.train(folder, stop) for stop in (*each, 0)]
         is_well = was_stopped == [True] * len(each) + [False] and toy.result(folder) == wanted
-        records[f"resumed {min(len(each), 3)}x"].ask(is_well, f"resume: stopped at {each}")
+        records[f"resumed {len(each)}x" if len(each) <= 3 else "resumed at all"].ask(
+            is_well, f"resume: stopped at {each}"
+        )
         shutil.rmtree(folder)
 
 
 def stops(num_steps: int, num_single: int, num_more: int, chance: random.Random) -> Iterator[tuple[int, ...]]:
-    """Every step once, or some of them; and pairs and triples of steps."""
+    """All steps in one training; every step once, or some of them; and pairs and triples of steps."""
     last = num_steps - 1
     single = range(1, num_steps) if num_single >= last else chance.sample(range(1, num_steps), num_single)
+    yield tuple(range(1, num_steps))
     yield from ((step,) for step in single)
     for number in range(num_more):
         yield tuple(sorted(chance.sample(range(1, num_steps), 2 + number % 2)))
@@ -435,7 +438,10 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
         What each met, by name.
     """
     names = ("kills", "power cuts", "errors", "random kills", "bit flips", "truncations")
-    records = {name: Record() for name in (*names, "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings")}
+    records = {
+        name: Record()
+        for name in (*names, "resumed at all", "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings")
+    }
     chance = random.Random(seed)
     each = stops(sizes.num_steps, sizes.num_single, sizes.num_more, chance)
     torch.set_num_threads(1)  # a forked child has none of the others

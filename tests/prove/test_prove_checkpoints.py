@@ -62,9 +62,9 @@ def test_damage_is_named_and_the_one_before_taken(tmp_path: Path):
 
 
 def test_a_training_goes_on_to_the_same_bits(tmp_path: Path):
-    records = {f"resumed {number}x": Record() for number in (1, 2, 3)}
-    sweeps.sweep_resume(tmp_path, iter([(1,), (8,), (11,), (4, 9), (2, 3, 10)]), 12, records)
-    assert [(each.num_cases, each.failures) for each in records.values()] == [(3, []), (1, []), (1, [])]
+    records = {f"resumed {name}": Record() for name in ("at all", "1x", "2x", "3x")}
+    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (1,), (8,), (4, 9), (2, 3, 10)]), 12, records)
+    assert [(each.num_cases, each.failures) for each in records.values()] == [(1, []), (2, []), (1, []), (1, [])]
 
 
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, record: Record):

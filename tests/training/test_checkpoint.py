@@ -84,6 +84,7 @@ def test_order_is_by_number_not_by_time_or_text(folder: CheckpointFolder):
     loaded = folder.load_newest()
     assert loaded is not None
     assert loaded.step == 1_000_000
+    assert names(folder) == ["1000000", "999999"]
 
 
 def test_a_step_may_be_saved_again(folder: CheckpointFolder):

@@ -207,6 +207,21 @@ def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(tmp_path
         assert equal(*ends)
 
 
+def test_metrics_after_the_checkpoint_are_logged_once(tmp_path: Path):
+    """A run killed between a validation and its checkpoint, within a line."""
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    make_run(tmp_path / "parts", max_steps=4).trainer().run()
+    metrics = tmp_path / "parts" / "metrics.jsonl"
+    begun = metrics.read_bytes()
+    metrics.write_bytes(begun + b'{"step": 8, "scores": {}}\n{"step": 1')
+    make_run(tmp_path / "parts", max_steps=NUM_STEPS).trainer().run()
+    lines = metrics.read_bytes().decode().split("\n")[:-1]
+    assert metrics.read_bytes().startswith(begun)
+    assert [json.loads(line)["step"] for line in lines] == [4, 8, 11]
+    assert [json.loads(line)["scores"]["loss"] for line in lines] == [loss for _, loss in whole.validations]
+
+
 # -------------------------------------------------------------------------------------------------- limits
 
 
