@@ -100,6 +100,19 @@ def test_dropout_is_the_same_when_made_again(monkeypatch: pytest.MonkeyPatch):
     assert bool((context == 0.0).any())
 
 
+def test_every_tile_drops_other_weights_and_only_one_number_is_drawn(monkeypatch: pytest.MonkeyPatch):
+    query, key = torch.zeros(6, 4, requires_grad=True), torch.zeros(40, 4)
+    with sizes(monkeypatch, 0, 80):
+        torch.manual_seed(2)
+        context = attend(query, key, torch.eye(40), score=Dot(4, 4), dropout=0.5, kernel="plain").context
+        after = torch.rand(1)
+    tiles = context.detach().reshape(3, -1) == 0.0
+    assert len({tuple(tile.tolist()) for tile in tiles}) == 3
+    torch.manual_seed(2)
+    torch.randint(1 << 62, ())
+    assert torch.equal(after, torch.rand(1))
+
+
 @pytest.mark.parametrize("name", ["sampled", "gumbel_softmax", "straight_through"])
 def test_noise_of_one_seed_is_the_same_in_tiles(name: str, monkeypatch: pytest.MonkeyPatch):
     query, key, value = inputs(9, 5, (2, 3))

@@ -246,11 +246,14 @@ def _moved(attended: Attended) -> Attended:
 def _seeded(one: Callable[[slice], Attended], device: str) -> Callable[[slice], Attended]:
     """Let each tile draw the same numbers whenever it is computed; the caller's generator gives one, for all tiles."""
     seed = int(torch.randint(1 << 62, ()))
-    devices = [torch.cuda.current_device()] if device == "cuda" else []
+    is_cuda = device == "cuda"
+    devices = [torch.cuda.current_device()] if is_cuda else []
+    # Not torch.manual_seed, which seeds every device there is.
+    start = torch.cuda.manual_seed if is_cuda else torch.default_generator.manual_seed
 
     def again(part: slice) -> Attended:
         with torch.random.fork_rng(devices):
-            torch.manual_seed(seed + part.start)
+            start(seed + part.start)
             return one(part)
 
     return again
