@@ -17,7 +17,7 @@ from heedful.runtime.onnx import GRAPHS, Graphs, OnnxEngine
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.forced import forced_log_probs
+from heedful.search.forced import read_outputs
 from heedful.search.interface import Hypothesis
 from tests.export.engines import SIZES, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, make_model
@@ -95,11 +95,9 @@ def test_searches_keep_what_is_demanded(exported: Make):
 def test_given_outputs_get_the_same_probabilities(exported: Make):
     model, graphs = exported("rnnsearch-after")
     outputs = [(4, 5, 6, 3), (), (7,), (8, 3)]
-    found = [
-        forced_log_probs(engine, draw_sources(4, 6), outputs) for engine in (TorchEngine(model), OnnxEngine(graphs))
-    ]
+    found = [read_outputs(engine, draw_sources(4, 6), outputs) for engine in (TorchEngine(model), OnnxEngine(graphs))]
     for one, other in zip(*found, strict=True):
-        assert np.abs(one - other).max(initial=0.0) <= TOLERANCE
+        assert np.abs(one.log_probs - other.log_probs).max(initial=0.0) <= TOLERANCE
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -117,7 +115,7 @@ def test_sources_and_outputs_may_be_as_long_as_the_model_takes(exported: Make):
         source = draw_sources(1, MOST)
         outputs = [[4, 5, 6, 7, 8] * (MOST // 5)]
         engines = TorchEngine(model), OnnxEngine(graphs)
-        one, other = (forced_log_probs(engine, source, outputs)[0] for engine in engines)
+        one, other = (read_outputs(engine, source, outputs)[0].log_probs for engine in engines)
         assert len(other) == MOST
         assert np.abs(one - other).max() <= TOLERANCE
 

@@ -8,7 +8,7 @@ from heedful.runtime.engine import Backend, IntArray, Stepwise, decode_sorted
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
-from heedful.search.forced import forced_log_probs
+from heedful.search.forced import read_outputs
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Toy
@@ -157,9 +157,9 @@ def test_demands_that_a_backend_cannot_meet_are_refused():
 def test_stepwise_reads_outputs_that_are_given():
     backend = Stepwise("toy", lambda with_weights: Toy(seed=3), max_length=30)
     outputs = [(4, 5, EOS)] * len(SOURCES)
-    wanted = forced_log_probs(Toy(seed=3), SOURCES, outputs)
+    wanted = read_outputs(Toy(seed=3), SOURCES, outputs)
     for one, other in zip(wanted, backend.read(SOURCES, outputs), strict=True):
-        assert np.array_equal(one, other.log_probs)
+        assert np.array_equal(one.log_probs, other.log_probs)
 
 
 def test_a_backend_that_cannot_read_says_so():

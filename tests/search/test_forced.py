@@ -7,7 +7,7 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
 from heedful.search.ensemble import Ensemble
-from heedful.search.forced import forced_log_probs, read_outputs
+from heedful.search.forced import read_outputs
 from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Tokens, Toy
@@ -47,8 +47,8 @@ def test_log_probabilities_of_all_that_is_found_equal_forced_decoding(
     asked = [Demand((4,), [(7, 8)] if has_phrases else (), [(5, 5)]) for _ in SOURCES]
     for demands in (None, asked):
         sources, outputs, found = outputs_of(search(make(), ARRAYS, config, max_length=20, demands=demands))
-        forced = forced_log_probs(make(), sources, outputs)
-        for one, values in zip(found, forced, strict=True):
+        forced = read_outputs(make(), sources, outputs)
+        for one, values in zip(found, (each.log_probs for each in forced), strict=True):
             assert one.token_log_probs == pytest.approx(values.tolist(), abs=1e-12)
             assert one.log_prob == pytest.approx(values.sum(), abs=1e-12)
 
@@ -56,25 +56,27 @@ def test_log_probabilities_of_all_that_is_found_equal_forced_decoding(
 def test_equals_the_model_and_rows_leave_when_they_are_read() -> None:
     engine = Toy(vocab_size=9)
     outputs = [(4, 5, EOS), (), (7,), (8, 8, 8, 8)]
-    found = forced_log_probs(engine, ARRAYS, outputs)
+    found = read_outputs(engine, ARRAYS, outputs)
     for source, output, values in zip(SOURCES, outputs, found, strict=True):
-        assert values.tolist() == [engine.log_probs(source, output[:at])[token] for at, token in enumerate(output)]
+        assert values.log_probs.tolist() == [
+            engine.log_probs(source, output[:at])[token] for at, token in enumerate(output)
+        ]
     assert engine.rows_fed == [3, 2, 2, 1]
 
 
 def test_nothing_to_read_asks_no_engine() -> None:
     engine = Toy()
-    assert forced_log_probs(engine, [], []) == []
-    assert [values.size for values in forced_log_probs(engine, ARRAYS, [()] * 4)] == [0] * 4
+    assert read_outputs(engine, [], []) == []
+    assert [each.log_probs.size for each in read_outputs(engine, ARRAYS, [()] * 4)] == [0] * 4
     assert engine.starts == 0
 
 
 def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(ShapeError, match="1 outputs were given for 4 sources"):
-        forced_log_probs(Toy(), ARRAYS, [(4,)])
+        read_outputs(Toy(), ARRAYS, [(4,)])
     for token in (7, -1):
         with pytest.raises(UsageError, match=f"token {token} of source 2 is not in the vocabulary of 7"):
-            forced_log_probs(Toy(), ARRAYS, [(4,), (5,), (4, token), ()])
+            read_outputs(Toy(), ARRAYS, [(4,), (5,), (4, token), ()])
 
 
 def test_nan_is_refused_and_says_where() -> None:
@@ -86,7 +88,7 @@ def test_nan_is_refused_and_says_where() -> None:
             return ArrayScores(log_probs)
 
     with pytest.raises(NonFiniteError, match=r"source 3, step 1: a log probability is NaN"):
-        forced_log_probs(Broken(), ARRAYS, [(4, 4), (4,), (4, 4), (4, 4)])
+        read_outputs(Broken(), ARRAYS, [(4, 4), (4,), (4, 4), (4, 4)])
 
 
 def test_attention_is_that_of_each_token_over_the_real_source() -> None:

@@ -27,27 +27,6 @@ class Reading:
     weights: WeightsArray | None = None
 
 
-def forced_log_probs(
-    engine: Engine, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]]
-) -> list[FloatArray]:
-    """Read outputs with an engine, as `read_outputs` does.
-
-    Args:
-        engine: the model.
-        source_ids: as for `heedful.search.beam.search`.
-        outputs: the tokens of one output for each source, with EOS if it counts.
-
-    Returns:
-        For each output [token] the log probability of each token, given the source and the tokens before it.
-
-    Raises:
-        ShapeError: there are not as many outputs as sources.
-        UsageError: an output holds what is not in the vocabulary.
-        NonFiniteError: the engine gave NaN.
-    """
-    return [reading.log_probs for reading in read_outputs(engine, source_ids, outputs)]
-
-
 def read_outputs(
     engine: Engine,
     source_ids: Sequence[IntArray],
