@@ -11,31 +11,17 @@ import statistics
 import time
 from unittest.mock import patch
 
-import numpy as np
 import torch
 from torch import nn
+from training_step import VOCABULARY, make_corpus
 
 from heedful.attention import dispatch
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.tiled import Tiled
 from heedful.models.rnnsearch import PRESETS
 from heedful.text.batching import BatchSampler
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import autocast, resolve_precision
-
-VOCABULARY, NUM_PAIRS = 8_000, 5_000
-
-
-def make_corpus(length: int) -> EncodedCorpus:
-    """Draw sentence pairs as long as those of translations, or all of one length."""
-    generator = np.random.default_rng(0)
-    source = np.clip(generator.gamma(9.0, 1.6, NUM_PAIRS).astype(int), 4, 60)
-    target = np.clip((source * generator.normal(1.0, 0.18, NUM_PAIRS)).astype(int), 4, 60)
-    lengths = [np.full(NUM_PAIRS, length)] * 2 if length else [source, target]
-    return EncodedCorpus(
-        *(EncodedSide.of([generator.integers(4, VOCABULARY, n).tolist() for n in side]) for side in lengths)
-    )
 
 
 def main() -> None:

@@ -50,12 +50,13 @@ class Plain(nn.Module):
         return functional.cross_entropy(logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=0.1)
 
 
-def make_corpus() -> EncodedCorpus:
-    """Draw sentence pairs whose lengths go together as those of translations do."""
+def make_corpus(length: int = 0) -> EncodedCorpus:
+    """Draw sentence pairs whose lengths go together as those of translations do, or all of one length."""
     generator = np.random.default_rng(0)
     source = np.clip(generator.gamma(9.0, 1.6, NUM_PAIRS).astype(int), 4, 60)
     target = np.clip((source * generator.normal(1.0, 0.18, NUM_PAIRS)).astype(int), 4, 60)
-    sides = [[generator.integers(4, VOCABULARY, length).tolist() for length in lengths] for lengths in (source, target)]
+    extents = [np.full(NUM_PAIRS, length)] * 2 if length else [source, target]
+    sides = [[generator.integers(4, VOCABULARY, extent).tolist() for extent in side] for side in extents]
     return EncodedCorpus(*(EncodedSide.of(side) for side in sides))
 
 
