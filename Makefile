@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The gate says the same of the same files twice; `pytest` alone looks further, with a new seed each time.
+PYTEST := $(BIN)/python -m pytest --randomly-seed=1 --hypothesis-profile=gate
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -18,7 +20,7 @@ demo: $(VENV)/.installed-train ## install what training needs and run `heedful d
 
 .PHONY: test
 test: $(VENV)/.installed-dev ## install everything the tests need and run them
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, then all tests, examples and documents
@@ -26,7 +28,7 @@ check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, then al
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## run every benchmark; take the figures on a quiet machine

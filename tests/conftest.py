@@ -1,5 +1,7 @@
 """What all tests share: Hypothesis without a stopwatch, and the corpora beside the project, where there are any."""
 
+import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,9 +9,17 @@ from hypothesis import settings
 
 # A slow machine is no failure; examples that take too long show in `pytest --durations`.
 settings.register_profile("heedful", deadline=None)
+settings.register_profile("gate", deadline=None, derandomize=True)
 settings.load_profile("heedful")
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def seeded_torch() -> None:
+    """Draw PyTorch's seed from Python's generator, which pytest-randomly seeds, so that its seed tells all of a run."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(random.getrandbits(62))
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,7 @@ def test_without_a_seed_one_call_has_one_noise_in_all_its_tiles(monkeypatch: pyt
     assert not torch.equal(one.context, other.context)
     # Tiles differ from each other, or a fifth of the rows would not be all that agree.
     tiles = one.context.reshape(-1, 20, 5)
-    assert 0.1 < float((tiles[0] * tiles[1]).sum(dim=-1).mean()) < 0.5
+    assert 0.1 < float((tiles[:-1] * tiles[1:]).sum(dim=-1).mean()) < 0.3
     assert not gradient.any()  # all keys are zero
 
 
