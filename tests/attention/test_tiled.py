@@ -10,13 +10,11 @@ from torch import Tensor
 from heedful.attention import tiled
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Normalizer
-from heedful.attention.kernels.interface import Attended, Request
+from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import causal, local_predictive, window
-from heedful.attention.pairs import DotPairs
 from heedful.attention.scores import Dot
 from heedful.attention.stochastic import Sampled
 from heedful.attention.structured import ProjectiveTree
-from heedful.attention.tiled import in_tiles, join
 from tests.attention.cases import make_case, make_normalizer
 
 
@@ -136,8 +134,8 @@ def test_without_a_seed_one_call_has_one_noise_in_all_its_tiles(monkeypatch: pyt
         assert one.log_prob is not None
         (gradient,) = torch.autograd.grad(one.log_prob.sum(), query)
     assert not torch.equal(one.context, other.context)
-    # Tiles differ from each other, or a fifth of the rows would not be all that agree.
-    tiles = one.context.reshape(-1, 20, 5)
+    # Tiles differ from each other, or more than a fifth of the rows would agree with the next tile's.
+    tiles = one.context.detach().reshape(-1, 20, 5)
     assert 0.1 < float((tiles[:-1] * tiles[1:]).sum(dim=-1).mean()) < 0.3
     assert not gradient.any()  # all keys are zero
 
@@ -153,34 +151,6 @@ def test_gradients_of_many_tiles_lose_nothing_in_half_precision(dtype: torch.dty
         (gradient,) = torch.autograd.grad(context, value, torch.ones_like(context))
         assert gradient.dtype == dtype
         torch.testing.assert_close(gradient.double(), torch.full((3, 2), 1000 / 3).double(), rtol=0.01, atol=0)
-
-
-def test_parts_are_put_side_by_side():
-    def part(rows: slice) -> Attended:
-        count = rows.stop - rows.start
-        return Attended(
-            torch.full((2, count, 3), rows.start), "k", weights=torch.zeros(2, count, 4), argmax=torch.zeros(2, count)
-        )
-
-    joined = join([part(slice(0, 2)), part(slice(2, 5))])
-    assert joined.context[0, :, 0].tolist() == [0, 0, 2, 2, 2]
-    assert (joined.kernel, joined.entropy) == ("k", None)
-    assert joined.weights is not None
-    assert joined.weights.shape == (2, 5, 4)
-    assert joined.argmax is not None
-    assert joined.argmax.shape == (2, 5)
-
-
-def test_tiles_cover_all_queries_in_order():
-    seen: list[slice] = []
-
-    def one(rows: slice) -> Attended:
-        seen.append(rows)
-        return Attended(torch.zeros(rows.stop - rows.start, 1), "k")
-
-    request = Request(DotPairs, torch.float32, "cpu", 10, 3)
-    assert in_tiles(one, request, 4).context.shape == (10, 1)
-    assert seen == [slice(0, 4), slice(4, 8), slice(8, 10)]
 
 
 @pytest.mark.parametrize("mask", [causal(), local_predictive(torch.tensor([1.4]), 2, over="source")])

@@ -18,10 +18,12 @@ from heedful.attention.kernels import window
 from heedful.attention.kernels.interface import Attended, Request
 from heedful.attention.kernels.window import Window
 from heedful.attention.normalizers import NORMALIZERS
+from heedful.attention.operands import Operands
 from heedful.attention.pairs import DistancePairs
 from heedful.attention.rows import Rows
 from heedful.attention.scores import SCORES
 from heedful.attention.tiled import Tiled
+from heedful.attention.tilewise import Compute, in_tiles
 from tests.attention.cases import MASKS, Case, make_score
 
 SHAPES = ((3, 4), (2, 32))
@@ -31,7 +33,7 @@ SHAPES = ((3, 4), (2, 32))
 @contextmanager
 def small_tiles() -> Generator[None]:
     """Let whatever goes by tiles go by three of them, the last one smaller, however small the call."""
-    by_rows = partial(_in_three, tiled.in_tiles)
+    by_rows = partial(_in_three, in_tiles)
     with (
         patch.object(tiled, "WHOLE", 0),
         patch.object(window, "WHOLE", 0),
@@ -42,12 +44,13 @@ def small_tiles() -> Generator[None]:
 
 
 def _in_three(
-    in_tiles: Callable[[Callable[[slice], Attended], Request, int], Attended],
-    one: Callable[[slice], Attended],
+    in_tiles: Callable[[Compute, Operands, Request, int], Attended],
+    compute: Compute,
+    operands: Operands,
     request: Request,
     _: int,
 ) -> Attended:
-    return in_tiles(one, request, max(1, math.ceil(request.num_queries / 3)))
+    return in_tiles(compute, operands, request, max(1, math.ceil(request.num_queries / 3)))
 
 
 @dataclass(frozen=True)

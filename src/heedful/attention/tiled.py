@@ -4,8 +4,7 @@ Of a tile only the inputs are kept; its scores and weights are computed again fo
 keys or chains are linear in memory over any score, without a kernel of their own.
 """
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 from typing import Final, final
@@ -16,17 +15,16 @@ from torch.nn import functional
 
 from heedful.attention.interface import Need, Normalized, Normalizer
 from heedful.attention.kernels.interface import Attended, Kernel, Request, ScoreKernel
+from heedful.attention.operands import Operands
 from heedful.attention.pairs import Pairs
-from heedful.attention.recomputation import Recomputation
 from heedful.attention.rows import Rows
 from heedful.attention.stochastic import number_rows
+from heedful.attention.tilewise import in_tiles
 
 WHOLE: Final = 1 << 22
 """Numbers up to which all queries are one tile and nothing is computed twice."""
 TILE: Final = 1 << 19
 """Numbers a tile may hold where there are more, if a single query does not hold more already."""
-
-_HALF: Final = frozenset({torch.bfloat16, torch.float16})
 
 _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
 """What needs nothing but weights."""
@@ -61,90 +59,30 @@ class Tiled(Kernel):
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
         row_ids = number_rows((*pairs.leading, request.num_queries), value.device) if normalizer.is_random else None
+        operands = Operands(pairs, value, rows, normalizer, row_ids)
+        compute = partial(run_tile, self.scoring, request, operands.types())
         per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
-        whole = partial(run_tile, self.scoring, value=value, normalizer=normalizer, request=request)
         # What is recorded must hold for any size; a tree needs all queries at once.
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
         if is_one_tile or per_query * request.num_queries <= WHOLE:
-            return whole(pairs, rows=rows, row_ids=row_ids)
-
-        wide, wide_value = (widened(pairs), single(value)) if request.wants_gradient else (pairs, value)
-
-        def one(part: slice) -> Attended:
-            return whole(
-                narrowed(wide.of_queries(part), pairs),
-                value=wide_value.to(value.dtype),
-                rows=None if rows is None else rows.of_queries(part),
-                row_ids=None if row_ids is None else row_ids[..., part],
-            )
-
-        return in_tiles(one, request, max(1, TILE // max(1, per_query)))
+            return compute(operands)
+        return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
 
 
-def widened(pairs: Pairs) -> Pairs:
-    """Hold in float32 what is shared in half precision, so that gradients of many tiles are summed in float32.
-
-    In half precision a sum of many would lose what each adds.
-
-    Args:
-        pairs: of all queries.
-
-    Returns:
-        The same in numbers; tiles are to be `narrowed` before anything is computed.
-    """
-    return replace(pairs, **{name: single(tensor) for name, tensor in pairs.shared().items()})
-
-
-def narrowed(wide: Pairs, like: Pairs) -> Pairs:
-    """Undo `widened`.
-
-    Args:
-        wide: widened pairs, or a part of them.
-        like: what was widened.
-
-    Returns:
-        What is shared in the types it had.
-    """
-    types = {name: tensor.dtype for name, tensor in like.shared().items()}
-    return replace(wide, **{name: tensor.to(types[name]) for name, tensor in wide.shared().items()})
-
-
-def single(tensor: Tensor) -> Tensor:
-    """Hold in float32 what is in half precision.
-
-    Args:
-        tensor: of any type.
-
-    Returns:
-        The same numbers.
-    """
-    return tensor.float() if tensor.dtype in _HALF else tensor
-
-
-def run_tile(
-    scoring: ScoreKernel,
-    pairs: Pairs,
-    value: Tensor,
-    rows: Rows | None,
-    normalizer: Normalizer,
-    row_ids: Tensor | None,
-    request: Request,
-) -> Attended:
+def run_tile(scoring: ScoreKernel, request: Request, types: Mapping[str, torch.dtype], tile: Operands) -> Attended:
     """Attend with all scores in memory.
 
     Args:
         scoring: makes the scores.
-        pairs: of some queries.
-        value: [*batch, key, value_size].
-        rows: who may attend whom, of those queries; None = all.
-        normalizer: scores to weights.
-        row_ids: [*batch, query] numbers of those queries.
         request: of the whole call.
+        types: what `Operands.types` of the whole call says.
+        tile: of some of its queries, maybe widened.
 
     Returns:
         The contexts and all that was asked.
     """
-    scores, exists = scoring.scores(pairs)
+    operands, rows = tile.narrowed(types), tile.rows
+    scores, exists = scoring.scores(operands.pairs)
     num_leading, factors, allowed = scores.dim() - 2, None, exists
     if rows is not None:
         mask = rows.allowed(num_leading, scores.shape[-1])
@@ -152,7 +90,8 @@ def run_tile(
         if rows.gaussian is not None:
             places = torch.arange(scores.shape[-1], device=scores.device)
             factors = rows.gaussian.factors(places, num_leading).to(scores.dtype)
-    return read_out(scores, allowed, factors, partial(average, value), normalizer, row_ids, request, scoring.name)
+    averaged = partial(average, operands.value)
+    return read_out(scores, allowed, factors, averaged, operands.normalizer, operands.row_ids, request, scoring.name)
 
 
 def average(value: Tensor, weights: Tensor) -> Tensor:
@@ -211,71 +150,6 @@ def read_out(
         entropy=entropy,
         log_prob=normalized.log_prob if "log_prob" in need else None,
     )
-
-
-def in_tiles(one: Callable[[slice], Attended], request: Request, num_rows: int) -> Attended:
-    """Attend tile by tile, keeping of each what it was given and what it gave.
-
-    Args:
-        one: attends for a slice of the queries.
-        request: of the whole call.
-        num_rows: queries of a tile.
-
-    Returns:
-        The parts side by side.
-    """
-    slices = [slice(row, min(row + num_rows, request.num_queries)) for row in range(0, request.num_queries, num_rows)]
-    if not request.wants_gradient:
-        return join([_moved(one(part)) for part in slices])
-    # Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
-    compute = _seeded(one, request.device) if request.dropout else one
-    again = Recomputation(request.device)
-    return join([_moved(again.call(partial(compute, part))) for part in slices])
-
-
-def _moved(attended: Attended) -> Attended:
-    """Copy results to where a tile's scores were.
-
-    They came into memory after the scores, which have gone: where they are, they would keep the next tile from using
-    the same memory, and the process would grow by all query-key pairs.
-    """
-    parts = {each.name: getattr(attended, each.name) for each in fields(Attended)}
-    return replace(attended, **{name: part.clone() for name, part in parts.items() if isinstance(part, Tensor)})
-
-
-def _seeded(one: Callable[[slice], Attended], device: str) -> Callable[[slice], Attended]:
-    """Let each tile draw the same numbers whenever it is computed; the caller's generator gives one, for all tiles."""
-    seed = int(torch.randint(1 << 62, ()))
-    is_cuda = device == "cuda"
-    devices = [torch.cuda.current_device()] if is_cuda else []
-    # Not torch.manual_seed, which seeds every device there is.
-    start = torch.cuda.manual_seed if is_cuda else torch.default_generator.manual_seed
-
-    def again(part: slice) -> Attended:
-        with torch.random.fork_rng(devices):
-            start(seed + part.start)
-            return one(part)
-
-    return again
-
-
-def join(parts: list[Attended]) -> Attended:
-    """Put the attention of successive queries side by side.
-
-    Args:
-        parts: at least one.
-
-    Returns:
-        All of them along the query axis.
-    """
-
-    def column(name: str) -> Tensor | None:
-        found = [part for attended in parts if isinstance(part := getattr(attended, name), Tensor)]
-        return torch.cat(found, dim=-2 if name in {"context", "weights"} else -1) if found else None
-
-    names = [field.name for field in fields(Attended) if field.name not in {"context", "kernel"}]
-    context = torch.cat([attended.context for attended in parts], dim=-2)
-    return Attended(context, parts[0].kernel, **{name: column(name) for name in names})
 
 
 def _dropped(weights: Tensor, probability: float) -> Tensor:

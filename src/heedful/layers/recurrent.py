@@ -137,11 +137,12 @@ class GatedRecurrentUnit(RecurrentUnit):
             The state after.
         """
         (hidden,), size = state, self.hidden_size
-        gates_in, candidate_in = mapped[..., : 2 * size], mapped[..., 2 * size : 3 * size]
+        # Not slices, whose gradients are made as large as what they are cut from, one by one.
+        gates_in, candidate_in, reset_in = mapped.split((2 * size, size, mapped.shape[-1] - 3 * size), dim=-1)
         update, reset = torch.sigmoid(gates_in + functional.linear(hidden, self.gates_map)).chunk(2, dim=-1)
         if self.reset == "after":
             inner = functional.linear(hidden, self.candidate_map)
-            inner = inner + mapped[..., 3 * size :] if mapped.shape[-1] > 3 * size else inner
+            inner = inner + reset_in if reset_in.shape[-1] else inner
             candidate = torch.tanh(candidate_in + reset * inner)
         else:
             candidate = torch.tanh(candidate_in + functional.linear(reset * hidden, self.candidate_map))

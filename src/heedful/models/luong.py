@@ -17,7 +17,8 @@ from heedful.attention.interface import Need, PreparedKey
 from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
 from heedful.attention.scores import SCORES
-from heedful.attention.tiled import join
+from heedful.attention.stepwise import StepwiseValue
+from heedful.attention.tilewise import join
 from heedful.config import Config
 from heedful.errors import did_you_mean
 from heedful.layers.dropout import dropout
@@ -220,9 +221,11 @@ class Luong(Seq2Seq):
         steps: list[Attended] = []
         # Only what the recurrence needs is inside the loop; words are mapped before it, the vocabulary comes after it.
         mapped = self.decoder.units[0].input_map(dropout(embedded, self.config.dropout, self.training))
+        # A window of few keys is fetched for each query, and there are no weights of all keys to gather.
+        values = StepwiseValue(memory.annotations) if self.config.window == "global" else None
         for place, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
-            vector, attended = self._attend(layers[-1][0], self._visible(place, memory), memory, need)
+            vector, attended = self._attend(layers[-1][0], self._visible(place, memory), memory, need, values)
             fed = (vector,)
             vectors.append(vector)
             steps.append(attended)
@@ -234,14 +237,22 @@ class Luong(Seq2Seq):
         return self.decoder.step(mapped, layers)
 
     def _attend(
-        self, query: Tensor, mask: Mask, memory: LuongMemory, need: tuple[Need, ...]
+        self,
+        query: Tensor,
+        mask: Mask,
+        memory: LuongMemory,
+        need: tuple[Need, ...],
+        values: StepwiseValue | None = None,
     ) -> tuple[Tensor, Attended]:
         """From h_t [source, hypothesis or target, hidden] to h~_t and a_t."""
         if self.position_map is not None and self.position_vector is not None:
             share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
             centre = self._num_attended(memory)[:, None] * share  # p_t
             mask = mask & local_predictive(centre, self.config.half_width, over=self.config.softmax_over)
-        attended = attend(query, memory.prepared, memory.annotations, score=self.score, mask=mask, need=need)
+        value, wanted = (memory.annotations, need) if values is None else (values.constant, (*need, *values.need))
+        attended = attend(query, memory.prepared, value, score=self.score, mask=mask, need=wanted)
+        if values is not None:
+            attended = values.credit(attended)
         return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
 
     def _visible(self, first: int, memory: LuongMemory) -> Mask:

@@ -16,7 +16,8 @@ from heedful.attention.interface import Need, PreparedKey
 from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Additive
-from heedful.attention.tiled import join
+from heedful.attention.stepwise import StepwiseValue
+from heedful.attention.tilewise import join
 from heedful.config import Config
 from heedful.layers.convolution import ConvolutionalEncoder
 from heedful.layers.dropout import dropout
@@ -190,7 +191,12 @@ class RNNsearch(Seq2Seq):
             raise TypeError(f"rnnsearch: got {type(state).__name__}")
         embedded = self.target_embedding(tokens)
         attended, new = self._advance(
-            state.hidden, self.decoder.input_map(embedded), memory, padding(memory.lengths), need
+            state.hidden,
+            self.decoder.input_map(embedded),
+            memory.prepared,
+            StepwiseValue(memory.annotations),
+            padding(memory.lengths),
+            need,
         )
         features = self._read_out(state.hidden, new, embedded, attended.context)
         return Decoded(features, {"cross": attended}), RNNsearchState(new)
@@ -206,9 +212,10 @@ class RNNsearch(Seq2Seq):
         after: list[Tensor] = []
         steps: list[Attended] = []
         # Only what the recurrence needs is inside the loop; readout and vocabulary come once, after it.
+        values = StepwiseValue(memory.annotations)
         for mapped in self.decoder.input_map(embedded).split(1, dim=1):
             before.append(hidden)
-            attended, hidden = self._advance(hidden, mapped, memory, mask, need)
+            attended, hidden = self._advance(hidden, mapped, memory.prepared, values, mask, need)
             after.append(hidden)
             steps.append(attended)
         attended = join(steps)
@@ -216,11 +223,18 @@ class RNNsearch(Seq2Seq):
         return Decoded(features, {"cross": attended})
 
     def _advance(
-        self, hidden: Tensor, mapped: Tensor, memory: RNNsearchMemory, mask: Mask, need: tuple[Need, ...]
+        self,
+        hidden: Tensor,
+        mapped: Tensor,
+        keys: PreparedKey,
+        values: StepwiseValue,
+        mask: Mask,
+        need: tuple[Need, ...],
     ) -> tuple[Attended, Tensor]:
         """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i and s_i."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
-        attended = attend(query, memory.prepared, memory.annotations, score=self.score, mask=mask, need=need)
+        wanted = (*need, *values.need)
+        attended = values.credit(attend(query, keys, values.constant, score=self.score, mask=mask, need=wanted))
         if self.second is not None:
             return attended, self.second.step(self.second.input_map(attended.context), (query,))[0]
         if self.context_map is not None:

@@ -1,6 +1,8 @@
 """Narrow windows: each query fetches the few keys it may attend, so that cost does not grow with the source."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Final, final
 
@@ -9,9 +11,11 @@ from torch import Tensor
 
 from heedful.attention.interface import Normalizer
 from heedful.attention.kernels.interface import Attended, Kernel, Request, ScoreKernel
+from heedful.attention.operands import Operands
 from heedful.attention.pairs import GivenScores, Pairs, broadcast
 from heedful.attention.rows import Rows
-from heedful.attention.tiled import TILE, WHOLE, average, in_tiles, narrowed, read_out, single, widened
+from heedful.attention.tiled import TILE, WHOLE, average, read_out
+from heedful.attention.tilewise import in_tiles
 
 NARROW: Final = 8
 """Fetching pays from so many keys for each one in the window."""
@@ -48,59 +52,60 @@ class Window(Kernel):
         return None
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
-        leading = broadcast(pairs.leading, value.shape[:-2])
         if rows is None or request.width is None:
             raise TypeError("window: no mask")
+        leading = broadcast(pairs.leading, value.shape[:-2])
         start, stop = rows.bounds(len(pairs.leading))
-        start = start.clamp(0, request.num_keys).expand(*leading, request.num_queries)
-        stop = stop.clamp(max=request.num_keys).expand(*leading, request.num_queries)
-        width = request.width
-
-        # Neighbours share keys, so here gradients are sums of many even in one piece.
-        wide, wide_value = (widened(pairs), single(value)) if request.wants_gradient else (pairs, value)
-
-        def one(part: slice) -> Attended:
-            places = start[..., part, None] + torch.arange(width, device=start.device)
-            fetched = places.clamp(max=request.num_keys - 1)
-            own = wide.of_queries(part).with_own_keys(_fetch(wide.key, fetched))
-            values = _fetch(wide_value, fetched).to(value.dtype)
-            gaussian = rows.of_queries(part).gaussian
-            factors = None if gaussian is None else gaussian.factors(places, len(pairs.leading))
-            allowed = places < stop[..., part, None]
-            return self._near(narrowed(own, pairs), values, places, allowed, factors, normalizer, request)
-
-        per_query = prod(leading) * width * (pairs.key.shape[-1] + value.shape[-1])
+        shape = (*leading, request.num_queries)
+        start = start.clamp(0, request.num_keys).expand(shape)
+        stop = stop.clamp(max=request.num_keys).expand(shape)
+        operands = Operands(pairs, value, replace(rows, start=start, stop=stop), normalizer)
+        compute = partial(self._fetch_and_run, request, operands.types())
+        per_query = prod(leading) * request.width * (pairs.key.shape[-1] + value.shape[-1])
         if request.mode != "eager" or per_query * request.num_queries <= WHOLE:
-            return one(slice(None))
-        return in_tiles(one, request, max(1, TILE // max(1, per_query)))
+            # Neighbours share keys, so here gradients are sums of many even in one piece.
+            return compute(operands.widened() if request.wants_gradient else operands)
+        return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
+
+    def _fetch_and_run(self, request: Request, types: Mapping[str, torch.dtype], tile: Operands) -> Attended:
+        """Attend for some queries, of which the keys and values that they may attend are fetched.
+
+        Raises:
+            TypeError: there is no window.
+        """
+        rows, num_leading, num_keys = tile.rows, len(tile.pairs.leading), request.num_keys
+        if rows is None or request.width is None:
+            raise TypeError("window: no mask")
+        places = rows.start[..., None] + torch.arange(request.width, device=rows.start.device)
+        fetched = places.clamp(max=num_keys - 1)
+        near = replace(
+            tile,
+            pairs=tile.pairs.with_own_keys(_fetch(tile.pairs.key, fetched)),
+            value=_fetch(tile.value, fetched),
+        ).narrowed(types)
+        factors = None if rows.gaussian is None else rows.gaussian.factors(places, num_leading)
+        return self._near(near, places, places < rows.stop[..., None], factors, request)
 
     def _near(
-        self,
-        pairs: Pairs,
-        values: Tensor,
-        places: Tensor,
-        allowed: Tensor,
-        factors: Tensor | None,
-        normalizer: Normalizer,
-        request: Request,
+        self, near: Operands, places: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
     ) -> Attended:
         """Attend the keys at `places` [*leading, query, width], each query its own."""
         # Scored as one query each; then a row of near keys stands where a row of all keys would, so that what a
         # normalizer holds for each head finds the head.
-        scores, exists = self.scoring.scores(pairs)
+        scores, exists = self.scoring.scores(near.pairs)
         scores = scores.squeeze(-2)
         if exists is not None:
             allowed = allowed & exists.squeeze(-2)
 
         def averaged(weights: Tensor) -> Tensor:
-            return average(values, weights[..., None, :]).squeeze(-2)
+            return average(near.value, weights[..., None, :]).squeeze(-2)
 
         if factors is not None:
             factors = factors.to(scores.dtype)
-        near = read_out(scores, allowed, factors, averaged, normalizer, None, request, self.name)
-        if near.argmax is None:
-            return near
-        return replace(near, argmax=torch.where(allowed.any(dim=-1), near.argmax + places[..., 0], 0))
+        found = read_out(scores, allowed, factors, averaged, near.normalizer, None, request, self.name)
+        if found.argmax is None:
+            return found
+        return replace(found, argmax=torch.where(allowed.any(dim=-1), found.argmax + places[..., 0], 0))
 
 
 def _fetch(tensor: Tensor, places: Tensor) -> Tensor:

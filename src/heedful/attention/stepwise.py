@@ -1,0 +1,117 @@
+"""Values attended at one step after the other: their gradient is computed once, for all steps in one product.
+
+A decoder that feeds what it attended back to itself asks `attend` once for each word. Each time the gradient of all
+values would be made, and added to the one before; sum_t weights_t^T grad_t is one product of matrices instead. In mixed
+precision the values are also rounded once, rather than at every step, and the sum over steps is never rounded.
+"""
+
+from dataclasses import replace
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from heedful.attention.interface import Need
+from heedful.attention.kernels.interface import Attended
+
+
+@final
+class StepwiseValue:
+    """Values that several calls of `attend` read; differentiable once.
+
+    Example:
+        >>> from heedful.attention.dispatch import attend
+        >>> from heedful.attention.scores import Dot
+        >>> query, value = torch.ones(1, 1, 2), torch.ones(1, 3, 2, requires_grad=True)
+        >>> shared, total = StepwiseValue(value), 0.0
+        >>> for _ in range(2):
+        ...     attended = attend(query, value.detach(), shared.constant, score=Dot(2, 2), need=shared.need)
+        ...     total = total + shared.credit(attended).context.sum()
+        >>> total.backward()
+        >>> value.grad.sum().item()
+        4.0
+    """
+
+    def __init__(self, value: Tensor) -> None:
+        """Share values.
+
+        Args:
+            value: [*batch, key, value_size].
+        """
+        device = value.device.type
+        narrow = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else value.dtype
+        self.constant = value.detach().to(narrow)
+        """What `attend` takes as values; it gets no gradient there."""
+        self._read: list[tuple[Tensor, Tensor]] = []
+        wants_gradient = torch.is_grad_enabled() and value.requires_grad
+        self._anchor = _Gathered.apply(value, self._read) if wants_gradient else None
+
+    @property
+    def need(self) -> tuple[Need, ...]:
+        """What `attend` must be asked for: the weights where there is a gradient, else nothing."""
+        return () if self._anchor is None else ("weights",)
+
+    def credit(self, attended: Attended) -> Attended:
+        """Let the values have the gradient of what was read from them.
+
+        Args:
+            attended: what `attend` gave for `constant`, with its weights, and without dropout.
+
+        Returns:
+            The same; its context sends gradient to the values too.
+
+        Raises:
+            ValueError: the weights were not asked.
+        """
+        if self._anchor is None:
+            return attended
+        if attended.weights is None:
+            raise ValueError("StepwiseValue.credit: attend was not asked for the weights")
+        context = _Credited.apply(attended.context, attended.weights.detach(), self._anchor, self._read)
+        return replace(attended, context=context)
+
+
+@final
+class _Gathered(torch.autograd.Function):
+    """Stands between the values and all that read them, so that going back it comes after the last of those."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, read: list[tuple[Tensor, Tensor]]) -> Tensor:
+        ctx.read, ctx.shape, ctx.dtype = read, value.shape, value.dtype
+        ctx.set_materialize_grads(False)
+        # Nothing but a place in the graph.
+        return value.new_empty(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor | None
+    ) -> tuple[Tensor | None, None]:
+        if not ctx.read:
+            return None, None
+        weights, grads = (torch.cat(parts, dim=-2) for parts in zip(*ctx.read, strict=True))
+        ctx.read.clear()
+        gradient = weights.to(grads.dtype).mT @ grads
+        return gradient.sum_to_size(ctx.shape).to(ctx.dtype), None
+
+
+@final
+class _Credited(torch.autograd.Function):
+    """The context as it is; going back, weights and gradient are put by."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, context: Tensor, weights: Tensor, anchor: Tensor, read: list[tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        ctx.save_for_backward(weights)
+        ctx.read = read
+        return context.view_as(context)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor, None, None, None]:
+        ctx.read.append((ctx.saved_tensors[0], grad_outputs[0]))
+        return grad_outputs[0], None, None, None
