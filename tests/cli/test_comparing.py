@@ -2,12 +2,19 @@
 
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
-from heedful.cli.comparing import MEASURES, Plan, shell_command
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from heedful.cli.comparing import MEASURES, Plan, bleu_before_unknown, shell_command
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.summary import COLUMNS
 from heedful.config import parse_overrides
 from heedful.recipe import Recipe
+from heedful.search.config import SearchConfig
+from heedful.text.prepare import EvaluationSet
+from heedful.translator import Translation
 
 RECIPE = Recipe(
     data=(Path("a b.de"), Path("a.en")),
@@ -42,3 +49,23 @@ def test_a_command_says_all_that_the_recipe_does():
 
 def test_every_measure_has_a_column():
     assert MEASURES.keys() <= {column.key for column in COLUMNS}
+
+
+def found(text: str, unreplaced: str = "") -> Translation:
+    return Translation("", text, 0.0, 0.0, (), unreplaced=unreplaced)
+
+
+def test_what_replacing_unknown_words_gains_can_be_seen():
+    items = EvaluationSet(["a", "b"], [["one two three four Bonn"], ["five six seven eight nine"]])
+    outputs = [found("one two three four Bonn", "one two three four <unk>"), found("five six seven eight nine")]
+    translator = SimpleNamespace(search=SearchConfig(replace_unknown=True), target_language="en")
+    score = bleu_before_unknown(translator, items, outputs)  # type: ignore[arg-type]
+    texts = ["one two three four <unk>", "five six seven eight nine"]
+    wanted = BLEU().corpus_score(texts, [[each[0] for each in items.references]]).score
+    assert score == pytest.approx(wanted)
+    assert score < 100.0
+
+
+def test_a_model_that_replaces_nothing_has_no_such_figure():
+    translator = SimpleNamespace(search=SearchConfig(), target_language="en")
+    assert bleu_before_unknown(translator, EvaluationSet(["a"], [["b"]]), [found("b")]) is None  # type: ignore[arg-type]

@@ -109,9 +109,19 @@ def test_what_is_left_out_is_counted(tmp_path: Path):
     assert int(prepared.train.source.lengths.max()) <= 12
 
 
-def test_where_every_pair_is_too_long_it_says_what_to_do(tmp_path: Path):
-    with pytest.raises(DataError, match=r"raise text\.max_tokens"):
-        run(tmp_path, rows(10), config=CHARACTERS.model_copy(update={"max_tokens": 2}))
+def test_training_may_have_a_limit_of_its_own(tmp_path: Path):
+    config = CHARACTERS.model_copy(update={"max_training_tokens": 10})
+    prepared = run(tmp_path, [*rows(10), ("x" * 12, "long")], config=config, dev=[("y" * 20, "longer")])
+    assert "1 pairs longer than 10 tokens left out of training" in " ".join(prepared.report)
+    assert int(prepared.train.source.lengths.max()) <= 10
+    assert prepared.dev.sources == ["y" * 20]
+    assert TextConfig(max_tokens=5, max_training_tokens=9).longest == 5
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_training_tokens"])
+def test_where_every_pair_is_too_long_it_says_what_to_do(limit: str, tmp_path: Path):
+    with pytest.raises(DataError, match=rf"raise text\.{limit}$"):
+        run(tmp_path, rows(10), config=CHARACTERS.model_copy(update={limit: 2}))
 
 
 def test_every_sequence_ends_in_eos(tmp_path: Path):

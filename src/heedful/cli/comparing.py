@@ -21,6 +21,9 @@ from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import to_markdown
 from heedful.config import validate
 from heedful.errors import DataError, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
+from heedful.evaluation.interface import Setting, corpus_score
+from heedful.evaluation.language import choose_tokenizer
+from heedful.evaluation.metrics.table import build_metric
 from heedful.experiment import load_experiment
 from heedful.inspection.length_plot import Curve, save_length_plot
 from heedful.recipe import Recipe, Started
@@ -30,9 +33,32 @@ from heedful.text.corpus import CorpusFilter, find_pairs
 from heedful.text.files import written_whole
 from heedful.text.prepare import MIN_PAIRS, EvaluationSet
 from heedful.text.tokenizer import TextConfig
-from heedful.translator import Translator, load
+from heedful.translator import Translation, Translator, load
 
-MEASURES: Final[dict[str, Callable[[Translator, EvaluationSet], float]]] = {}
+Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
+"""From a model, what it was measured on and its outputs to a figure; None where the model has none."""
+
+
+def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
+    """Score outputs as they were before their unknown words were replaced.
+
+    Args:
+        translator: the model.
+        items: sources and references.
+        outputs: of the model's own search.
+
+    Returns:
+        BLEU; None where this model's search replaces no unknown words.
+    """
+    if not translator.search.replace_unknown:
+        return None
+    every = (text for texts in items.references for text in texts)
+    metric = build_metric("bleu", Setting(choose_tokenizer(translator.target_language, every).tokenizer))
+    texts = [output.unreplaced or output.text for output in outputs]
+    return corpus_score(metric, metric.statistics(texts, items.references))
+
+
+MEASURES: Final[dict[str, Measure]] = {"bleu_before_unknown": bleu_before_unknown}
 """What else is measured of each run, by the key of its column in `heedful.comparison.summary.COLUMNS`."""
 
 
@@ -166,7 +192,7 @@ def _measure(folder: Path, items: Items, training: Mapping[str, object]) -> Find
     """Translate the items with the kept model and read their references with it."""
     translator = load(folder, str(training["device"]))
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
-    outputs = translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS)
+    outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
     read = perplexity(translator, measured)
     names = (str(translator.folder.facts[f"{side}_tokenizer"]) for side in ("source", "target"))
     found = {
@@ -177,7 +203,11 @@ def _measure(folder: Path, items: Items, training: Mapping[str, object]) -> Find
         "outputs": [output.text for output in outputs],
         "perplexity": read.per_token,
         "bits_per_character": read.bits_per_character,
-        "measures": {key: measure(translator, measured) for key, measure in MEASURES.items()},
+        "measures": {
+            key: figure
+            for key, measure in MEASURES.items()
+            if (figure := measure(translator, measured, outputs)) is not None
+        },
     }
     return validate(Finding, found)
 

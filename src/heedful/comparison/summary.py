@@ -34,7 +34,7 @@ class Column:
 COLUMNS: Final = (
     Column("num_parameters", "parameters", 0),
     Column("perplexity", "perplexity", 2),
-    Column("bleu_after_unknown", "BLEU after unknown replacement", 2),
+    Column("bleu_before_unknown", "BLEU before unknown replacement", 2),
     Column("aer", "AER", 3),
     Column("tokens_per_second", "target tokens/s", 0),
     Column("num_target_tokens", "target tokens", 0),

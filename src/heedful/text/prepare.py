@@ -137,10 +137,11 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
-        lines.append(f"{num_long:,} pairs longer than {config.max_tokens} tokens left out of training")
+        lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
     train = EncodedCorpus.read(data)
     if not len(train):
-        raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise text.max_tokens")
+        limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
+        raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
     dev, test = _held_out(files, split, config)
     lines += _describe(files, split, len(train), dev, test)
     lines += _leaks(files, split, config)
@@ -257,7 +258,7 @@ def _encode(
         for pair in _rows(files, split, config, "train"):
             source = [*source_tokenizer.encode(pair.source), EOS]
             target = [*target_tokenizer.encode(pair.target), EOS]
-            if max(len(source), len(target)) > config.max_tokens:
+            if max(len(source), len(target)) > config.longest:
                 num_long += 1
             else:
                 yield source, target

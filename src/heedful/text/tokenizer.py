@@ -42,11 +42,18 @@ class TextConfig(Config):
     """Longer lines are left out of training, before any tokenising."""
     max_tokens: int = Field(default=250, ge=1)
     """Pairs with a longer side are left out of training; `translate` cuts there and says so."""
+    max_training_tokens: int = Field(default=0, ge=0)
+    """A lower limit for training alone, to see what a model does beyond the lengths it knows; 0 = max_tokens."""
     source_vectors: str = ""
     """A file of word vectors that the source embedding begins with: word2vec, GloVe or fastText's .vec."""
     target_vectors: str = ""
     vectors: Literal["tuned", "frozen"] = "tuned"
     """Whether training changes them; frozen goes for the whole table, words without a vector too."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest side that is trained on."""
+        return min(self.max_tokens, self.max_training_tokens or self.max_tokens)
 
     @property
     def is_shared(self) -> bool:
