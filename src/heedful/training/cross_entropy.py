@@ -12,6 +12,8 @@ from torch.autograd.function import once_differentiable
 
 BLOCK_ELEMENTS: Final = 2_000_000
 """Logits held at a time."""
+BLOCKS_PER_PRODUCT: Final = 4
+"""Blocks whose gradients, in the narrow type, are held for one product: each adds once to those of the weight."""
 
 
 class CrossEntropy(NamedTuple):
@@ -64,23 +66,26 @@ class _LinearCrossEntropy(torch.autograd.Function):
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
         rows = max(1, BLOCK_ELEMENTS // len(weight))
-        for start in range(0, len(gold), rows):
-            block = slice(start, start + rows)
-            inputs, labels = features[block].to(compute), gold[block, None]
-            logits = (inputs @ narrow_weight.mT).to(gold_log_probs.dtype)
-            if bias is not None:
-                logits += bias
-            losses, gold_log_probs[block], is_correct, sums = _losses(logits, labels, label_smoothing)
-            total += losses.sum()
-            num_correct += is_correct.sum()
-            if features_grad is None or weight_grad is None:
-                continue
-            gradient = _gradient(logits, sums, labels, label_smoothing)
-            if bias_grad is not None:
-                bias_grad += gradient.sum(dim=0)
-            narrow = gradient.to(compute)
-            features_grad[block] = narrow @ narrow_weight
-            weight_grad += narrow.mT @ inputs
+        for first in range(0, len(gold), BLOCKS_PER_PRODUCT * rows):
+            inputs = features[first : first + BLOCKS_PER_PRODUCT * rows].to(compute)
+            gradients = inputs.new_empty((len(inputs), len(weight)) if wants_gradient else ())
+            for start in range(0, len(inputs), rows):
+                block, within = slice(first + start, first + start + rows), slice(start, start + rows)
+                labels = gold[block, None]
+                logits = (inputs[within] @ narrow_weight.mT).to(gold_log_probs.dtype)
+                if bias is not None:
+                    logits += bias
+                losses, gold_log_probs[block], is_correct, sums = _losses(logits, labels, label_smoothing)
+                total += losses.sum()
+                num_correct += is_correct.sum()
+                if wants_gradient:
+                    gradient = _gradient(logits, sums, labels, label_smoothing)
+                    gradients[within] = gradient
+                    if bias_grad is not None:
+                        bias_grad += gradient.sum(dim=0)
+            if features_grad is not None and weight_grad is not None:
+                features_grad[first : first + len(inputs)] = gradients @ narrow_weight
+                weight_grad += gradients.mT @ inputs
         ctx.mark_non_differentiable(gold_log_probs, num_correct)
         if features_grad is not None and weight_grad is not None:
             ctx.save_for_backward(features_grad, weight_grad, *([] if bias_grad is None else [bias_grad]))
