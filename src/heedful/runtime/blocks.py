@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
-MOST_ROWS: Final = 32
+MOST_ROWS: Final = 64
 """Sources of a block: beyond it a row hardly costs less."""
 STEP: Final = 8
 """What the least lengths are rounded up to."""

@@ -82,8 +82,10 @@ class Trial:
         return self._known[0]
 
     def _is_like_reference(self, engine: Engine, size: int) -> bool:
-        order = np.roll(np.arange(size), 1)
-        return size == self._half or self._run(engine, order) == [self._bits[row] for row in order]
+        half, order = self._half, np.roll(np.arange(size), 1)
+        while len(self._bits) < size:
+            self._bits += self._run(engine, np.arange(half) + len(self._bits))
+        return size == half or self._run(engine, order) == [self._bits[row] for row in order]
 
     @property
     def _half(self) -> int:
@@ -111,7 +113,7 @@ class Trial:
         return [digest.digest() for digest in found]
 
     def _drawn(self, generator: np.random.Generator) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Sources, their lengths, what their hypotheses are fed, and where these come from; two blocks."""
+        """Sources, their lengths, what their hypotheses are fed, and where these come from."""
         rows = max(MOST_ROWS, 2 * self._half)
         lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
         # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.
