@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
-from heedful.errors import MissingExtra
-from heedful.runtime.engine import Backend
+from heedful.errors import MissingExtra, UsageError
+from heedful.runtime.engine import BATCHED, Backend, Stepwise
+from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
@@ -42,15 +43,19 @@ class Backends:
         self._device = device
         self._engine: Final = engine
         self._opened: dict[str, Backend] = {}
+        self._exact: dict[str, Backend] = {}
         self._model: Seq2Seq | None = None
 
-    def searching(self, search: SearchConfig, attention: bool = False, demand: Demand | None = None) -> Backend:
+    def searching(
+        self, search: SearchConfig, attention: bool = False, demand: Demand | None = None, is_exact: bool = False
+    ) -> Backend:
         """Give what decodes.
 
         Args:
             search: beam, penalties and limits.
             attention: whether attention is wanted.
             demand: what outputs begin with, hold and do not hold; None = anything.
+            is_exact: whether no bit of a result may depend on what is decoded beside (`heedful.runtime.exact`).
 
         Returns:
             The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
@@ -59,18 +64,21 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
+            UsageError: the engine that was named cannot be exact.
         """
         asked = demand or Demand()
-        return self._fastest(
-            lambda each: each.why_not(search, attention),
+        backend = self._fastest(
+            lambda each: each.why_not(search, attention, is_exact),
             lambda each: each.supports(search, attention) or each.supports_demand(asked),
         )
+        return self._in_blocks(backend) if is_exact else backend
 
-    def reading(self, attention: bool = False) -> Backend:
+    def reading(self, attention: bool = False, is_exact: bool = False) -> Backend:
         """Give what reads outputs that are given.
 
         Args:
             attention: whether attention is wanted.
+            is_exact: as for `searching`.
 
         Returns:
             As `searching`.
@@ -78,8 +86,24 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
+            UsageError: the engine that was named cannot be exact.
         """
-        return self._fastest(lambda _: None, lambda each: each.supports_reading(attention))
+        backend = self._fastest(
+            lambda each: each.why_not_exact() if is_exact else None, lambda each: each.supports_reading(attention)
+        )
+        return self._in_blocks(backend) if is_exact else backend
+
+    def _in_blocks(self, backend: Backend) -> Backend:
+        """A backend that depends on nothing but the source.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if not isinstance(backend, Stepwise):
+            raise UsageError(f"{backend.name}: {BATCHED}")
+        if backend.name not in self._exact:
+            self._exact[backend.name] = Exact(backend, self._vocabulary_sizes[0])
+        return self._exact[backend.name]
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """The engine that was named, or the first that has no reason to refuse, known before it is loaded or after."""

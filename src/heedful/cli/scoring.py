@@ -58,6 +58,7 @@ def tell_engine(
     attention: bool,
     messages: Messages,
     demand: "Demand | None" = None,
+    is_exact: bool = False,
 ) -> "SearchConfig":
     """Load what computes, and say what it is where there is a choice.
 
@@ -67,11 +68,12 @@ def tell_engine(
         attention: whether attention is wanted.
         messages: where to say it.
         demand: what outputs begin with, hold and do not hold.
+        is_exact: whether no bit may depend on what is decoded beside.
 
     Returns:
         The search, as it was given.
     """
-    backend = translator.backends.searching(search, attention, demand)
+    backend = translator.backends.searching(search, attention, demand, is_exact)
     if translator.backends.exported:
         reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))

@@ -82,6 +82,9 @@ def run(
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
     ] = 4096,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Give each line the same bits whatever lines are beside it; slower.")
+    ] = False,
     beam: SearchBeam = None,
     nbest: Nbest = 1,
     groups: Groups = None,
@@ -114,7 +117,7 @@ def run(
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
-    written = _Written(output_format, align, nbest, batch_tokens, Wording(prefix, require or (), ban or ()))
+    written = _Written(output_format, align, nbest, batch_tokens, exact, Wording(prefix, require or (), ban or ()))
     from heedful.cli.scoring import load_to_run
 
     written.translate(load_to_run(model, engine, device), asked, texts or (), source, target, Messages(quiet))
@@ -129,6 +132,7 @@ class _Written:
     align: bool
     nbest: int
     batch_tokens: int
+    exact: bool
     wording: "Wording"
 
     def translate(
@@ -143,9 +147,8 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.translator import WINDOW_LINES
 
-        search = tell_engine(
-            translator, asked.search(translator), self.align, messages, self.wording.demand(translator.target_tokenizer)
-        )
+        demand = self.wording.demand(translator.target_tokenizer)
+        search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)
         is_prompting = not texts and source is None and sys.stdin.isatty()
         window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
         cut = RepeatedWarning(messages, "lines were cut")
@@ -155,7 +158,13 @@ class _Written:
             # A window at a time, so that what is translated is also written.
             while window := list(islice(remaining, window_lines)):
                 for found in translator.stream(
-                    window, search, self.align, self.batch_tokens, first_index=index, wording=self.wording
+                    window,
+                    search,
+                    self.align,
+                    self.batch_tokens,
+                    first_index=index,
+                    wording=self.wording,
+                    exact=self.exact,
                 ):
                     if found.was_cut:
                         cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
