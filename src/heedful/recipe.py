@@ -25,6 +25,7 @@ from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretr
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
+from heedful.training.lock import locked
 from heedful.training.loop import Outcome, Validation, Watcher
 from heedful.translator import Translator, load
 
@@ -91,12 +92,25 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     Raises:
         DataError: the data cannot be used.
         ConfigError: a setting is wrong, or the folder holds another run.
+        UsageError: another training is at work in the folder, or it holds something else.
         ResourceError: the folder cannot be written.
         Stopped: a signal; everything is saved, and the same call goes on.
     """
     files = _find(recipe)
     folder = recipe.out or Path(f"{files.train.name}.model")
     _claim(folder)
+    with locked(folder / "run"):
+        return _train(recipe, files, folder, watch, started, warn)
+
+
+def _train(
+    recipe: Recipe,
+    files: Sources,
+    folder: Path,
+    watch: Watcher,
+    started: Callable[[Started], None],
+    warn: Callable[[str], None],
+) -> Outcome:
     _same_data(folder, files)
     suited = _suited(recipe, files)
     given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
