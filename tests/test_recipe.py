@@ -164,6 +164,16 @@ def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
     assert outcome.step == 5
 
 
+def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=4", "training.validate_every=2")
+    damaged = tmp_path / "m" / "run" / "checkpoints" / "000004" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
+    assert log.started[0].step == 2
+    assert [line.endswith("taking the one before it") for line in log.warned] == [True]
+
+
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [

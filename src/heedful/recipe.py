@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from heedful.config import Tree, merge, read_toml, to_toml, validate
 from heedful.errors import ConfigError, DataError, ResourceError, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
+from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
@@ -74,7 +74,7 @@ class Started:
     test: EvaluationSet
     """What was held out or given for testing; may be empty."""
     step: int
-    """Of the newest checkpoint, from which training goes on; 0 = it begins."""
+    """Of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
 
 
 def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
@@ -129,12 +129,15 @@ def _train(
     pretrained = _pretrained(prepared, experiment)
     report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in pretrained))
     sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
-    counted = experiment.model.build(*sizes, experiment.text.is_shared)
-    place_vectors(counted, pretrained)  # says now what does not fit
-    num_parameters = sum(parameter.numel() for parameter in counted.parameters())
-    step = _newest_step(folder)
-    started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, step))
-    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device, pretrained)
+    model = build_model(experiment, *sizes)
+    place_vectors(model, pretrained)
+    facts: dict[str, Any] = {"languages": list(languages), **prepared.tokenizer_files}
+    if pretrained:
+        facts["vectors"] = {one.side: str(one) for one in pretrained}
+    trainer = make_trainer(experiment, model.to(recipe.device), prepared.train, folder, facts, validator, watch, warn)
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, trainer.resume()))
+    return trainer.run()
 
 
 def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
@@ -236,11 +239,6 @@ def _claim(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
-
-
-def _newest_step(folder: Path) -> int:
-    checkpoints = folder / "run" / "checkpoints"
-    return max((int(path.name) for path in checkpoints.glob("[0-9]*") if path.name.isdecimal()), default=0)
 
 
 def _same_data(folder: Path, files: Sources) -> None:

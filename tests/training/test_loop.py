@@ -1,10 +1,12 @@
 """The training loop: one update, limits, validation, stopping and going on as if nothing had been."""
 
+import errno
 import json
 import math
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,7 +17,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from heedful.errors import NonFiniteError, Stopped
+from heedful.errors import NonFiniteError, ResourceError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, make_batch
 from heedful.text.encoded import EncodedCorpus, EncodedSide
@@ -24,6 +26,7 @@ from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Progress, Trainer, TrainingConfig, Validation
 from heedful.training.loss import TrainingStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
+from tests.prove.disk import Call, calls
 
 NUM_STEPS = 11
 """About three epochs of the corpus below."""
@@ -220,6 +223,62 @@ def test_metrics_after_the_checkpoint_are_logged_once(tmp_path: Path):
     assert metrics.read_bytes().startswith(begun)
     assert [json.loads(line)["step"] for line in lines] == [4, 8, 11]
     assert [json.loads(line)["scores"]["loss"] for line in lines] == [loss for _, loss in whole.validations]
+
+
+@contextmanager
+def failing_saves(*steps: int) -> Generator[None]:
+    """The disk is full while these steps are saved."""
+
+    def see(call: Call) -> None:
+        if call.name == "mkdir" and any(call.path.name.startswith(f".{step:06d}-") for step in steps):
+            call.fail(errno.ENOSPC)
+
+    with calls(see):
+        yield
+
+
+def test_a_full_disk_costs_no_step(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    run = make_run(tmp_path / "full", max_steps=NUM_STEPS)
+    with failing_saves(4, 8):
+        assert run.trainer().run().step == NUM_STEPS
+    assert equal(end_of(run), end_of(whole))
+    assert [line.partition("checkpoint of ")[2].partition(":")[0] for line in run.warned] == [
+        "step 4 not saved",
+        "step 8 not saved",
+    ]
+    assert run.validations == whole.validations
+
+
+def test_a_last_save_that_fails_ends_the_training_with_an_error(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    with failing_saves(NUM_STEPS), pytest.raises(ResourceError) as caught:
+        run.trainer().run()
+    assert caught.value.exit_code == 5
+    assert str(caught.value).startswith(f"finished at step {NUM_STEPS}, but not saved: ")
+    assert "; the last checkpoint is of step 8; free some space" in str(caught.value)
+    again = make_run(tmp_path, max_steps=NUM_STEPS)
+    assert again.trainer().run().step == NUM_STEPS
+
+
+def test_a_stop_that_cannot_be_saved_is_no_stop_that_was_saved(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    stop_at(run, 6)
+    with failing_saves(6), pytest.raises(ResourceError, match=r"^stopped at step 6, but not saved: .* is of step 4;"):
+        run.trainer().run()
+
+
+def test_resuming_names_the_checkpoint_that_is_taken(tmp_path: Path):
+    make_run(tmp_path, max_steps=9).trainer().run()
+    assert make_run(tmp_path, max_steps=9).trainer().resume() == 9
+    (tmp_path / "checkpoints" / "000009" / "model.safetensors").write_bytes(b"rubbish")
+    again = make_run(tmp_path, max_steps=9)
+    trainer = again.trainer()
+    assert (trainer.resume(), trainer.resume()) == (8, 8)
+    assert trainer.run().step == 9
+    assert len(again.warned) == 1
+    assert make_run(tmp_path / "new", max_steps=9).trainer().resume() == 0
 
 
 # -------------------------------------------------------------------------------------------------- limits

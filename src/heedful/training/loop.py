@@ -1,12 +1,9 @@
 """The training loop: steps, validation, the best model, checkpoints, early stopping."""
 
-import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, Self, final
 
@@ -19,14 +16,14 @@ from heedful.errors import NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
 from heedful.text.encoded import EncodedCorpus
-from heedful.text.files import written_whole
 from heedful.training.average import PolynomialAverage
-from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.checkpoint import Checkpoint
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import OptimizerConfig, make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import Precision, autocast
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
+from heedful.training.storage import Best, Storage
 
 Metric = Literal["bleu", "chrf", "exact_match", "token_error_rate", "loss"]
 
@@ -185,13 +182,13 @@ class Trainer:
         self._optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
-        self._checkpoints: Final = CheckpointFolder(folder / "checkpoints", warn=warn)
-        self._metrics: Final = folder / "metrics.jsonl"
+        self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
-        self._keep: Final = keep
         self._watch: Final = watch
         self._course = _Course()
         self._window = _Window()
+        self._is_ready = False
+        self._saved_at = time.monotonic()
 
     def run(self) -> Outcome:
         """Train until a limit or until validation stops improving.
@@ -202,26 +199,26 @@ class Trainer:
         Raises:
             Stopped: SIGINT or SIGTERM; everything is saved.
             NonFiniteError: the loss or a gradient is not finite; nothing of it reached the weights.
+            ResourceError: the last save failed; those before it are untouched.
         """
-        self._resume()
+        self.resume()
         course = self._course
         batches = iter(self._sampler)
-        saved_at = time.monotonic()
+        self._saved_at = time.monotonic()
         with StopRequest() as stop:
             while not course.finished:
                 self._update([next(batches) for _ in range(self._config.accumulate)])
-                now = time.monotonic()
+                number = stop.signal_number
                 course.finished = self._limit_reached()
                 # The last step is validated too: a run shorter than an epoch leaves a model all the same.
-                is_due = bool(course.finished) or course.step % self._config.validate_every == 0
-                if is_due:
+                if course.finished or course.step % self._config.validate_every == 0:
                     self._validate_now()
-                elif now - self._window.started >= REPORT_SECONDS:
-                    self._report()
-                if is_due or stop.signal_number or now - saved_at >= CHECKPOINT_SECONDS:
-                    saved_at = self._save()
-                if stop.signal_number and not course.finished:
-                    raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
+                else:
+                    self._look_after(is_stopping=number > 0)
+                if number and not course.finished:
+                    self._storage.ensure(f"stopped at step {course.step}")
+                    raise Stopped(f"stopped at step {course.step}; the same command goes on", number)
+        self._storage.ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         found = (course.step, course.seconds, course.best, course.best_step, course.finished)
         return Outcome(*found, course.num_target_tokens, speed)
@@ -272,20 +269,28 @@ class Trainer:
         self._module.eval()
         with self._average.swapped_in(), torch.inference_mode():
             validation = self._validate(self._module.model)
-            score = validation.scores[self._metric]
-            score = -score if self._metric in ("loss", "token_error_rate") else score
-            is_best = score > course.best
-            if is_best:
-                course.best, course.best_step, course.num_without_better = score, course.step, 0
-                self._keep(dict(self._module.model.named_parameters()))  # tied ones once
-            else:
-                course.num_without_better += 1
+        score = validation.scores[self._metric]
+        score = -score if self._metric in ("loss", "token_error_rate") else score
+        is_best = score > course.best
+        if is_best:
+            course.best, course.best_step, course.num_without_better = score, course.step, 0
+            self._storage.hold(Best(score, course.step, self._averaged()))
+        else:
+            course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
         course.seconds += time.monotonic() - started
-        self._log(progress, validation, is_best)
+        facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
+        scores, sample = dict(validation.scores), validation.sample
+        self._storage.metrics.add(facts | {"is_best": is_best, "scores": scores, "sample": sample})
+        self._save()
         self._watch(replace(progress, validation=validation, is_best=is_best))
         self._window = _Window()
+
+    def _averaged(self) -> dict[str, Tensor]:
+        """What is validated and kept, tied weights once."""
+        held = {name: parameter.detach() for name, parameter in self._module.model.named_parameters()}
+        return held | self._average.tensors()
 
     @property
     def _metric(self) -> str:
@@ -325,45 +330,40 @@ class Trainer:
             done=min(1.0, max(shares)),
         )
 
-    def _report(self) -> None:
-        self._watch(self._progress())
-        self._window = _Window()
+    def _look_after(self, is_stopping: bool) -> None:
+        """Report and save between validations, where it is time."""
+        now = time.monotonic()
+        if now - self._window.started >= REPORT_SECONDS:
+            self._watch(self._progress())
+            self._window = _Window()
+        if is_stopping or now - self._saved_at >= CHECKPOINT_SECONDS:
+            self._save()
 
-    def _log(self, progress: Progress, validation: Validation, is_best: bool) -> None:
-        facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-        facts |= {"is_best": is_best, "scores": dict(validation.scores), "sample": validation.sample}
-        self._metrics.parent.mkdir(parents=True, exist_ok=True)
-        with self._metrics.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(facts, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _save(self) -> float:
-        model = self._module.model
+    def _save(self) -> None:
         tensors = {
-            "model": dict(model.named_parameters()),
+            "model": dict(self._module.model.named_parameters()),
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self._optimizer),
         }
         held = {name: {key: tensor.detach() for key, tensor in group.items()} for name, group in tensors.items()}
-        self._checkpoints.save(Checkpoint(self._course.step, held, vars(self._course)))
-        return time.monotonic()
+        self._storage.save(Checkpoint(self._course.step, held, vars(self._course)))
+        self._saved_at = time.monotonic()
 
-    def _cut_metrics(self, step: int) -> None:
-        """Forget what was logged after a checkpoint, half a line too: it will be logged again."""
-        if not self._metrics.is_file():
-            return
-        lines = self._metrics.read_bytes().split(b"\n")[:-1]
-        kept = list(takewhile(lambda line: _logged_step(line) <= step, lines))
-        if len(b"\n".join([*kept, b""])) != self._metrics.stat().st_size:
-            with written_whole(self._metrics) as file:
-                file.writelines(line.decode() + "\n" for line in kept)
+    def resume(self) -> int:
+        """Go back to where the last training in the folder was, unless that was done.
 
-    def _resume(self) -> None:
-        checkpoint = self._checkpoints.load_newest()
-        self._cut_metrics(checkpoint.step if checkpoint else 0)
+        Returns:
+            The step of the newest checkpoint that is whole; 0 where there is none.
+
+        Raises:
+            FileRefused: there are checkpoints but all are damaged.
+        """
+        if self._is_ready:
+            return self._course.step
+        self._is_ready = True
+        checkpoint = self._storage.load()
         if checkpoint is None:
-            return
+            return 0
         with torch.no_grad():
             for name, parameter in self._module.model.named_parameters():
                 parameter.copy_(checkpoint.tensors["model"][name])
@@ -375,11 +375,4 @@ class Trainer:
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
         self._sampler.position = Position(self._course.epoch, self._course.batch)
-
-
-def _logged_step(line: bytes) -> float:
-    """The step of a line of metrics.jsonl; one that nobody could write is later than all."""
-    try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+        return self._course.step
