@@ -27,7 +27,9 @@ from heedful.search.config import SearchConfig
 from heedful.text.encoded import EncodedCorpus
 from heedful.text.files import sync, write_through, written_whole
 from heedful.text.tokenizer import TextConfig, Units
-from heedful.training.loop import Trainer, TrainingConfig, Validation, Watcher
+from heedful.training.config import TrainingConfig
+from heedful.training.distributed import Ranks
+from heedful.training.loop import Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
@@ -294,6 +296,7 @@ def make_trainer(
     validate_model: Callable[[Seq2Seq], Validation],
     watch: Watcher,
     warn: Callable[[str], None],
+    ranks: Ranks | None = None,
 ) -> Trainer:
     """Prepare a training that keeps the best model in a folder all along.
 
@@ -306,6 +309,7 @@ def make_trainer(
         validate_model: gives scores.
         watch: told how it goes.
         warn: told what a person should know.
+        ranks: the processes that train together; None = this one alone.
 
     Returns:
         The trainer, before its first step.
@@ -322,6 +326,7 @@ def make_trainer(
         lambda weights: save_model(folder, experiment, weights, facts),
         watch,
         warn,
+        ranks,
     )
 
 

@@ -5,62 +5,25 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, Self, final
+from typing import Any, Final, Protocol, final
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.config import Config
-from heedful.errors import NonFiniteError, Stopped
+from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
 from heedful.text.encoded import EncodedCorpus
 from heedful.training.average import PolynomialAverage
 from heedful.training.checkpoint import Checkpoint
+from heedful.training.config import TrainingConfig
+from heedful.training.distributed import Alone, Ranks
 from heedful.training.loss import LossSum, TrainingStep
-from heedful.training.optimizer import OptimizerConfig, make_optimizer, restore_optimizer, store_optimizer
-from heedful.training.precision import Precision, autocast
+from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
+from heedful.training.precision import autocast
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
 from heedful.training.storage import Best, Storage
-
-Metric = Literal["bleu", "chrf", "exact_match", "token_error_rate", "loss"]
-
-
-class TrainingConfig(Config):
-    """How a model is trained. Limits that are 0 do not limit."""
-
-    seed: int = Field(default=1, ge=0, lt=1 << 31)
-    batch_tokens: int = Field(default=0, ge=0)
-    """Most positions of a batch on its longer side; 0 chooses from the corpus."""
-    accumulate: int = Field(default=1, ge=1)
-    """Batches whose gradients make one update."""
-    label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    clip_norm: float = Field(default=1.0, ge=0.0)
-    """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
-    optimizer: OptimizerConfig = OptimizerConfig()
-    average: float = Field(default=8.0, ge=0.0)
-    """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
-    precision: Precision = "auto"
-    max_steps: int = Field(default=0, ge=0)
-    max_epochs: int = Field(default=0, ge=0)
-    max_target_tokens: int = Field(default=0, ge=0)
-    """Real ones, end marks included, of all epochs together."""
-    max_minutes: float = Field(default=0.0, ge=0.0)
-    validate_every: int = Field(default=0, ge=0)
-    """Steps between validations; 0 = about an epoch."""
-    patience: int = Field(default=8, ge=1)
-    """Validations in a row without a better score after which training ends."""
-    select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
-    """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
-
-    @model_validator(mode="after")
-    def _check_horizon(self) -> Self:
-        kind = self.optimizer.schedule.kind
-        if kind in ("linear", "cosine") and not self.max_steps:
-            raise ValueError(f"the {kind} schedule falls to zero at the last step: set training.max_steps")
-        return self
 
 
 @dataclass(frozen=True)
@@ -163,6 +126,7 @@ class Trainer:
         keep: Callable[[Mapping[str, Tensor]], None],
         watch: Watcher,
         warn: Callable[[str], None] = print,
+        ranks: Ranks | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -175,18 +139,24 @@ class Trainer:
             keep: given the weights of each new best model.
             watch: given reports.
             warn: told what a person should know.
+            ranks: the processes that share each batch; None = this one alone. Of several, only the first validates,
+                keeps, watches and writes.
         """
+        self._ranks: Final = ranks or Alone()
+        self._ranks.spread(model)
         self._config: Final = config
         self._module: Final = TrainingStep(model, config.label_smoothing)
         self._device = next(model.parameters()).device
         self._optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
+        self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
         self._watch: Final = watch
         self._course = _Course()
         self._window = _Window()
+        self._passed = 0.0
         self._is_ready = False
         self._saved_at = time.monotonic()
 
@@ -199,7 +169,7 @@ class Trainer:
         Raises:
             Stopped: SIGINT or SIGTERM; everything is saved.
             NonFiniteError: the loss or a gradient is not finite; nothing of it reached the weights.
-            ResourceError: the last save failed; those before it are untouched.
+            ResourceError: the last save failed, and those before it are untouched; or another process is lost.
         """
         self.resume()
         course = self._course
@@ -208,55 +178,84 @@ class Trainer:
         with StopRequest() as stop:
             while not course.finished:
                 self._update([next(batches) for _ in range(self._config.accumulate)])
-                number = stop.signal_number
+                number, is_save_due = self._agree(stop.signal_number)
                 course.finished = self._limit_reached()
                 # The last step is validated too: a run shorter than an epoch leaves a model all the same.
                 if course.finished or course.step % self._config.validate_every == 0:
                     self._validate_now()
                 else:
-                    self._look_after(is_stopping=number > 0)
+                    self._report()
+                    if number or is_save_due:
+                        self._save()
                 if number and not course.finished:
-                    self._storage.ensure(f"stopped at step {course.step}")
+                    self._ensure(f"stopped at step {course.step}")
                     raise Stopped(f"stopped at step {course.step}; the same command goes on", number)
-        self._storage.ensure(f"finished at step {course.step}")
+        self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         found = (course.step, course.seconds, course.best, course.best_step, course.finished)
         return Outcome(*found, course.num_target_tokens, speed)
+
+    def _agree(self, signal_number: int) -> tuple[int, bool]:
+        """Let all decide the same: any one's signal, the first one's clock.
+
+        Returns:
+            The signal, 0 = none, and whether it is time for a checkpoint.
+        """
+        course = self._course
+        waited = time.monotonic() - self._saved_at
+        rows = self._ranks.gather(signal_number, course.seconds, course.update_seconds, waited)
+        _, course.seconds, course.update_seconds, waited = rows[0]
+        return int(max(row[0] for row in rows)), waited >= CHECKPOINT_SECONDS
 
     def _update(self, batches: list[Batch]) -> None:
         course, config = self._course, self._config
         started = time.monotonic()
         course.step += 1
-        # Dropout is a function of (seed, step): no generator has to be saved.
-        torch.manual_seed((config.seed << 32) + course.step)
+        # Dropout is a function of (seed, step, rank): no generator has to be saved.
+        torch.manual_seed(self._ranks.seed(config.seed, course.step))
         self._module.train()
         num_tokens = sum(batch.num_target_tokens for batch in batches)
-        total = 0.0
-        for batch in batches:
-            with autocast(config.precision, self._device):
-                sums: LossSum = self._module(*self._tensors(batch))
-            loss = sums.total / num_tokens
-            total += float(loss.detach())
-            loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._module.parameters(), config.clip_norm or math.inf, foreach=True)
-        if not math.isfinite(total) or not bool(torch.isfinite(norm)):
+        is_by_token = config.optimizer.mean_over == "tokens"
+        divisor = num_tokens if is_by_token else sum(len(batch.source) for batch in batches)
+        total, norm = self._differentiate(batches, divisor)
+        if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
-                f"step {course.step}: the loss is {total} and its gradient's norm {float(norm)}; nothing of this step "
+                f"step {course.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
-        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps)
+        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed)
         for group in self._optimizer.param_groups:
             group["lr"] = config.optimizer.learning_rate * factor
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         self._average.update(course.step)
         course.epoch, course.batch = self._sampler.position
-        self._window.loss += total * num_tokens
+        self._passed = self._epochs()
+        self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
         course.num_target_tokens += num_tokens
         taken = time.monotonic() - started
         course.seconds += taken
         course.update_seconds += taken
+
+    def _differentiate(self, batches: list[Batch], divisor: int) -> tuple[float, float]:
+        """Compute the gradient of all processes' loss over a divisor, and clip it.
+
+        Returns:
+            That loss, and the norm of its gradient before clipping.
+        """
+        total = 0.0
+        for batch in batches:
+            share = self._ranks.share(batch)
+            with autocast(self._config.precision, self._device):
+                sums: LossSum = self._module(*self._tensors(share.batch))
+            loss = sums.total / (divisor if share.is_real else math.inf)
+            total += float(loss.detach())
+            loss.backward()
+        parameters = list(self._module.parameters())
+        self._ranks.add_gradients(parameters)
+        norm = nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True)
+        return sum(row[0] for row in self._ranks.gather(total)), float(norm)
 
     def _tensors(self, batch: Batch) -> list[Tensor]:
         arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
@@ -266,10 +265,16 @@ class Trainer:
         course = self._course
         progress = self._progress()
         started = time.monotonic()
-        self._module.eval()
-        with self._average.swapped_in(), torch.inference_mode():
-            validation = self._validate(self._module.model)
-        score = validation.scores[self._metric]
+        found: list[Validation] = []
+
+        def measure() -> list[float]:
+            self._module.eval()
+            with self._average.swapped_in(), torch.inference_mode():
+                found.append(self._validate(self._module.model))
+            return [found[0].scores[self._metric], time.monotonic() - started]
+
+        score, taken = self._ranks.first(measure)
+        course.seconds += taken
         score = -score if self._metric in ("loss", "token_error_rate") else score
         is_best = score > course.best
         if is_best:
@@ -279,12 +284,13 @@ class Trainer:
             course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        course.seconds += time.monotonic() - started
-        facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-        scores, sample = dict(validation.scores), validation.sample
-        self._storage.metrics.add(facts | {"is_best": is_best, "scores": scores, "sample": sample})
+        if found:
+            facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
+            scores, sample = dict(found[0].scores), found[0].sample
+            self._storage.metrics.add(facts | {"is_best": is_best, "scores": scores, "sample": sample})
         self._save()
-        self._watch(replace(progress, validation=validation, is_best=is_best))
+        if found:
+            self._watch(replace(progress, validation=found[0], is_best=is_best))
         self._window = _Window()
 
     def _averaged(self) -> dict[str, Tensor]:
@@ -300,7 +306,7 @@ class Trainer:
         course, config = self._course, self._config
         if config.max_steps and course.step >= config.max_steps:
             return f"{config.max_steps} steps"
-        if config.max_epochs and course.epoch + self._epoch_share() >= config.max_epochs:
+        if config.max_epochs and self._passed >= config.max_epochs:
             return f"{config.max_epochs} epochs"
         if config.max_target_tokens and course.num_target_tokens >= config.max_target_tokens:
             return f"{config.max_target_tokens} target tokens"
@@ -308,12 +314,13 @@ class Trainer:
             return f"{config.max_minutes:g} minutes"
         return ""
 
-    def _epoch_share(self) -> float:
-        return self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
+    def _epochs(self) -> float:
+        """How many have passed, parts of one included."""
+        return self._course.epoch + self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
 
     def _progress(self) -> Progress:
         course, config, window = self._course, self._config, self._window
-        epoch = course.epoch + self._epoch_share()
+        epoch = self._passed
         shares = [
             course.step / config.max_steps if config.max_steps else 0.0,
             epoch / config.max_epochs if config.max_epochs else 0.0,
@@ -330,14 +337,10 @@ class Trainer:
             done=min(1.0, max(shares)),
         )
 
-    def _look_after(self, is_stopping: bool) -> None:
-        """Report and save between validations, where it is time."""
-        now = time.monotonic()
-        if now - self._window.started >= REPORT_SECONDS:
+    def _report(self) -> None:
+        if self._ranks.is_first and time.monotonic() - self._window.started >= REPORT_SECONDS:
             self._watch(self._progress())
             self._window = _Window()
-        if is_stopping or now - self._saved_at >= CHECKPOINT_SECONDS:
-            self._save()
 
     def _save(self) -> None:
         tensors = {
@@ -346,8 +349,21 @@ class Trainer:
             "optimizer": store_optimizer(self._optimizer),
         }
         held = {name: {key: tensor.detach() for key, tensor in group.items()} for name, group in tensors.items()}
-        self._storage.save(Checkpoint(self._course.step, held, vars(self._course)))
+        checkpoint = Checkpoint(self._course.step, held, vars(self._course))
+
+        def write() -> list[float]:
+            self._storage.save(checkpoint)
+            return []
+
+        self._ranks.first(write)
         self._saved_at = time.monotonic()
+
+    def _ensure(self, ending: str) -> None:
+        def check() -> list[float]:
+            self._storage.ensure(ending)
+            return []
+
+        self._ranks.first(check)
 
     def resume(self) -> int:
         """Go back to where the last training in the folder was, unless that was done.
@@ -356,12 +372,17 @@ class Trainer:
             The step of the newest checkpoint that is whole; 0 where there is none.
 
         Raises:
-            FileRefused: there are checkpoints but all are damaged.
+            FileRefused: there are checkpoints but all are damaged, or not every process sees them.
         """
         if self._is_ready:
             return self._course.step
         self._is_ready = True
         checkpoint = self._storage.load()
+        steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
+        if len(set(steps)) > 1:
+            raise FileRefused(f"{self._folder}: the processes read different checkpoints there; let all see one folder")
+        if self._ranks.is_first:
+            self._storage.cut()
         if checkpoint is None:
             return 0
         with torch.no_grad():
@@ -370,9 +391,10 @@ class Trainer:
         self._average.restore(checkpoint.tensors["average"])
         restore_optimizer(self._optimizer, checkpoint.tensors["optimizer"])
         self._course = _Course(**checkpoint.state)
+        self._sampler.position = Position(self._course.epoch, self._course.batch)
+        self._passed = self._epochs()
         # A limit that ended the run may have been raised since.
         self._course.finished = self._limit_reached() if self._course.finished else ""
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        self._sampler.position = Position(self._course.epoch, self._course.batch)
         return self._course.step

@@ -47,7 +47,7 @@ class Storage:
         self._failure = ""
 
     def load(self) -> Checkpoint | None:
-        """Read the newest checkpoint that is whole, and forget what was logged after it.
+        """Read the newest checkpoint that is whole.
 
         Returns:
             It, or None where there is none yet.
@@ -59,8 +59,11 @@ class Storage:
         if checkpoint is not None:
             self._saved_step = checkpoint.step
             self._kept = {name: checkpoint.state[name] for name in self._kept}
-        self.metrics.cut(self._saved_step)
         return checkpoint
+
+    def cut(self) -> None:
+        """Forget what was logged after the checkpoint that was read."""
+        self.metrics.cut(self._saved_step)
 
     def hold(self, best: Best) -> None:
         """Take the best model so far, to be kept by the next save.
