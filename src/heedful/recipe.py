@@ -37,6 +37,7 @@ FREE_ON_RESUME: Final = (
     "training.max_target_tokens",
     "training.max_minutes",
     "training.patience",
+    "training.parallel",
     "search.",
 )
 """Settings that may change when a run goes on; all others would make another model."""

@@ -37,7 +37,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def launch(size: int, body: Callable[[Ranks], object], deadline: float = 120.0, hung: int = -1) -> Ended:
+def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, hung: int = -1) -> Ended:
     """Run a body in so many processes; one that is going to hang is killed once the others are gone.
 
     Returns:

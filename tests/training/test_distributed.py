@@ -263,6 +263,53 @@ def test_one_that_stands_still_ends_the_others(tmp_path: Path):
     assert (record.num_cases, record.failures) == (2, [])
 
 
+SHARDED = Toy(settings={"parallel": "sharded", "optimizer": {"learning_rate": 0.01}})
+
+
+@pytest.fixture
+def _fsdp():
+    """Imported before any fork: it takes its time."""
+    pytest.importorskip("torch.distributed.fsdp")
+
+
+@together
+@pytest.mark.usefixtures("_fsdp")
+def test_a_sharded_model_computes_what_one_process_does(tmp_path: Path):
+    settings = {"parallel": "sharded", "accumulate": 2}
+    toy = Toy(has_chance=False, num_steps=6, settings=settings)
+    assert prove_ddp.difference(tmp_path, toy, 2) <= 1e-12
+
+
+@together
+@pytest.mark.usefixtures("_fsdp")
+def test_a_sharded_training_survives_a_death_to_the_same_bits(tmp_path: Path):
+    record = Record()
+    prove_ddp.sweep_deaths(tmp_path, 2, [Doom(1, "backward")], record, SHARDED)
+    assert (record.num_cases, record.failures) == (1, [])
+
+
+@together
+@pytest.mark.usefixtures("_fsdp")
+def test_checkpoints_are_whole_however_many_wrote_them(tmp_path: Path):
+    """Begun in two sharded processes, gone on with in one: as if that one had done it all."""
+    alone, parts = tmp_path / "alone", tmp_path / "parts"
+    changes: dict[str, object] = {"parallel": "sharded", "optimizer": {"learning_rate": 0.01}}
+    for folder in (alone, parts):
+        folder.mkdir()
+    Toy(has_chance=False, settings=changes).trainer(alone, Alone()).run()
+    assert Toy(has_chance=False, num_steps=5, settings=changes).train(parts, 2).codes == [0, 0]
+    trainer = Toy(has_chance=False, settings=changes).trainer(parts, Alone())
+    assert trainer.resume() == 5
+    trainer.run()
+    ends = [CheckpointFolder(folder / "checkpoints").load_newest() for folder in (alone, parts)]
+    assert ends[0] is not None
+    assert ends[1] is not None
+    for group, tensors in ends[0].tensors.items():
+        assert tensors.keys() == ends[1].tensors[group].keys()
+        for name, tensor in tensors.items():
+            torch.testing.assert_close(ends[1].tensors[group][name], tensor, rtol=1e-6, atol=1e-9)
+
+
 def _end(toy: Toy, folder: Path, plan: Callable[[Ranks, object], object]) -> Ended:
     """Train in two processes, each changed by a plan; the error that left each goes to a file."""
 
@@ -290,7 +337,7 @@ def test_a_signal_to_one_stops_all_after_the_same_step_and_all_goes_on(tmp_path:
             if trainer._course.step == 3 and ranks.place.rank == 1:  # type: ignore[attr-defined]
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        trainer._module.model.register_forward_pre_hook(send)  # type: ignore[attr-defined]
+        trainer._learner.model.register_forward_pre_hook(send)  # type: ignore[attr-defined]
 
     assert _end(toy, tmp_path / "parts", plan).codes == [143, 143]
     for rank in range(2):
@@ -307,7 +354,7 @@ def test_a_loss_that_is_not_finite_in_one_stops_all_before_the_update(tmp_path: 
             is_due = trainer._course.step == 6 and ranks.place.rank == 1  # type: ignore[attr-defined]
             return gradient * math.nan if is_due else gradient
 
-        next(trainer._module.model.parameters()).register_hook(poison)  # type: ignore[attr-defined]
+        next(trainer._learner.model.parameters()).register_hook(poison)  # type: ignore[attr-defined]
 
     assert _end(Toy(), tmp_path, plan).codes == [NonFiniteError.exit_code] * 2
     checkpoint = CheckpointFolder(tmp_path / "checkpoints").load_newest()
@@ -345,7 +392,7 @@ def test_processes_that_see_different_folders_are_refused(tmp_path: Path):
 
 def test_one_process_raises_what_it_always_did(tmp_path: Path):
     trainer = Toy(num_steps=3).trainer(tmp_path, Alone())
-    trainer._module.model.register_forward_pre_hook(lambda module, given: signal.raise_signal(signal.SIGINT))
+    trainer._learner.model.register_forward_pre_hook(lambda module, given: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Stopped, match="stopped at step 1"):
         trainer.run()
 

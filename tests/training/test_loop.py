@@ -519,7 +519,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
             losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
-    trainer._module.register_forward_hook(note)
+    trainer._learner.module.register_forward_hook(note)
     trainer.run()
     wanted = sum(total for total, _ in losses) / sum(num for _, num in losses)
     assert run.watched[-1].loss == pytest.approx(wanted, rel=1e-6)
@@ -555,7 +555,7 @@ def test_seeds_have_room_for_the_step():
 
 def test_batches_reach_the_model_as_they_are(tmp_path: Path):
     batch: Batch = make_batch(CORPUS, np.arange(3))
-    tensors = make_run(tmp_path).trainer()._tensors(batch)
+    tensors = make_run(tmp_path).trainer()._learner.tensors_of(batch)
     assert [tensor.numpy().tolist() for tensor in tensors] == [
         part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
     ]

@@ -24,6 +24,8 @@ class TrainingConfig(Config):
     average: float = Field(default=8.0, ge=0.0)
     """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
     precision: Precision = "auto"
+    parallel: Literal["data", "sharded"] = "data"
+    """Of several processes, each has the whole model, or a part of it (for models too large for one)."""
     max_steps: int = Field(default=0, ge=0)
     max_epochs: int = Field(default=0, ge=0)
     max_target_tokens: int = Field(default=0, ge=0)

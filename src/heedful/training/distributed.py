@@ -34,6 +34,7 @@ SILENT_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 5.0
 """Between two signs of life."""
 _BUCKET_BYTES: Final = 1 << 25
+_OF_TALK: Final = ("gloo", "nccl", "connection", "timed out", "peer")
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 
 
@@ -92,6 +93,15 @@ class Ranks(ABC):
             64 bits; of the first, those that a training by one process has.
         """
         return ((seed << 32) + step) ^ (self.place.rank * _GOLDEN & (1 << 64) - 1)
+
+    @contextmanager
+    def connected(self) -> Generator[None]:
+        """Have what is raised within, where processes talk without being asked to, say who is lost.
+
+        Yields:
+            Nothing.
+        """
+        yield
 
     @abstractmethod
     def spread(self, model: nn.Module) -> None:
@@ -270,6 +280,15 @@ class Together(Ranks):
         except HeedfulError:
             raise
         except RuntimeError as error:  # all that gloo, NCCL and the store raise
+            raise self._lost(str(error).partition("\n")[0]) from None
+
+    @contextmanager
+    def connected(self) -> Generator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if not any(word in str(error).lower() for word in _OF_TALK):
+                raise
             raise self._lost(str(error).partition("\n")[0]) from None
 
     def _lost(self, why: str) -> HeedfulError:

@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
 from heedful.text.encoded import EncodedCorpus
-from heedful.training.average import PolynomialAverage
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
-from heedful.training.loss import LossSum, TrainingStep
-from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
-from heedful.training.precision import autocast
+from heedful.training.learner import Learner
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
 from heedful.training.storage import Best, Storage
@@ -143,12 +140,8 @@ class Trainer:
                 keeps, watches and writes.
         """
         self._ranks: Final = ranks or Alone()
-        self._ranks.spread(model)
         self._config: Final = config
-        self._module: Final = TrainingStep(model, config.label_smoothing)
-        self._device = next(model.parameters()).device
-        self._optimizer: Final = make_optimizer(model, config.optimizer)
-        self._average: Final = PolynomialAverage(model, config.average)
+        self._learner: Final = Learner(model, config, self._ranks)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
@@ -213,22 +206,17 @@ class Trainer:
         course.step += 1
         # Dropout is a function of (seed, step, rank): no generator has to be saved.
         torch.manual_seed(self._ranks.seed(config.seed, course.step))
-        self._module.train()
         num_tokens = sum(batch.num_target_tokens for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
         divisor = num_tokens if is_by_token else sum(len(batch.source) for batch in batches)
-        total, norm = self._differentiate(batches, divisor)
+        total, norm = self._learner.differentiate(batches, divisor)
         if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
                 f"step {course.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
         factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed)
-        for group in self._optimizer.param_groups:
-            group["lr"] = config.optimizer.learning_rate * factor
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
-        self._average.update(course.step)
+        self._learner.update(course.step, config.optimizer.learning_rate * factor)
         course.epoch, course.batch = self._sampler.position
         self._passed = self._epochs()
         self._window.loss += total * divisor
@@ -238,39 +226,16 @@ class Trainer:
         course.seconds += taken
         course.update_seconds += taken
 
-    def _differentiate(self, batches: list[Batch], divisor: int) -> tuple[float, float]:
-        """Compute the gradient of all processes' loss over a divisor, and clip it.
-
-        Returns:
-            That loss, and the norm of its gradient before clipping.
-        """
-        total = 0.0
-        for batch in batches:
-            share = self._ranks.share(batch)
-            with autocast(self._config.precision, self._device):
-                sums: LossSum = self._module(*self._tensors(share.batch))
-            loss = sums.total / (divisor if share.is_real else math.inf)
-            total += float(loss.detach())
-            loss.backward()
-        parameters = list(self._module.parameters())
-        self._ranks.add_gradients(parameters)
-        norm = nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True)
-        return sum(row[0] for row in self._ranks.gather(total)), float(norm)
-
-    def _tensors(self, batch: Batch) -> list[Tensor]:
-        arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-        return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
-
     def _validate_now(self) -> None:
         course = self._course
         progress = self._progress()
         started = time.monotonic()
         found: list[Validation] = []
+        weights = self._learner.averaged()
 
         def measure() -> list[float]:
-            self._module.eval()
-            with self._average.swapped_in(), torch.inference_mode():
-                found.append(self._validate(self._module.model))
+            with self._learner.judged(weights) as model:
+                found.append(self._validate(model))
             return [found[0].scores[self._metric], time.monotonic() - started]
 
         score, taken = self._ranks.first(measure)
@@ -279,7 +244,7 @@ class Trainer:
         is_best = score > course.best
         if is_best:
             course.best, course.best_step, course.num_without_better = score, course.step, 0
-            self._storage.hold(Best(score, course.step, self._averaged()))
+            self._storage.hold(Best(score, course.step, weights))
         else:
             course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
@@ -292,11 +257,6 @@ class Trainer:
         if found:
             self._watch(replace(progress, validation=found[0], is_best=is_best))
         self._window = _Window()
-
-    def _averaged(self) -> dict[str, Tensor]:
-        """What is validated and kept, tied weights once."""
-        held = {name: parameter.detach() for name, parameter in self._module.model.named_parameters()}
-        return held | self._average.tensors()
 
     @property
     def _metric(self) -> str:
@@ -332,7 +292,7 @@ class Trainer:
             epoch=epoch,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
-            learning_rate=float(self._optimizer.param_groups[0]["lr"]),
+            learning_rate=self._learner.rate,
             seconds=course.seconds,
             done=min(1.0, max(shares)),
         )
@@ -343,13 +303,7 @@ class Trainer:
             self._window = _Window()
 
     def _save(self) -> None:
-        tensors = {
-            "model": dict(self._module.model.named_parameters()),
-            "average": self._average.tensors(),
-            "optimizer": store_optimizer(self._optimizer),
-        }
-        held = {name: {key: tensor.detach() for key, tensor in group.items()} for name, group in tensors.items()}
-        checkpoint = Checkpoint(self._course.step, held, vars(self._course))
+        checkpoint = Checkpoint(self._course.step, self._learner.tensors(), vars(self._course))
 
         def write() -> list[float]:
             self._storage.save(checkpoint)
@@ -385,11 +339,7 @@ class Trainer:
             self._storage.cut()
         if checkpoint is None:
             return 0
-        with torch.no_grad():
-            for name, parameter in self._module.model.named_parameters():
-                parameter.copy_(checkpoint.tensors["model"][name])
-        self._average.restore(checkpoint.tensors["average"])
-        restore_optimizer(self._optimizer, checkpoint.tensors["optimizer"])
+        self._learner.restore(checkpoint.tensors)
         self._course = _Course(**checkpoint.state)
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
