@@ -18,7 +18,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from heedful.models.interface import Seq2Seq
+from heedful.models.interface import Decoded, Seq2Seq
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
@@ -153,8 +153,12 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
         case "forward":
             model.register_forward_pre_hook(lambda module, given: doom.strike() if is_due() else None)
         case "backward":
-            first = next(parameter for parameter in model.parameters() if parameter.requires_grad)
-            first.register_hook(lambda gradient: doom.strike() if is_due() else None)
+
+            def watch(module: object, given: object, decoded: Decoded) -> None:
+                if decoded.features.requires_grad:
+                    decoded.features.register_hook(lambda gradient: doom.strike() if is_due() else None)
+
+            model.register_forward_hook(watch)
         case "gather":
             before(trainer._ranks, "gather")
         case "step":
