@@ -420,6 +420,33 @@ def test_the_gradient_is_of_the_mean_over_tokens(kind: Config, tmp_path: Path):
     assert max(float(gradient.abs().max()) for gradient in gradients) > 0.01
 
 
+@pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
+def test_the_gradient_may_be_of_the_mean_over_pairs_while_losses_told_are_of_tokens(kind: Config, tmp_path: Path):
+    updated: list[list[Tensor]] = []
+    batches = [make_batch(CORPUS, np.arange(5)), make_batch(CORPUS, np.arange(5, 7))]
+    num_tokens = sum(batch.num_target_tokens for batch in batches)
+    told: list[float] = []
+    for mean_over, rate in (("tokens", num_tokens / 7), ("pairs", 1.0)):
+        optimizer = PLAIN | {"mean_over": mean_over, "learning_rate": rate}
+        run = make_run(tmp_path / mean_over, kind, optimizer=optimizer, clip_norm=0.0)
+        run.model.double()
+        trainer = run.trainer()
+        trainer._update(batches)
+        told.append(trainer._progress().loss)
+        updated.append([parameter.detach() for parameter in run.model.parameters()])
+    assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
+    assert told[0] == pytest.approx(told[1], rel=1e-9)
+
+
+def test_a_rate_may_be_halved_by_epochs(tmp_path: Path):
+    schedule = {"kind": "halving", "warmup_steps": 0, "halve_in": "epochs", "halve_after": 1, "halve_every": 1}
+    optimizer = {"kind": "sgd", "learning_rate": 1.0, "schedule": schedule}
+    run = make_run(tmp_path, optimizer=optimizer, max_epochs=3, validate_every=1, patience=100)
+    run.trainer().run()
+    per_epoch = [[p.learning_rate for p in run.watched if math.ceil(p.epoch) == epoch] for epoch in (1, 2, 3)]
+    assert [set(rates) for rates in per_epoch] == [{1.0}, {0.5}, {0.25}]
+
+
 @pytest.mark.parametrize("clip_norm", [0.0, 1e-3])
 def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, tmp_path: Path):
     run = make_run(tmp_path, optimizer=PLAIN, clip_norm=clip_norm)
