@@ -192,9 +192,8 @@ def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> 
 
     def say_nothing(progress: object) -> None: ...
 
-    trainer = make_trainer(experiment, model, corpus, folder, {}, first_does, say_nothing, say_nothing, ranks)
     try:
-        return trainer.run()
+        return make_trainer(experiment, model, corpus, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
     except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
         raise EndedElsewhere(error.exit_code) from None
 
