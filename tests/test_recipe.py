@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -163,6 +164,16 @@ def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
     assert outcome.step == 5
 
 
+def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=4", "training.validate_every=2")
+    damaged = tmp_path / "m" / "run" / "checkpoints" / "000004" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
+    assert log.started[0].step == 2
+    assert [line.endswith("taking the one before it") for line in log.warned] == [True]
+
+
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
@@ -221,6 +232,25 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path):
         run(data, tmp_path / "photos")
     with pytest.raises(UsageError, match="exists and is not a folder"):
         run(data, data)
+
+
+def test_a_folder_that_another_training_is_at_work_in_is_left_alone(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=2")
+    before = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+    seen: list[str] = []
+
+    def start_another(facts: Started) -> None:
+        with pytest.raises(UsageError, match=f"m: process {os.getpid()} on .* is training in it; wait") as caught:
+            run(data, tmp_path / "m", "training.max_steps=9")
+        seen.append(str(caught.value))
+        after = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+        assert {path for path in before if before[path] != after[path]} <= {tmp_path / "m" / "run" / "lock"}
+
+    settings = (*CHARACTERS, *QUICK, *SIZES["transformer"], "training.max_steps=2")
+    train(Recipe((data,), tmp_path / "m", settings=settings), lambda progress: None, start_another, print)
+    assert len(seen) == 1
+    assert run(data, tmp_path / "m", "training.max_steps=3")[0].step == 3
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -3,14 +3,15 @@
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.config import Tree, merge, read_toml, to_toml, validate
-from heedful.errors import ConfigError, DataError, ResourceError, UsageError
+from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
+from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
@@ -24,7 +25,9 @@ from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units,
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
+from heedful.training.distributed import Ranks, joined
 from heedful.training.likelihood import log_likelihood
+from heedful.training.lock import locked
 from heedful.training.loop import Outcome, Validation, Watcher
 from heedful.translator import Translator, load
 
@@ -34,9 +37,11 @@ FREE_ON_RESUME: Final = (
     "training.max_target_tokens",
     "training.max_minutes",
     "training.patience",
+    "training.parallel",
     "search.",
 )
 """Settings that may change when a run goes on; all others would make another model."""
+EXPERIMENT: Final = "run/experiment.toml"
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
 
@@ -73,16 +78,18 @@ class Started:
     test: EvaluationSet
     """What was held out or given for testing; may be empty."""
     step: int
-    """Of the newest checkpoint, from which training goes on; 0 = it begins."""
+    """Of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
 
 
 def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
     """Train, or go on training, and leave the best model in its folder.
 
+    Where `torchrun` started several processes, each calls this with the same recipe.
+
     Args:
         recipe: data and settings.
         watch: told how it goes.
-        started: told what was found, before the first step.
+        started: told what was found, before the first step; of several processes, the first alone is told anything.
         warn: told what a person should know.
 
     Returns:
@@ -91,12 +98,46 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     Raises:
         DataError: the data cannot be used.
         ConfigError: a setting is wrong, or the folder holds another run.
-        ResourceError: the folder cannot be written.
+        UsageError: another training is at work in the folder, or it holds something else.
+        ResourceError: the folder cannot be written, or another process of this training is lost.
         Stopped: a signal; everything is saved, and the same call goes on.
+        EndedElsewhere: not on the first of several processes, which says what it was.
     """
-    files = _find(recipe)
-    folder = recipe.out or Path(f"{files.train.name}.model")
-    _claim(folder)
+    with joined(recipe.device) as ranks, ExitStack() as held:
+        begun: list[_Begun] = []
+
+        def begin() -> list[float]:
+            files = _find(recipe)
+            folder = _folder(recipe, files)
+            _claim(folder)
+            held.enter_context(locked(folder / "run"))
+            begun.append(_begin(recipe, files, folder))
+            return [float(size) for size in begun[0].sizes]
+
+        sizes = ranks.first(begin)
+        if ranks.is_first:
+            return _lead(begun[0], ranks, recipe.device, watch, started, warn)
+        return _follow(_folder(recipe, _find(recipe)), (int(sizes[0]), int(sizes[1])), ranks, recipe.device)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What the first process found and made before the first step."""
+
+    folder: Path
+    prepared: Prepared
+    experiment: Experiment
+    languages: tuple[str, str]
+    validator: "Validator"
+    pretrained: list[Pretrained]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of the vocabularies."""
+        return len(self.prepared.source_tokenizer), len(self.prepared.target_tokenizer)
+
+
+def _begin(recipe: Recipe, files: Sources, folder: Path) -> _Begun:
     _same_data(folder, files)
     suited = _suited(recipe, files)
     given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
@@ -108,19 +149,57 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
-    with written_whole(folder / "run" / "experiment.toml") as stream:
+    with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    languages = _languages(recipe)
-    validator = Validator(prepared, experiment, languages[1])
-    pretrained = _pretrained(prepared, experiment)
-    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in pretrained))
-    sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
-    counted = experiment.model.build(*sizes, experiment.text.is_shared)
-    place_vectors(counted, pretrained)  # says now what does not fit
-    num_parameters = sum(parameter.numel() for parameter in counted.parameters())
-    step = _newest_step(folder)
-    started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, step))
-    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device, pretrained)
+    languages, pretrained = _languages(recipe), _pretrained(prepared, experiment)
+    return _Begun(folder, prepared, experiment, languages, Validator(prepared, experiment, languages[1]), pretrained)
+
+
+def _lead(
+    begun: _Begun,
+    ranks: Ranks,
+    device: str,
+    watch: Watcher,
+    started: Callable[[Started], None],
+    warn: Callable[[str], None],
+) -> Outcome:
+    folder, prepared, experiment = begun.folder, begun.prepared, begun.experiment
+    model = build_model(experiment, *begun.sizes)
+    place_vectors(model, begun.pretrained)
+    facts: dict[str, Any] = {"languages": list(begun.languages), **prepared.tokenizer_files}
+    if begun.pretrained:
+        facts["vectors"] = {one.side: str(one) for one in begun.pretrained}
+    model.to(ranks.device(device))
+    trainer = make_trainer(experiment, model, prepared.train, folder, facts, begun.validator, watch, warn, ranks)
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in begun.pretrained))
+    started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, trainer.resume()))
+    return trainer.run()
+
+
+def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> Outcome:
+    """Train with what the first process left in the folder, and with its weights.
+
+    Raises:
+        EndedElsewhere: a signal or a loss that is not finite, of which the first process tells.
+    """
+    experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
+    model = build_model(experiment, *sizes).to(ranks.device(device))
+    corpus = EncodedCorpus.read(folder / "run/data")
+
+    def first_does(model: Seq2Seq) -> Validation:
+        raise UsageError("train: the first process validates")
+
+    def say_nothing(progress: object) -> None: ...
+
+    try:
+        return make_trainer(experiment, model, corpus, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+    except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
+        raise EndedElsewhere(error.exit_code) from None
+
+
+def _folder(recipe: Recipe, files: Sources) -> Path:
+    return recipe.out or Path(f"{files.train.name}.model")
 
 
 def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
@@ -224,11 +303,6 @@ def _claim(folder: Path) -> None:
         raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
 
 
-def _newest_step(folder: Path) -> int:
-    checkpoints = folder / "run" / "checkpoints"
-    return max((int(path.name) for path in checkpoints.glob("[0-9]*") if path.name.isdecimal()), default=0)
-
-
 def _same_data(folder: Path, files: Sources) -> None:
     """Refuse to go on with other data than the run began with.
 
@@ -238,7 +312,7 @@ def _same_data(folder: Path, files: Sources) -> None:
     kept = folder / "run" / "data.json"
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
     now = {name: pairs.fingerprint() for name, pairs in parts.items() if pairs}
-    if not (folder / "run" / "experiment.toml").is_file():
+    if not (folder / EXPERIMENT).is_file():
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         with written_whole(kept) as stream:
@@ -258,7 +332,7 @@ def _same_experiment(folder: Path, experiment: Experiment, section: str = "") ->
     Raises:
         ConfigError: a setting changed.
     """
-    kept = folder / "run" / "experiment.toml"
+    kept = folder / EXPERIMENT
     if not kept.is_file():
         return
     # A run begun before a setting existed has its default.
@@ -311,10 +385,8 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
         if name in options:
             options[name] = Path(options[name])
     say = (lambda _text: None) if quiet else print
-    folders: list[Path] = []
 
     def started(facts: Started) -> None:
-        folders.append(facts.folder)
         for line in facts.report:
             say(line)
 
@@ -323,5 +395,6 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
             scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    train(Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options), watch, started, say)
-    return load(folders[0], options.get("device", "cpu"))
+    recipe = Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options)
+    train(recipe, watch, started, say)
+    return load(_folder(recipe, _find(recipe)), options.get("device", "cpu"))

@@ -1,10 +1,12 @@
 """The training loop: one update, limits, validation, stopping and going on as if nothing had been."""
 
+import errno
 import json
 import math
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,15 +17,17 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from heedful.errors import NonFiniteError, Stopped
+from heedful.errors import NonFiniteError, ResourceError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, make_batch
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.checkpoint import CheckpointFolder
+from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Progress, Trainer, TrainingConfig, Validation
+from heedful.training.loop import Progress, Trainer, Validation
 from heedful.training.loss import TrainingStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
+from tests.prove.disk import Call, calls
 
 NUM_STEPS = 11
 """About three epochs of the corpus below."""
@@ -222,6 +226,62 @@ def test_metrics_after_the_checkpoint_are_logged_once(tmp_path: Path):
     assert [json.loads(line)["scores"]["loss"] for line in lines] == [loss for _, loss in whole.validations]
 
 
+@contextmanager
+def failing_saves(*steps: int) -> Generator[None]:
+    """The disk is full while these steps are saved."""
+
+    def see(call: Call) -> None:
+        if call.name == "mkdir" and any(call.path.name.startswith(f".{step:06d}-") for step in steps):
+            call.fail(errno.ENOSPC)
+
+    with calls(see):
+        yield
+
+
+def test_a_full_disk_costs_no_step(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    run = make_run(tmp_path / "full", max_steps=NUM_STEPS)
+    with failing_saves(4, 8):
+        assert run.trainer().run().step == NUM_STEPS
+    assert equal(end_of(run), end_of(whole))
+    assert [line.partition("checkpoint of ")[2].partition(":")[0] for line in run.warned] == [
+        "step 4 not saved",
+        "step 8 not saved",
+    ]
+    assert run.validations == whole.validations
+
+
+def test_a_last_save_that_fails_ends_the_training_with_an_error(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    with failing_saves(NUM_STEPS), pytest.raises(ResourceError) as caught:
+        run.trainer().run()
+    assert caught.value.exit_code == 5
+    assert str(caught.value).startswith(f"finished at step {NUM_STEPS}, but not saved: ")
+    assert "; the last checkpoint is of step 8; free some space" in str(caught.value)
+    again = make_run(tmp_path, max_steps=NUM_STEPS)
+    assert again.trainer().run().step == NUM_STEPS
+
+
+def test_a_stop_that_cannot_be_saved_is_no_stop_that_was_saved(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    stop_at(run, 6)
+    with failing_saves(6), pytest.raises(ResourceError, match=r"^stopped at step 6, but not saved: .* is of step 4;"):
+        run.trainer().run()
+
+
+def test_resuming_names_the_checkpoint_that_is_taken(tmp_path: Path):
+    make_run(tmp_path, max_steps=9).trainer().run()
+    assert make_run(tmp_path, max_steps=9).trainer().resume() == 9
+    (tmp_path / "checkpoints" / "000009" / "model.safetensors").write_bytes(b"rubbish")
+    again = make_run(tmp_path, max_steps=9)
+    trainer = again.trainer()
+    assert (trainer.resume(), trainer.resume()) == (8, 8)
+    assert trainer.run().step == 9
+    assert len(again.warned) == 1
+    assert make_run(tmp_path / "new", max_steps=9).trainer().resume() == 0
+
+
 # -------------------------------------------------------------------------------------------------- limits
 
 
@@ -360,6 +420,33 @@ def test_the_gradient_is_of_the_mean_over_tokens(kind: Config, tmp_path: Path):
     assert max(float(gradient.abs().max()) for gradient in gradients) > 0.01
 
 
+@pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
+def test_the_gradient_may_be_of_the_mean_over_pairs_while_losses_told_are_of_tokens(kind: Config, tmp_path: Path):
+    updated: list[list[Tensor]] = []
+    batches = [make_batch(CORPUS, np.arange(5)), make_batch(CORPUS, np.arange(5, 7))]
+    num_tokens = sum(batch.num_target_tokens for batch in batches)
+    told: list[float] = []
+    for mean_over, rate in (("tokens", num_tokens / 7), ("pairs", 1.0)):
+        optimizer = PLAIN | {"mean_over": mean_over, "learning_rate": rate}
+        run = make_run(tmp_path / mean_over, kind, optimizer=optimizer, clip_norm=0.0)
+        run.model.double()
+        trainer = run.trainer()
+        trainer._update(batches)
+        told.append(trainer._progress().loss)
+        updated.append([parameter.detach() for parameter in run.model.parameters()])
+    assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
+    assert told[0] == pytest.approx(told[1], rel=1e-9)
+
+
+def test_a_rate_may_be_halved_by_epochs(tmp_path: Path):
+    schedule = {"kind": "halving", "warmup_steps": 0, "halve_in": "epochs", "halve_after": 1, "halve_every": 1}
+    optimizer = {"kind": "sgd", "learning_rate": 1.0, "schedule": schedule}
+    run = make_run(tmp_path, optimizer=optimizer, max_epochs=3, validate_every=1, patience=100)
+    run.trainer().run()
+    per_epoch = [[p.learning_rate for p in run.watched if math.ceil(p.epoch) == epoch] for epoch in (1, 2, 3)]
+    assert [set(rates) for rates in per_epoch] == [{1.0}, {0.5}, {0.25}]
+
+
 @pytest.mark.parametrize("clip_norm", [0.0, 1e-3])
 def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, tmp_path: Path):
     run = make_run(tmp_path, optimizer=PLAIN, clip_norm=clip_norm)
@@ -459,7 +546,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
             losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
-    trainer._module.register_forward_hook(note)
+    trainer._learner.module.register_forward_hook(note)
     trainer.run()
     wanted = sum(total for total, _ in losses) / sum(num for _, num in losses)
     assert run.watched[-1].loss == pytest.approx(wanted, rel=1e-6)
@@ -495,7 +582,7 @@ def test_seeds_have_room_for_the_step():
 
 def test_batches_reach_the_model_as_they_are(tmp_path: Path):
     batch: Batch = make_batch(CORPUS, np.arange(3))
-    tensors = make_run(tmp_path).trainer()._tensors(batch)
+    tensors = make_run(tmp_path).trainer()._learner.tensors_of(batch)
     assert [tensor.numpy().tolist() for tensor in tensors] == [
         part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
     ]

@@ -32,6 +32,8 @@ from heedful.cli.options import (
     parse_languages,
     use_threads,
 )
+from heedful.errors import EndedElsewhere
+from heedful.training.place import place
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -65,7 +67,8 @@ def run(
 ) -> None:
     """Train a model."""
     use_threads(threads)
-    messages = Messages(quiet)
+    is_first = place().rank == 0
+    messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")
     from heedful.recipe import Recipe
 
@@ -99,6 +102,9 @@ def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Out
 
     Returns:
         What was known at the start, and how it ended.
+
+    Raises:
+        EndedElsewhere: another process of the same training says all that.
     """
     from heedful.cli.progress import followed
     from heedful.recipe import train
@@ -112,6 +118,8 @@ def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Out
 
     with followed(messages) as watch:
         outcome = train(recipe, watch, started, messages.warn)
+    if not known:
+        raise EndedElsewhere(0)
     return known[0], outcome
 
 

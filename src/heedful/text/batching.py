@@ -33,6 +33,25 @@ class Batch:
         """Real target tokens, eos included."""
         return int(self.target_lengths.sum())
 
+    def rows(self, kept: slice) -> "Batch":
+        """Take some of the rows, without the padding that they no longer need.
+
+        Args:
+            kept: which; at least one.
+
+        Returns:
+            A smaller batch.
+        """
+        source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
+        source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
+        return Batch(
+            self.source[kept, source],
+            source_lengths,
+            self.target_in[kept, target],
+            self.target_out[kept, target],
+            target_lengths,
+        )
+
 
 def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     """Stack sequences to a rectangle.
