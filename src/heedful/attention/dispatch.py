@@ -11,6 +11,7 @@ from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive import AdditiveScores
 from heedful.attention.kernels.additive_triton import TritonAdditiveScores
 from heedful.attention.kernels.distance import FusedDistance
+from heedful.attention.kernels.fused_triton import FusedTriton
 from heedful.attention.kernels.interface import Attended, Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
@@ -24,6 +25,7 @@ from heedful.attention.tiled import Tiled
 from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
+    FusedTriton(),
     Window(PlainScores()),
     ScaledDotProduct(),
     FusedDistance(),
@@ -162,7 +164,7 @@ def explain(
         [('sdpa', 'gives the context only, not weights')]
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
-    return [Choice(kernel.name, kernel.supports(request) or "", kernel.memory_of(request)) for kernel in KERNELS]
+    return [Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request)) for kernel in KERNELS]
 
 
 def _lower(
@@ -261,13 +263,18 @@ def _mode() -> Mode:
 
 def _choose(request: Request, name: str) -> Kernel:
     if name == "auto":
-        return next(kernel for kernel in KERNELS if kernel.supports(request) is None)
+        return next(kernel for kernel in KERNELS if _against(kernel, request) is None)
     named = next((kernel for kernel in KERNELS if kernel.name == name), None)
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
     if reason := named.supports(request):
         raise KernelUnsupported(f"attend: kernel {name!r} cannot do this: {reason}")
     return named
+
+
+def _against(kernel: Kernel, request: Request) -> str | None:
+    """Why a kernel that is not asked by name is not taken."""
+    return kernel.supports(request) or kernel.passes(request)
 
 
 def _blame_types(score: Score, query: Tensor) -> None:

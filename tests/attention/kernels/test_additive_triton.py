@@ -1,47 +1,24 @@
 """The programs run here in Triton's interpreter (TRITON_INTERPRET=1), or on a CUDA device where there is one."""
 
-import importlib.util
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels import additive_triton
+from heedful.attention.kernels import devices
 from heedful.attention.kernels.additive_triton import TritonAdditiveScores, additive_scores
 from heedful.attention.kernels.interface import Request
 from heedful.attention.pairs import AdditivePairs, DotPairs
 from heedful.errors import ShapeError
+from tests.attention.kernels.interpreter import DEVICE, quiet, runs
 
 REQUEST = Request(AdditivePairs, torch.float32, "cuda", 10, 10)
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NAMES = ("scores", "query", "key", "vector")
-
-
-def missing() -> str:
-    """Why the programs cannot run here."""
-    if importlib.util.find_spec("triton") is None:
-        return "Triton is not installed: pip install 'heedful[gpu]'"
-    is_interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if DEVICE == "cuda":
-        return ""
-    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
-        return "no CUDA device, and Triton's interpreter does not know NumPy 2.4"
-    return "" if is_interpreted else "no CUDA device, and TRITON_INTERPRET=1 is not set"
-
-
-runs = pytest.mark.skipif(bool(missing()), reason=missing() or "-")
-quiet = pytest.mark.filterwarnings(
-    "ignore:(overflow|invalid value|underflow|divide by zero):RuntimeWarning",
-    "ignore:Conversion of an array:DeprecationWarning",
-)
-"""NumPy speaks of what is cut off afterwards, and the interpreter makes numbers of arrays of one."""
 
 
 def formula(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
@@ -238,12 +215,13 @@ def test_shapes_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], message: st
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(additive_triton, "_has_triton", lambda: True)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(devices, "has_triton", lambda: True)
     assert TritonAdditiveScores().supports(replace(REQUEST, **change)) == reason
 
 
 def test_it_asks_for_triton(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(additive_triton, "_has_triton", lambda: False)
+    monkeypatch.setattr(devices, "has_triton", lambda: False)
     assert "heedful[gpu]" in str(TritonAdditiveScores().supports(REQUEST))
 
 

@@ -79,6 +79,17 @@ class Kernel(ABC):
             None if it can, else the reason why not.
         """
 
+    def passes(self, request: Request) -> str | None:
+        """Say why "auto" should take another kernel, although this one can do it.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            The reason, or None where it may be taken.
+        """
+        return None
+
     def memory_of(self, request: Request) -> str:
         """Say what it allocates for one call.
 
@@ -121,6 +132,17 @@ class ScoreKernel(ABC):
         Returns:
             None if it can, else the reason why not.
         """
+
+    def passes(self, request: Request) -> str | None:
+        """Say why "auto" should take another kernel, although this one can make the scores.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            The reason, or None where it may be taken.
+        """
+        return None
 
     @abstractmethod
     def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
