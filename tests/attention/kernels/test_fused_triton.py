@@ -232,12 +232,12 @@ def test_no_array_of_all_queries_and_keys(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(Tensor, "new_empty", counted(real_empty))
     monkeypatch.setattr(Tensor, "new_zeros", counted(real_zeros))
-    query, key = torch.randn(1, 96, 2), torch.randn(1, 96, 2)
-    value = torch.randn(1, 96, 2, requires_grad=True)
+    query, key = torch.randn(1, 160, 2), torch.randn(1, 160, 2)
+    value = torch.randn(1, 160, 2, requires_grad=True)
     context = attend(query, key, value, score=Additive(2, 2, 2), mask=local_monotonic(2), kernel="fused_triton").context
     context.sum().backward()
     assert sizes
-    assert max(sizes) < 96 * 96
+    assert max(sizes) < 160 * 160
 
 
 REQUEST = Request(AdditivePairs, torch.float32, "cuda", 10, 10)

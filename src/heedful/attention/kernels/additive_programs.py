@@ -193,15 +193,15 @@ def gradient_tile(
     p = tl.load(left + 2 * own_plane, has_row[:, None], 0.0)
     zero = tl.zeros((ROWS, BLOCK), own.dtype.element_ty)
     total, vector_total = zero, zero
-    first, last = 0, num_others
+    begins_at, ends_at = 0, num_others
     if HAS_ROWS:
         bounds = tl.load(index + 3 * batch + element) * total_queries
         if IS_QUERY:
             lowest = tl.min(tl.load(start + bounds + rows, has_row, first_other + num_others), axis=0)
             highest = tl.max(tl.load(stop + bounds + rows, has_row, 0), axis=0)
-            first = tl.maximum(lowest - first_other, 0).to(tl.int32) // _CHUNK * _CHUNK
-            last = tl.minimum(highest - first_other, num_others).to(tl.int32)
-    for begin in range(first, last, _CHUNK):
+            begins_at = tl.maximum(lowest - first_other, 0).to(tl.int32) // _CHUNK * _CHUNK
+            ends_at = tl.minimum(highest - first_other, num_others).to(tl.int32)
+    for begin in range(begins_at, ends_at, _CHUNK):
         part, vector_part = zero, zero
         length = _CHUNK
         if HAS_ROWS and not IS_QUERY:

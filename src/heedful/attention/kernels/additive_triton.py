@@ -155,9 +155,9 @@ class Gradients:
         size = -(-len(vector) // _programs().BLOCK.value) * _programs().BLOCK.value
         has_query, has_key, has_vector = wanted[:3]
         return Gradients(
-            query.new_zeros(num_elements, query.shape[-2], size) if has_query or has_vector else None,
-            query.new_zeros(num_elements, key.shape[-2], size) if has_key else None,
-            query.new_zeros(size, dtype=torch.float64) if has_vector else None,
+            vector.new_zeros(num_elements, query.shape[-2], size) if has_query or has_vector else None,
+            vector.new_zeros(num_elements, key.shape[-2], size) if has_key else None,
+            vector.new_zeros(size, dtype=torch.float64) if has_vector else None,
         )
 
     def finish(
@@ -179,7 +179,7 @@ class Gradients:
             if own is None:
                 return None
             own = own[..., : len(vector)]
-            own = own.mul_(vector) if own.is_contiguous() else own * vector
+            own = own.mul_(vector)
             return own.reshape(*batch, *like.shape[-2:]).sum_to_size(like.shape)
 
         by_vector = None if self.vector is None else self.vector[: len(vector)].to(vector.dtype)
@@ -199,9 +199,9 @@ def fill_scores(
 
     Args:
         scores: [batch, query, key], out; with `sight` only tiles in which a query sees a key are written.
-        query: [query batch, query, hidden] float32 or float64, the strip.
-        key: [key batch, key, hidden] of that type.
-        vector: [hidden] of that type.
+        query: [query batch, query, hidden] the strip.
+        key: [key batch, key, hidden].
+        vector: [hidden] float32 or float64, as the scores.
         index: [2 or 6, batch] int64 from `places`.
         sight: intervals of all queries.
         first_query: number of the strip's first query among all.
@@ -315,7 +315,7 @@ def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) ->
     operands: list[Tensor] = []
     for part, move in ((query, -centre), (key, centre)):
         shape = (width, part.shape[1]) if is_transposed else (part.shape[1], width)
-        operand = part.new_zeros(3, len(part), *shape)
+        operand = vector.new_zeros(3, len(part), *shape)
         inside = operand[:, :, :size].mT if is_transposed else operand[..., :size]
         twice = (part + move).mul_(2.0)
         inside[0].copy_(part)

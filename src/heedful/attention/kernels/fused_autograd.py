@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.additive_triton import Gradients, add_gradients, fill_scores
+from heedful.attention.kernels.cauchy_triton import fill_matched
 from heedful.attention.kernels.fused_plan import ROWS, Plan, compact
 
 WIDTH: Final = 128
@@ -91,8 +92,6 @@ class _Flat:
         rows = [compact(part) for part in operands[:3]]
         self.query, self.key, self.value = (part.reshape(-1, *part.shape[-2:]).contiguous() for part in rows)
         self.vector = operands.vector
-        if self.vector is not None:
-            self.query, self.key = self.query.to(real), self.key.to(real)
         device = operands.value.device
         factor, noise, kept = plan.numbers
         self.scalars = torch.tensor([1.0, factor, noise, 1.0 / plan.sigma, kept], dtype=real).to(device)
@@ -108,7 +107,11 @@ class _Flat:
         if self.vector is None:
             return self.scalars
         strip = self.scalars.new_empty(plan.num_elements, part.stop - part.start, plan.num_keys)
-        fill_scores(strip, self.query[:, part], self.key, self.vector, plan.index, plan.sight, part.start)
+        points = (self.query[:, part], self.key, self.vector)
+        if plan.features is not None:
+            fill_matched(strip, *points, plan.features, plan.index, plan.sight, part.start)
+        else:
+            fill_scores(strip, *points, plan.index, plan.sight, part.start)
         return strip
 
     def inputs(self, scores: Tensor) -> tuple[Tensor, ...]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.additive_triton import Sight, places
+from heedful.attention.kernels.cauchy_triton import Features
 from heedful.attention.kernels.interface import Request
 from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs, broadcast
 from heedful.attention.profiles import PROFILES
@@ -69,6 +70,8 @@ class Plan:
     has_gaussian: bool
     has_weights: bool
     has_dropout: bool
+    features: Features | None
+    """What additive scores are made with on tensor cores; None = exact ones."""
 
     @staticmethod
     def make(pairs: Pairs, value: Tensor, rows: Rows | None, choice: Choice, request: Request) -> "Plan":
@@ -106,6 +109,9 @@ class Plan:
             gaussian is not None,
             "weights" in request.need,
             request.dropout > 0.0,
+            Features.choose(pairs.query, pairs.key, value.dtype)
+            if request.precision == "matched" and isinstance(pairs, AdditivePairs)
+            else None,
         )
 
     @property

@@ -15,6 +15,9 @@ from heedful.attention.softmax import Softmax
 Mode = Literal["eager", "compile", "export"]
 """Whether operations run as they are called, or are recorded for a compiler or for another runtime."""
 
+Precision = Literal["exact", "matched"]
+"""Whether scores are as exact as float32 makes them, or only as exact as inputs of 16 bits are."""
+
 MaskKind = Literal["none", "interval", "dense"]
 """Whether a mask is an interval of keys for each query, or also a table."""
 
@@ -39,6 +42,8 @@ class Request:
     mode: Mode = "eager"
     profile: str = ""
     """Of distance pairs."""
+    precision: Precision = "exact"
+    """What the error of scores may be."""
 
 
 @dataclass(frozen=True)
