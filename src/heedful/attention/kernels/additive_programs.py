@@ -194,6 +194,7 @@ def gradient_tile(
     zero = tl.zeros((ROWS, BLOCK), own.dtype.element_ty)
     total, vector_total = zero, zero
     begins_at, ends_at = 0, num_others
+    bounds = element
     if HAS_ROWS:
         bounds = tl.load(index + 3 * batch + element) * total_queries
         if IS_QUERY:

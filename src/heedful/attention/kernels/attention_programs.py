@@ -34,8 +34,6 @@ _UNIT: tl.constexpr = tl.constexpr(2.0**-53)
 _SMALLEST: tl.constexpr = tl.constexpr(2.0**-54)
 _LOWEST: tl.constexpr = tl.constexpr(-3.0e38)
 _DEPTH: tl.constexpr = tl.constexpr(32)
-PRECISION: tl.constexpr = tl.constexpr("ieee")
-"""Of products of matrices of float32."""
 
 
 @triton.jit
@@ -180,7 +178,7 @@ def log_kernel_slope(squared, PROFILE: tl.constexpr):
 @triton.jit
 def scores_of(
     query, key, scores, scalars, rows, columns, has_row, has_column, num_keys, depth,
-    KIND: tl.constexpr, PROFILE: tl.constexpr,
+    KIND: tl.constexpr, PROFILE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Read or make the scores of a tile.
 
@@ -197,6 +195,7 @@ def scores_of(
         depth: of queries and keys.
         KIND: where scores come from.
         PROFILE: of distances.
+        PRECISION: of products of matrices.
 
     Returns:
         [row, key] scores, and whether there is one.
@@ -254,8 +253,8 @@ def attend_rows(
     batch, rows_plane, num_queries, num_keys, depth, value_size, first_row, num_rows, dense_stride,
     KIND: tl.constexpr, PROFILE: tl.constexpr, HAS_ROWS: tl.constexpr, HAS_DENSE: tl.constexpr,
     HAS_GAUSSIAN: tl.constexpr, HAS_NOISE: tl.constexpr, IS_RELAXED: tl.constexpr, IS_ONE_HOT: tl.constexpr,
-    HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    WIDTH: tl.constexpr,
+    HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Attend a tile of queries, for a block of the values' features.
 
@@ -294,6 +293,7 @@ def attend_rows(
         IS_ONE_HOT: whether the best key gets all weight.
         HAS_DROPOUT: whether weights are left out.
         HAS_WEIGHTS: whether weights are written.
+        PRECISION: of products of matrices: "ieee", or "tf32", which holds 16-bit inputs and weights as exact as those.
         ROWS: of a tile, a power of two.
         COLUMNS: keys of a tile, a power of two.
         WIDTH: features of a block of values, a power of two.
@@ -330,7 +330,8 @@ def attend_rows(
         columns = begin + tl.arange(0, COLUMNS)
         has_column = columns < num_keys
         found, exists = scores_of(
-            query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth, KIND, PROFILE
+            query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth,
+                KIND, PROFILE, PRECISION,
         )  # fmt: skip
         may = allowed_of(left, right, dense, local, columns, exists, dense_stride, HAS_ROWS, HAS_DENSE)
         noisy = found
@@ -402,7 +403,8 @@ def attend_rows(
                     shares = tl.where(columns[None, :] == place[:, None], only[:, None], 0.0)
                 else:
                     found, exists = scores_of(
-                        query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth, KIND, PROFILE
+                        query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth,
+                KIND, PROFILE, PRECISION,
                     )  # fmt: skip
                     may = allowed_of(left, right, dense, local, columns, exists, dense_stride, HAS_ROWS, HAS_DENSE)
                     if HAS_NOISE:
@@ -424,8 +426,8 @@ def slope_rows(
     num_rows, dense_stride,
     KIND: tl.constexpr, PROFILE: tl.constexpr, HAS_ROWS: tl.constexpr, HAS_DENSE: tl.constexpr,
     HAS_GAUSSIAN: tl.constexpr, HAS_NOISE: tl.constexpr, IS_RELAXED: tl.constexpr, IS_ONE_HOT: tl.constexpr,
-    HAS_DROPOUT: tl.constexpr, IS_SOFT_BACKWARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    WIDTH: tl.constexpr,
+    HAS_DROPOUT: tl.constexpr, IS_SOFT_BACKWARD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Differentiate by the scores of a tile of queries, and write their weights.
 
@@ -468,6 +470,7 @@ def slope_rows(
         IS_ONE_HOT: whether the best key got all weight.
         HAS_DROPOUT: whether weights are left out.
         IS_SOFT_BACKWARD: whether gradient of the contexts reaches the scores.
+        PRECISION: of products of matrices.
         ROWS: of a tile.
         COLUMNS: keys of a tile.
         WIDTH: features read at a time.
@@ -518,7 +521,8 @@ def slope_rows(
             columns = begin + tl.arange(0, COLUMNS)
             has_column = columns < num_keys
             found, exists = scores_of(
-                query, key, scores + strip, scalars, local, columns, has_row, has_column, num_keys, depth, KIND, PROFILE
+                query, key, scores + strip, scalars, local, columns, has_row, has_column, num_keys, depth,
+                KIND, PROFILE, PRECISION,
             )  # fmt: skip
             may = allowed_of(left, right, dense, local, columns, exists, dense_stride, HAS_ROWS, HAS_DENSE)
             ids, keys = (own + rows)[:, None], columns[None, :].to(tl.int64)
@@ -733,7 +737,7 @@ def add_products(
                 rows_of + columns[:, None] * size + features[None, :],
                 (columns < num_others)[:, None] & has_feature[None, :], 0.0,
             ).to(real)  # fmt: skip
-            total += tl.dot(factors, others, input_precision=PRECISION, out_dtype=real)
+            total += tl.dot(factors, others, input_precision="ieee", out_dtype=real)
     place = out + (element * own_total + own_first + rows)[:, None] * size + features[None, :]
     inside = has_row[:, None] & has_feature[None, :]
     tl.store(place, tl.load(place, inside, 0.0) + total, inside)

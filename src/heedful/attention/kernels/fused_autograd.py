@@ -134,6 +134,8 @@ class _Flat:
 
     def flags(self) -> dict[str, Any]:
         plan, choice = self.plan, self.plan.choice
+        # Numbers of 16 bits are exact in TF32; weights are rounded to it, as plain operations round them.
+        is_narrow = all(part.element_size() == 2 for part in (self.query, self.key, self.value))
         return {
             "KIND": plan.kind,
             "PROFILE": plan.profile,
@@ -144,6 +146,7 @@ class _Flat:
             "IS_RELAXED": choice.is_relaxed,
             "IS_ONE_HOT": choice.is_one_hot,
             "HAS_DROPOUT": plan.has_dropout,
+            "PRECISION": "tf32" if is_narrow else "ieee",
         }
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.attention.kernels.additive_triton import Sight, places
 from heedful.attention.kernels.cauchy_triton import Features
 from heedful.attention.kernels.interface import Request
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs, broadcast
+from heedful.attention.pairs import AdditivePairs, DistancePairs, Pairs, broadcast
 from heedful.attention.profiles import PROFILES
 from heedful.attention.rows import Rows, lead
 
@@ -97,7 +97,7 @@ class Plan:
             leading,
             request.num_queries,
             request.num_keys,
-            {AdditivePairs: _STRIP_KIND, DotPairs: _DOT_KIND, DistancePairs: _DISTANCE_KIND}[type(pairs)],
+            _kind(pairs),
             list(PROFILES).index(pairs.profile) if isinstance(pairs, DistancePairs) else 0,
             choice,
             _index(pairs, value, batch, leading, dense),
@@ -148,6 +148,12 @@ def compact(tensor: Tensor) -> Tensor:
         if tensor.stride(axis) == 0 and tensor.shape[axis] > 1:
             tensor = tensor.narrow(axis, 0, 1)
     return tensor
+
+
+def _kind(pairs: Pairs) -> int:
+    if isinstance(pairs, AdditivePairs):
+        return _STRIP_KIND
+    return _DISTANCE_KIND if isinstance(pairs, DistancePairs) else _DOT_KIND
 
 
 def _index(
