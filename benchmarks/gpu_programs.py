@@ -59,7 +59,7 @@ class Job(NamedTuple):
 
 
 def jobs() -> Iterator[Job]:
-    from heedful.attention.kernels import additive_programs, attention_programs, cauchy_programs
+    from heedful.attention.kernels import additive_programs, attention_programs, cauchy_programs, distance_programs
 
     attend, slope = attention_programs.attend_rows, attention_programs.slope_rows
     everything = {"HAS_DENSE": True, "HAS_GAUSSIAN": True, "HAS_DROPOUT": True}
@@ -83,10 +83,16 @@ def jobs() -> Iterator[Job]:
         side = "query" if is_query else "key"
         tile = {"IS_QUERY": is_query, "HAS_ROWS": True, "ROWS": 32}
         more = {"PROFILE": 0, "COLUMNS": 32}
-        yield Job(f"distance_gradient {side}", attention_programs.distance_gradient, {**tile, **more}, 4)
+        yield Job(f"distance_gradient {side}", distance_programs.distance_gradient, {**tile, **more}, 4)
         products = {"IS_QUERY": is_query, "ROWS": 32, "COLUMNS": 32, "WIDTH": 64}
         yield Job(f"add_products {side}", attention_programs.add_products, products, 4)
         yield Job(f"gradient_tile {side}", additive_programs.gradient_tile, {**tile, "HAS_VECTOR": is_query}, 4)
+    for is_transposed in (True, False):
+        tile = {"IS_TRANSPOSED": is_transposed, "ROWS": 32}
+        label = f"operand_tile{', transposed' * is_transposed}"
+        yield Job(
+            label, additive_programs.operand_tile, tile, 4, {"rows": "*fp32", "move": "*fp64", "operands": "*fp32"}
+        )
     for has_rows in (False, True):
         tile = {"ROWS": 32, "COLUMNS": 64, "HAS_ROWS": has_rows}
         yield Job(f"score_tile{', intervals' * has_rows}", additive_programs.score_tile, tile, 4)

@@ -63,6 +63,47 @@ def slope(x):
 
 
 @triton.jit
+def operand_tile(
+    rows, move, operands, num_rows, size, width, batch_stride, row_stride, feature_stride, plane,
+    IS_TRANSPOSED: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Take exponentials of a tile of queries or keys, in float64, and round them once.
+
+    Args:
+        rows: [batch, row, size] by its strides.
+        move: [size] float64, added before.
+        operands: [3, batch, row, width], or [3, batch, width, row] where IS_TRANSPOSED, out: zeros beyond size.
+        num_rows: of an element.
+        size: of rows.
+        width: a multiple of `BLOCK`.
+        batch_stride: of rows.
+        row_stride: of rows.
+        feature_stride: of rows.
+        plane: batch * row * width.
+        IS_TRANSPOSED: whether features stand above rows.
+        ROWS: of a tile, a power of two.
+    """
+    num_blocks, num_tiles = width // BLOCK, tl.cdiv(num_rows, ROWS)
+    element = (tl.program_id(0) // (num_blocks * num_tiles)).to(tl.int64)
+    features = tl.program_id(0) % num_blocks * BLOCK + tl.arange(0, BLOCK)
+    own = tl.program_id(0) // num_blocks % num_tiles * ROWS + tl.arange(0, ROWS)
+    has_row, has_feature = own < num_rows, features < size
+    inside = has_row[:, None] & has_feature[None, :]
+    place = rows + element * batch_stride + own[:, None] * row_stride + features[None, :] * feature_stride
+    x = tl.load(place, inside, 0.0)
+    power = tl.exp(2.0 * (x.to(tl.float64) + tl.load(move + features, has_feature, 0.0)[None, :]))
+    place = element * num_rows * width
+    if IS_TRANSPOSED:
+        place += features[None, :] * num_rows + own[:, None]
+    else:
+        place += own[:, None] * width + features[None, :]
+    is_there = has_row[:, None] & (features < width)[None, :]
+    tl.store(operands + place, x, is_there)
+    tl.store(operands + plane + place, tl.where(inside, power, 0.0), is_there)
+    tl.store(operands + 2 * plane + place, tl.where(inside, power - 1.0, 0.0), is_there)
+
+
+@triton.jit
 def score_tile(
     query, key, features, index, start, stop, scores, batch, query_plane, key_plane, num_queries, num_keys, hidden,
     score_plane, score_stride, first_key, total_queries, HAS_ROWS: tl.constexpr, ROWS: tl.constexpr,

@@ -28,7 +28,7 @@ ROWS: Final = 32
 COLUMNS: Final = 64
 """Keys of a tile of scores; a block of keys is a multiple of it."""
 
-BUSY: Final = 128
+BUSY: Final = 64
 """Tiles of scores at a time that keep a device busy."""
 
 
@@ -314,14 +314,13 @@ def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) ->
     features[2] = torch.ldexp(torch.ones_like(largest), exponent)
     operands: list[Tensor] = []
     for part, move in ((query, -centre), (key, centre)):
-        shape = (width, part.shape[1]) if is_transposed else (part.shape[1], width)
-        operand = vector.new_zeros(3, len(part), *shape)
-        inside = operand[:, :, :size].mT if is_transposed else operand[..., :size]
-        twice = (part + move).mul_(2.0)
-        inside[0].copy_(part)
-        # In float64, each rounded once.
-        inside[1].copy_(twice.exp())
-        inside[2].copy_(twice.expm1_())
+        num_rows = part.shape[1]
+        operand = vector.new_empty(3, len(part), *((width, num_rows) if is_transposed else (num_rows, width)))
+        grid = len(part) * -(-num_rows // ROWS) * (width // programs.BLOCK.value)
+        programs.operand_tile[(grid,)](
+            part, move, operand, num_rows, size, width, *part.stride(), operand[0].numel(),
+            IS_TRANSPOSED=is_transposed, ROWS=ROWS,
+        )  # fmt: skip
         operands.append(operand)
     return operands[0], operands[1], features
 

@@ -41,8 +41,24 @@ class Operands(NamedTuple):
     """[] of the Gaussian."""
 
 
+def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
+    """Attend in one pass.
+
+    Args:
+        operands: all that may receive gradient; leading axes broadcast.
+        plan: of the call.
+
+    Returns:
+        Contexts [batch, query, value_size]; log normalizer, entropy and log probability of the best key, each
+        [rows batch, query]; the best key, alike, int64; and weights [rows batch, query, key] where the plan wants them.
+    """
+    result: Any = _FusedAttention.apply(plan, *operands)  # pyright: ignore[reportUnknownMemberType]
+    context, log_normalizer, entropy, log_prob, best, weights = result
+    return context, (log_normalizer, entropy, log_prob), best, weights
+
+
 @final
-class FusedAttention(torch.autograd.Function):
+class _FusedAttention(torch.autograd.Function):
     """Keeps the inputs, the contexts and four numbers for each query; weights are computed again backward."""
 
     @staticmethod
@@ -219,7 +235,7 @@ class _Sums:
         sides = ((self.query, flat.query, flat.key, slopes, 0), (self.key, flat.key, flat.query, slopes.mT, 1))
         for out, own, other, table, place in sides:
             grid = plan.num_elements * -(-table.shape[1] // ROWS)
-            _programs().distance_gradient[(grid,)](
+            _distance_programs().distance_gradient[(grid,)](
                 own, other, plan.index, table, start, stop, flat.scalars, out, self.scalars[3:], plan.num_elements,
                 *table.shape[1:], own.shape[-1], *table.stride()[1:], table.stride(0), plan.num_queries, part.start,
                 place, 1 - place, 3,
@@ -261,3 +277,8 @@ def _width(size: int) -> int:
 def _programs() -> Any:
     """The programs; imported here because Triton is not installed everywhere."""
     return importlib.import_module("heedful.attention.kernels.attention_programs")
+
+
+@cache
+def _distance_programs() -> Any:
+    return importlib.import_module("heedful.attention.kernels.distance_programs")

@@ -6,14 +6,14 @@ strip by strip. Nothing is added atomically, so every run gives the same to the 
 """
 
 from dataclasses import replace
-from typing import Any, Final, final
+from typing import Final, final
 
 import torch
 from torch import Tensor
 
 from heedful.attention.interface import Normalizer
 from heedful.attention.kernels.devices import interpreter_note, supports_device
-from heedful.attention.kernels.fused_autograd import FusedAttention, Operands
+from heedful.attention.kernels.fused_autograd import Operands, fused_attention
 from heedful.attention.kernels.fused_plan import Choice, Plan
 from heedful.attention.kernels.interface import Attended, Kernel, Request
 from heedful.attention.kernels.plain import PlainScores
@@ -55,7 +55,7 @@ class FusedTriton(Kernel):
             plain = Tiled(PlainScores()).run(pairs, value, rows, normalizer, request)
             return replace(plain, kernel=self.name)
         plan = Plan.make(pairs, value, rows, _choice(normalizer), request)
-        context, summaries, best, weights = _apply(_operands(pairs, value, rows, normalizer), plan)
+        context, summaries, best, weights = fused_attention(_operands(pairs, value, rows, normalizer), plan)
         need, leading = request.need, (*pairs.leading, request.num_queries)
         log_normalizer, entropy, log_prob = (each.reshape(leading) for each in summaries)
         if isinstance(normalizer, Hard):
@@ -69,12 +69,6 @@ class FusedTriton(Kernel):
             entropy=entropy if "entropy" in need else None,
             log_prob=log_prob if "log_prob" in need else None,
         )
-
-
-def _apply(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
-    result: Any = FusedAttention.apply(plan, *operands)  # pyright: ignore[reportUnknownMemberType]
-    context, log_normalizer, entropy, log_prob, best, weights = result
-    return context, (log_normalizer, entropy, log_prob), best, weights
 
 
 def _choice(normalizer: Normalizer) -> Choice:
