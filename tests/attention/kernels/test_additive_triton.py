@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels import devices
+from heedful.attention.kernels import additive_triton, devices
 from heedful.attention.kernels.additive_triton import TritonAdditiveScores, additive_scores
 from heedful.attention.kernels.interface import Request
 from heedful.attention.pairs import AdditivePairs, DotPairs
@@ -77,6 +77,31 @@ def draw(*shapes: tuple[int, ...], scale: float = 1.0, seed: int = 1) -> list[Te
 def test_error(scale: float):
     query, key = draw((2, 9, 96), (2, 11, 96), scale=scale)
     check(query, key, draw((96,), seed=2)[0] / 96**0.5)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 4.0, 9.0])
+def test_error_of_many_features(scale: float):
+    """Most take the quick form; some are too small for it, or too large."""
+    query, key = draw((1, 9, 160), (1, 11, 160), scale=scale)
+    query[..., 5] *= 1e-3 / scale
+    key[..., 5] *= 1e-3 / scale
+    query[..., 8] += 30.0
+    key[..., 9] += 50.0
+    check(query, key, draw((160,), seed=2)[0] / 160**0.5)
+
+
+@runs
+@quiet
+def test_the_quick_form_is_taken(monkeypatch: pytest.MonkeyPatch):
+    query, key = draw((1, 9, 160), (1, 11, 160))
+    vector = draw((160,), seed=2)[0]
+    scores = additive_scores(query.to(DEVICE), key.to(DEVICE), vector.to(DEVICE))
+    monkeypatch.setattr(additive_triton, "MANY", 1000)
+    others = additive_scores(query.to(DEVICE), key.to(DEVICE), vector.to(DEVICE))
+    assert not torch.equal(scores, others)
+    torch.testing.assert_close(scores, others, rtol=0.0, atol=1e-5)
 
 
 @runs

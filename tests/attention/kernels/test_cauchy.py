@@ -100,10 +100,11 @@ def test_features_are_small():
 
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, -40.0])
-def test_a_shift_makes_the_range_smallest(offset: float):
+@pytest.mark.parametrize("widths", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.1)])
+def test_a_shift_makes_the_range_smallest(offset: float, widths: tuple[float, float]):
     generator = torch.Generator().manual_seed(0)
-    query = torch.randn(3, 20, 7, generator=generator) + offset
-    key = torch.randn(3, 30, 7, generator=generator) - offset
+    query = widths[0] * torch.randn(3, 20, 7, generator=generator) + offset
+    key = widths[1] * torch.randn(3, 30, 7, generator=generator) - offset
     half_range, shift = measure(query, key)
     inside = torch.stack(((query - shift).abs().amax(), (key + shift).abs().amax()))
     assert float(inside.max()) <= float(half_range) * (1.0 + 1e-5) + 1e-5

@@ -4,11 +4,14 @@ tanh(a + b) = (E - 1) / (E + 1) with E = A B, A = e^2(a - c), B = e^2(b + c), wh
 With q = B - 1 and p = A - 1, each rounded once, E - 1 = A q + p: small numbers lose no digit, and as A is at most 1,
 nothing larger than the result cancels. E + 1 = (E - 1) + 2. Two divisions become one: n1 / d1 + n2 / d2 =
 (n1 d2 + n2 d1) / (d1 d2). E is cut at 2^60, where tanh is 1 in float32, so a product of two stays in range.
+Where there are many features, and their sums are not small, 1 - 2 / d with d = A B + 1 is as exact as tanh in float32,
+and takes three and a half operations instead of six: v1 + v2 - 2 (v1 d2 + v2 d1) / (d1 d2).
 Features for which c - a or b + c goes beyond `LIMIT`, or is not finite, go through tanh of the sum. Sums are taken in
 blocks, which keeps rounding small, always in the same order.
 
 Operands are [3, batch, ...] float32 (float64 in the interpreter): the numbers themselves, their exponentials, and those
-minus 1. Features are [3, hidden]: the vector without a power of two, 1 where tanh of the sum is taken, and that power.
+minus 1. Features are [3, hidden]: the vector without a power of two, 1 where tanh of the sum is taken and -1
+where the quick form is, and that power.
 `index` is [2, batch]: which element of the queries (of its own side, in gradients) and which of the keys (the other
 side) an element of the batch takes. Where queries see intervals of keys, tiles that see nothing are left out.
 """
@@ -157,7 +160,16 @@ def score_tile(
             first, second = tl.load(features + h), tl.load(features + h + 1)
             left_first, left_second = left + h * num_queries, left + (h + 1) * num_queries
             right_first, right_second = right + h * num_keys, right + (h + 1) * num_keys
-            if tl.load(features + hidden + h) + tl.load(features + hidden + h + 1) > 0.0:
+            way, other_way = tl.load(features + hidden + h), tl.load(features + hidden + h + 1)
+            if way + other_way < -1.5:
+                a = tl.load(left_first + query_plane, has_row, 0.0)
+                b = tl.load(right_first + key_plane, has_column, 0.0)
+                d1 = a[:, None] * b[None, :] + 1.0
+                a = tl.load(left_second + query_plane, has_row, 0.0)
+                b = tl.load(right_second + key_plane, has_column, 0.0)
+                d2 = a[:, None] * b[None, :] + 1.0
+                part += (first + second) - (2.0 * first * d2 + 2.0 * second * d1) * (1.0 / (d1 * d2))
+            elif tl.maximum(way, other_way) > 0.0:
                 a = tl.load(left_first, has_row, 0.0)
                 b = tl.load(right_first, has_column, 0.0)
                 part += first * tanh(a[:, None] + b[None, :])

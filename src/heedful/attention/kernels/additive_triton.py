@@ -28,6 +28,12 @@ ROWS: Final = 32
 COLUMNS: Final = 64
 """Keys of a tile of scores; a block of keys is a multiple of it."""
 
+QUICK: Final = 21.0
+"""Sums up to which products of two denominators of the quick form stay in range."""
+LARGE: Final = 0.5
+"""Sums that a feature must have somewhere, for the error of the quick form not to count."""
+MANY: Final = 128
+"""Features among which errors that do not shrink with the sums are no larger than those of tanh in float32."""
 BUSY: Final = 64
 """Tiles of scores at a time that keep a device busy."""
 
@@ -73,9 +79,9 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     Raises:
         ShapeError: hidden sizes differ, or leading axes do not broadcast.
 
-    Cost: query * key * hidden times six operations and half a reciprocal, gradients twice that; memory six numbers for
-    each of query and key beside the scores (of a block of the keys, where there are many), and for gradients one each
-    for every element of the batch.
+    Cost: query * key * hidden times three and a half to six operations and half a reciprocal, gradients twice six and a
+    half; memory six numbers for each of query and key beside the scores (of a block of the keys, where there are many),
+    and for gradients one each for every element of the batch.
     """
     batch = _require_shapes(query, key, vector)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), vector.dtype)
@@ -302,15 +308,17 @@ def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) ->
     width = -(-size // programs.BLOCK.value) * programs.BLOCK.value
     # A maximum of NaN and numbers is NaN, and nothing is at most NaN.
     ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in (query, key)]
-    (lowest, centre), (_, highest) = ends
+    (lowest, centre), (lowest_key, highest) = ends
     fits = (centre - lowest <= programs.LIMIT.value) & (highest + centre <= programs.LIMIT.value)
     fits &= (highest + centre).isfinite()
+    is_quick = fits & (highest + centre <= QUICK) & (torch.maximum(highest + centre, -lowest - lowest_key) >= LARGE)
+    way = (~fits).to(vector.dtype) - is_quick.to(vector.dtype) * float(size >= MANY)
     # A power of two, so that no digit is lost; numbers times a denominator stay in range.
     largest = vector.abs().amax()
     exponent = torch.where(largest.isfinite(), torch.frexp(largest).exponent, 0)
     features = vector.new_zeros(3, width)
     features[0, :size] = torch.ldexp(vector, -exponent)
-    features[1, :size] = ~fits
+    features[1, :size] = way
     features[2] = torch.ldexp(torch.ones_like(largest), exponent)
     operands: list[Tensor] = []
     for part, move in ((query, -centre), (key, centre)):
