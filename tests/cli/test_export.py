@@ -12,6 +12,7 @@ from heedful.export.ctranslate2 import ACTIVATIONS
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
+from tests.export.marian_folder import write_folder
 
 LINES = "abc\nfed\n\ncafebabe\nab a d\n"
 
@@ -217,3 +218,36 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
     assert (done.code, len(done.errors)) == (2, 1)
     assert "export --to onnx runs any model" in done.errors[0]
     assert [*(path / "engines").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--to", "huggingface"], "takes a folder to write"),
+        (["out", "--to", "huggingface", "--int8"], "takes a folder to write"),
+        (["out", "--to", "onnx"], "engines go into the model folder"),
+        (["out", "--to", "huggingface"], "normalise after each sub-layer"),
+    ],
+)
+def test_a_folder_goes_with_huggingface_only(
+    trained: Trained, arguments: list[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    done = heedful("export", trained.model, *arguments)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert complaint in done.errors[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_folder(tmp_path / "opus")
+    assert heedful("import", "opus", "--quiet").code == 0
+    done = heedful("export", "opus.model", "--to", "huggingface", "theirs/opus")
+    assert (done.code, done.err) == (0, "theirs/opus: writing the folder and comparing what it gives\n")
+    assert done.out.startswith("theirs/opus: log probabilities within ")
+    assert done.out.endswith(" of the model's, 48 of 48 outputs the same\n")
+    assert heedful("import", "theirs/opus", "--out", "again.model", "--quiet").code == 0
+    one, two = (heedful("translate", each, "-q", stdin=b"a b\n\nab d\n") for each in ("opus.model", "again.model"))
+    assert one == two
+    assert one.out.count("\n") == 3
