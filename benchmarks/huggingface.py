@@ -56,7 +56,8 @@ def main() -> None:
         exact = (translator.model().logits(features) - logits).abs().max().item()
     same = sum(one.strip() == two.strip() for one, two in zip(ours, theirs, strict=True))
     print(
-        f"{same} of {len(lines)} greedy outputs the same; logits of their outputs within {difference:.1e}, in float64 {exact:.1e}"
+        f"{same} of {len(lines)} greedy outputs the same; logits of their outputs within {difference:.1e}, "
+        f"in float64 {exact:.1e}"
     )
     for line, one, two in zip(lines, ours, theirs, strict=True):
         if one.strip() != two.strip():

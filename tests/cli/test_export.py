@@ -131,7 +131,7 @@ def test_evaluation_without_pytorch_is_the_same(trained: Trained, model: Path):
 @pytest.mark.parametrize(
     ("options", "code", "complaint"),
     [
-        (["--engine", "ctranslate2"], 2, "ctranslate2: stops a beam where heedful goes on"),
+        (["--engine", "ctranslate2", "--groups", "5"], 2, "ctranslate2: has no groups in a beam"),
         (["--engine", "ctranslate2", "--beam", "1", "--align"], 2, "use another engine for alignments"),
         (["--engine", "onnx-int8"], 2, "--to onnx --int8"),
         (["--engine", "tensorflow"], 2, "engine 'tensorflow': unknown"),
@@ -148,6 +148,13 @@ def test_what_cannot_be_is_refused_in_one_line(model: Path, options: list[str], 
 @pytest.fixture
 def copied(model: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(model, tmp_path / "words.model"))
+
+
+def test_an_engine_that_is_named_searches_beams_its_own_way_and_says_so(model: Path):
+    done = heedful("translate", model, "--engine", "ctranslate2", "--nbest", "2", stdin=LINES.encode())
+    assert done.code == 0
+    assert done.err == "engine ctranslate2; its own beam search, which stops sooner than heedful's\n"
+    assert done.out.count(" ||| log_prob=") == 2 * 4 + 1
 
 
 def test_an_engine_of_other_weights_is_named_and_left(copied: Path):

@@ -4,7 +4,8 @@ An engine goes into the model folder, `engines/NAME/`, with what was measured of
 `heedful translate` and `heedful evaluate` take the fastest engine that gives the model's own answers.
 
   onnx          any model, for ONNX Runtime; every kind of search
-  ctranslate2   Transformers, for CTranslate2; greedy search, and beam search without length penalty
+  ctranslate2   Transformers, for CTranslate2: greedy search; a beam where it is named, --engine ctranslate2, by its own
+                search, which stops once as many outputs have ended as the beam is wide, and may give others
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 

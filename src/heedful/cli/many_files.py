@@ -4,8 +4,11 @@ Every worker loads the model once and takes shard after shard. Ray gives the sha
 one; shards that are there are not made again, so the same command goes on where a run was stopped.
 """
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +18,7 @@ from heedful.cli.messages import Messages
 from heedful.errors import HeedfulError, MissingExtra, ResourceError, UsageError
 from heedful.runtime.shards import Shard, plan_jobs, run_jobs
 
-QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_DEDUP_LOGS": "0"}
+QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """Settings of Ray: it reports to nobody and draws no bars."""
 
 
@@ -93,25 +96,45 @@ def run_with_ray(
 
     is_local = "RAY_ADDRESS" not in os.environ
     num_cpus = {"num_cpus": files.num_workers * files.threads_each, "include_dashboard": False} if is_local else {}
-    ray.init(log_to_driver=False, logging_level="error", **num_cpus)
+    with _only_our_messages():
+        ray.init(log_to_driver=False, logging_level="error", **num_cpus)
+        try:
+            rows = ray.data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
+            pool = ray.data.ActorPoolStrategy(size=files.num_workers)
+            done = rows.map(_Worker, fn_constructor_args=(opener,), compute=pool, num_cpus=files.threads_each)
+            for row in done.iter_rows():
+                if row["exit_code"] == UsageError.exit_code:
+                    raise UsageError(row["fault"])
+                if row["fault"]:
+                    raise ResourceError(row["fault"])
+                if row["num_cut"] and messages:
+                    messages.warn(f"{row['source']}: {row['num_cut']:,} lines cut from line {row['first_line'] + 1} on")
+                yield Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _only_our_messages() -> Generator[None]:
+    """Keep what Ray says of its own affairs from standard error; it is in Ray's log files too.
+
+    Its C++ parts write to the file descriptor, so that one is turned away, and Python's stream goes where it went.
+    """
+    disabled = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    sys.stderr.flush()
+    kept = os.dup(2)
     try:
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        context.print_on_execution_start = False
-        rows = ray.data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
-        done = rows.map(
-            _Worker, fn_constructor_args=(opener,), concurrency=files.num_workers, num_cpus=files.threads_each
-        )
-        for row in done.iter_rows():
-            if row["exit_code"] == UsageError.exit_code:
-                raise UsageError(row["fault"])
-            if row["fault"]:
-                raise ResourceError(row["fault"])
-            if row["num_cut"] and messages:
-                messages.warn(f"{row['source']}: {row['num_cut']:,} lines cut from line {row['first_line'] + 1} on")
-            yield Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        with open(kept, "w", encoding="utf-8", errors="replace", closefd=False) as stream:
+            is_ours = sys.stderr is sys.__stderr__
+            with redirect_stderr(stream) if is_ours else nullcontext():
+                yield
     finally:
-        ray.shutdown()
+        os.dup2(kept, 2)
+        os.close(kept)
+        logging.disable(disabled)
 
 
 @final

@@ -147,7 +147,11 @@ def plan_jobs(
         names[source.name] = source
     folder.mkdir(parents=True, exist_ok=True)
     prints = {name: fingerprint_file(source) for name, source in names.items()}
-    _agree(folder, {**about, "length of shards": shard_lines}, {name: str(found["sha256"]) for name, found in prints.items()})
+    _agree(
+        folder,
+        {**about, "length of shards": shard_lines},
+        {name: str(found["sha256"]) for name, found in prints.items()},
+    )
     jobs = [Job(source, folder / name, _cut(source, folder / name, shard_lines)) for name, source in names.items()]
     for job in jobs:
         if not job.is_done:
