@@ -36,6 +36,8 @@ _OURS: Final = {
     "beta": "has another coverage penalty",
 }
 """What CTranslate2 has not, or means otherwise."""
+_BATCH_TOKENS: Final = 2048
+"""Source tokens times hypotheses that CTranslate2 takes together of what it is given: more are slower, out of cache."""
 _OURS_OF_BEAMS: Final = {
     "num_groups": "has no groups in a beam",
     "stopping": "does not prove that nothing better follows",
@@ -158,6 +160,8 @@ class CTranslate2(Backend):
             [_named(ids) for ids in source_ids],
             beam_size=config.beam,
             num_hypotheses=config.nbest,
+            max_batch_size=_BATCH_TOKENS // max(2, config.beam),
+            batch_type="tokens",
             length_penalty=0.0 if is_greedy else config.alpha,
             max_decoding_length=most,
             min_decoding_length=0,
