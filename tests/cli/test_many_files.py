@@ -34,7 +34,7 @@ class Shouting:
 
     marker: Path
 
-    def open(self) -> Callable[[Shard], int]:
+    def load(self) -> Callable[[Shard], int]:
         def shout(shard: Shard) -> int:
             lines = list(shard.lines())
             if "kill" in lines and not self.marker.exists():

@@ -25,7 +25,7 @@ QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS"
 class Opener(Protocol):
     """What travels to a worker: it loads there all that translating needs."""
 
-    def open(self) -> Callable[[Shard], int]:
+    def load(self) -> Callable[[Shard], int]:
         """Load.
 
         Returns:
@@ -127,7 +127,7 @@ def _only_our_messages() -> Generator[None]:
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
-        with open(kept, "w", encoding="utf-8", errors="replace", closefd=False) as stream:
+        with open(kept, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
             is_ours = sys.stderr is sys.__stderr__
             with redirect_stderr(stream) if is_ours else nullcontext():
                 yield
@@ -142,7 +142,7 @@ class _Worker:
     """Lives in a process of Ray's; a shard in, what became of it out."""
 
     def __init__(self, opener: Opener) -> None:
-        self._translate = opener.open()
+        self._translate = opener.load()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         shard = Shard(**row)

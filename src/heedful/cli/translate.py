@@ -65,6 +65,19 @@ if TYPE_CHECKING:
     from heedful.translator import Translation, Translator
 
 OutputFormat = Literal["text", "jsonl"]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
+InputPath = Annotated[
+    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
+]
+Format = Annotated[OutputFormat, typer.Option("--format", help="How output is written.")]
+Align = Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")]
+BatchTokens = Annotated[
+    int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
+]
+Ray = Annotated[
+    bool, typer.Option("--ray", help="TEXTs are files; translate them into the folder --output with Ray Data.")
+]
+Workers = Annotated[int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.")]
 
 STANDARD: Final = Path("-")
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
@@ -73,20 +86,14 @@ _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
 
 def run(
     model: ModelPath,
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)
-    ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
-    ] = None,
+    texts: Texts = None,
+    source: InputPath = None,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
-    align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
+    output_format: Format = "text",
+    align: Align = False,
     engine: Engine = "auto",
     replace_unknown: ReplaceUnknown = None,
-    batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
-    ] = 4096,
+    batch_tokens: BatchTokens = 4096,
     beam: SearchBeam = None,
     nbest: Nbest = 1,
     groups: Groups = None,
@@ -101,12 +108,8 @@ def run(
     min_p: MinP = None,
     seed: SampleSeed = None,
     device: Device = "auto",
-    ray: Annotated[
-        bool, typer.Option("--ray", help="TEXTs are files; translate them into the folder --output with Ray Data.")
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.", rich_help_panel="Files")
-    ] = 0,
+    ray: Ray = False,
+    workers: Workers = 0,
     threads: Threads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -221,7 +224,7 @@ class _Work:
         files = ManyFiles([source.resolve() for source in sources], folder.resolve(), num_workers, threads_each)
         translate_files(files, about, self, messages)
 
-    def open(self) -> "Callable[[Shard], int]":
+    def load(self) -> "Callable[[Shard], int]":
         """Load the model, in a worker."""
         from heedful.cli.scoring import load_to_run
 
