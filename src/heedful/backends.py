@@ -124,8 +124,10 @@ class Backends:
 
     def _open(self, name: str) -> Backend:
         if name not in self._opened:
-            is_torch = name == "torch"
-            self._opened[name] = self._open_torch() if is_torch else self.exported[name].load(self._max_tokens)
+            is_named = name == self._engine
+            self._opened[name] = (
+                self._open_torch() if name == "torch" else self.exported[name].load(self._max_tokens, is_named)
+            )
         return self._opened[name]
 
     def _open_torch(self) -> Backend:

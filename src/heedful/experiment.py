@@ -349,7 +349,7 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
     read = read_marian(source)
     experiment = Experiment(
         model=read.config,
-        text=TextConfig(normalization="none", max_tokens=read.max_tokens),
+        text=TextConfig(normalization="none", max_tokens=read.max_tokens, shared=read.config.tie == "all"),
         search=SearchConfig(beam=read.num_beams),
     )
     try:

@@ -76,6 +76,8 @@ def tell_engine(
     backend = translator.backends.searching(search, attention, demand, is_exact)
     if translator.backends.exported:
         reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
+        if backend.name.startswith("ctranslate2") and search.beam > 1:
+            reasons.insert(0, "its own beam search, which stops sooner than heedful's")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
 

@@ -88,11 +88,12 @@ class Exported:
         """
         return None if self.name.startswith("onnx") else BATCHED
 
-    def load(self, max_length: int) -> Backend:
+    def load(self, max_length: int, is_named: bool = False) -> Backend:
         """Load it.
 
         Args:
             max_length: most tokens of an output, end mark included.
+            is_named: whether the user asked for this engine, and so for its own way with a beam.
 
         Returns:
             What decodes.
@@ -110,7 +111,7 @@ class Exported:
             from heedful.runtime.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
-        return ctranslate2_backend(self.name, self.path, max_length)
+        return ctranslate2_backend(self.name, self.path, max_length, is_named)
 
 
 def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
