@@ -1,10 +1,10 @@
 """What computes for a model folder: PyTorch, or an engine that was exported into it; loaded when first used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from heedful.errors import MissingExtra, UsageError
-from heedful.runtime.engine import BATCHED, Backend, Stepwise
+from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
 from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
@@ -20,7 +20,13 @@ class Backends:
     """All that can run one model, and the choice among it."""
 
     def __init__(
-        self, folder: ModelFolder, vocabulary_sizes: tuple[int, int], max_tokens: int, device: str, engine: str
+        self,
+        folder: ModelFolder,
+        vocabulary_sizes: tuple[int, int],
+        max_tokens: int,
+        device: str,
+        engine: str,
+        partners: "Sequence[Backends]" = (),
     ) -> None:
         """Look what there is; nothing is loaded yet.
 
@@ -30,6 +36,7 @@ class Backends:
             max_tokens: most tokens of an output.
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: what computes: torch, the name of an exported engine, or "auto".
+            partners: of other models of the same vocabulary, whose probabilities are averaged with this one's.
 
         Raises:
             UsageError: there is no engine of that name.
@@ -42,6 +49,7 @@ class Backends:
         self._max_tokens = max_tokens
         self._device = device
         self._engine: Final = engine
+        self._partners: Final = tuple(partners)
         self._opened: dict[str, Backend] = {}
         self._exact: dict[str, Backend] = {}
         self._model: Seq2Seq | None = None
@@ -64,11 +72,12 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
-            UsageError: the engine that was named cannot be exact.
+            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
         asked = demand or Demand()
-        backend = self._fastest(
-            lambda each: each.why_not(search, attention, is_exact),
+        by_steps = is_exact or bool(self._partners)
+        backend = self._joined(
+            lambda each: each.why_not(search, attention, by_steps),
             lambda each: each.supports(search, attention) or each.supports_demand(asked),
         )
         return self._in_blocks(backend) if is_exact else backend
@@ -86,10 +95,11 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
-            UsageError: the engine that was named cannot be exact.
+            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
-        backend = self._fastest(
-            lambda each: each.why_not_exact() if is_exact else None, lambda each: each.supports_reading(attention)
+        by_steps = is_exact or bool(self._partners)
+        backend = self._joined(
+            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_reading(attention)
         )
         return self._in_blocks(backend) if is_exact else backend
 
@@ -104,6 +114,11 @@ class Backends:
         if backend.name not in self._exact:
             self._exact[backend.name] = Exact(backend, self._vocabulary_sizes[0])
         return self._exact[backend.name]
+
+    def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
+        """The fastest of this model, and of its partners, as one."""
+        found = [each._fastest(known, refusal) for each in (self, *self._partners)]
+        return found[0] if len(found) == 1 else together(found)
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """The engine that was named, or the first that has no reason to refuse, known before it is loaded or after."""

@@ -83,7 +83,13 @@ class Translation:
 class Translator:
     """A loaded model."""
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu", engine: str = "torch") -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        device: str = "cpu",
+        engine: str = "torch",
+        ensemble: Sequence[ModelFolder] = (),
+    ) -> None:
         """Open a model's tokenizers, and its weights when first used.
 
         Args:
@@ -91,6 +97,10 @@ class Translator:
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: what computes: torch, the name of an exported engine, or "auto": for each search the fastest one
                 that gives the model's own answers.
+            ensemble: other models of the same vocabulary; the probabilities of all are averaged at each step.
+
+        Raises:
+            UsageError: there is no such engine, or a model of the ensemble has other tokens.
         """
         tree = read_toml(folder.path / CONFIG)
         self.folder: Final = folder
@@ -103,7 +113,9 @@ class Translator:
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine)
+        partners = [_of_same_tokens(each, folder) for each in ensemble]
+        with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
+        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
 
     @property
@@ -354,19 +366,35 @@ class Translator:
         )
 
 
-def load(path: str | Path, device: str = "cpu", engine: str = "torch") -> Translator:
+def load(
+    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+) -> Translator:
     """Open a model folder.
 
     Args:
         path: made by `train`.
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
+        ensemble: folders of other models that decode together with it, such as trainings with other seeds.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, or no such engine in it.
+        UsageError: there is no model there, or no such engine in it, or a model of the ensemble has other tokens.
         FileRefused: a file was changed or is missing.
     """
-    return Translator(open_folder(Path(path)), device, engine)
+    return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
+
+
+def _of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
+    """Refuse a model whose token ids mean something else.
+
+    Raises:
+        UsageError: they do.
+    """
+    for role in ("source_tokenizer", "target_tokenizer"):
+        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
+        if own != other:
+            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
+    return folder

@@ -26,30 +26,31 @@ _METRICS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def load_to_run(path: Path, engine: str, device: str) -> "Translator":
+def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
     """Open a model to run it, with PyTorch only where that is what runs it.
 
     Args:
         path: the model folder.
         engine: as the user named it.
         device: as the user named it.
+        ensemble: folders of models that decode together with it.
 
     Returns:
         The translator.
 
     Raises:
-        UsageError: there is no such model, engine or device, or the two do not go together.
+        UsageError: there is no such model, engine or device, or they do not go together.
     """
     from heedful.translator import load
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load(path, choose_device(device), "torch")
+        return load(path, choose_device(device), "torch", ensemble)
     if engine == "torch":
-        return load(path, choose_device(device), engine)
+        return load(path, choose_device(device), engine, ensemble)
     # Which device PyTorch would take is asked only when PyTorch is needed: to ask, it must be loaded.
-    return load(path, device, engine)
+    return load(path, device, engine, ensemble)
 
 
 def tell_engine(

@@ -32,6 +32,7 @@ from heedful.cli.options import (
     Debug,
     Device,
     Engine,
+    EnsembleModels,
     ModelPath,
     OutputPath,
     Quiet,
@@ -95,6 +96,7 @@ def run(
     output_format: Format = "text",
     align: Align = False,
     engine: Engine = "auto",
+    ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     batch_tokens: BatchTokens = 4096,
     exact: Exact = False,
@@ -136,12 +138,14 @@ def run(
     if ray or workers:
         if not ray or not texts or target is None:
             raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
-        work = _Work(model.resolve(), engine, device, asked, written)
+        others = tuple(each.resolve() for each in ensemble or ())
+        work = _Work(model.resolve(), engine, device, others, asked, written)
         work.translate([Path(text) for text in texts], target, workers, threads, Messages(quiet))
         return
     from heedful.cli.scoring import load_to_run
 
-    written.translate(load_to_run(model, engine, device), asked, texts or (), source, target, Messages(quiet))
+    translator = load_to_run(model, engine, device, ensemble or ())
+    written.translate(translator, asked, texts or (), source, target, Messages(quiet))
 
 
 @final
@@ -211,6 +215,7 @@ class _Work:
     model: Path
     engine: str
     device: str
+    ensemble: tuple[Path, ...]
     asked: Asked
     written: _Written
 
@@ -219,12 +224,13 @@ class _Work:
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import load_to_run, tell_engine
 
-        translator = load_to_run(self.model, self.engine, self.device)
+        translator = load_to_run(self.model, self.engine, self.device, self.ensemble)
         demand = self.written.wording.demand(translator.target_tokenizer)
         search, exact = self.asked.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, demand, exact)
         about = {
             "model": translator.folder.facts["files"][translator.folder.facts["weights"]],
+            "ensemble": [str(each) for each in self.ensemble],
             "search": search.model_dump(mode="json"),
             "engine": translator.backends.searching(search, self.written.align, demand, exact).name,
             "output": asdict(self.written),
@@ -239,7 +245,7 @@ class _Work:
         """Load the model, in a worker."""
         from heedful.cli.scoring import load_to_run
 
-        translator = load_to_run(self.model, self.engine, self.device)
+        translator = load_to_run(self.model, self.engine, self.device, self.ensemble)
         search = self.asked.search(translator)
 
         def translate(shard: "Shard") -> int:

@@ -12,6 +12,7 @@ from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
+from heedful.search.ensemble import Ensemble
 from heedful.search.forced import Reading, read_outputs
 from heedful.search.interface import Engine, Hypothesis
 
@@ -157,6 +158,36 @@ class Stepwise(Backend):
             demands=demands,
             cancelled=cancelled,
         )
+
+
+def together(backends: Sequence[Backend]) -> Stepwise:
+    """Let several models decode as one, by the mean of their probabilities; Sutskever et al. 2014, section 3.6.
+
+    Args:
+        backends: one or more, of one source and one target vocabulary.
+
+    Returns:
+        A backend whose every step is one of each.
+
+    Raises:
+        UsageError: one of them does not go token by token.
+
+    Cost: the sum of theirs, and a mean over the vocabulary at each step.
+    """
+    members: list[Stepwise] = []
+    for backend in backends:
+        if not isinstance(backend, Stepwise):
+            raise UsageError(
+                f"{backend.name} searches by itself, token by token does not come out: name another engine"
+            )
+        members.append(backend)
+
+    def make_engine(with_weights: bool) -> Engine:
+        return Ensemble([member.make_engine(with_weights) for member in members])
+
+    names = "+".join(member.name for member in members)
+    has_attention = all(member.supports_reading(need_alignment=True) is None for member in members)
+    return Stepwise(names, make_engine, min(member.max_length for member in members), has_attention)
 
 
 def decode_sorted(
