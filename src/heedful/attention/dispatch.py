@@ -166,8 +166,9 @@ def explain(
     Example:
         >>> from heedful.attention.scores import ScaledDot
         >>> query, key = torch.zeros(3, 8), torch.zeros(5, 8)
-        >>> [(c.kernel, c.reason) for c in explain(query, key, key, score=ScaledDot(8, 8), need=["weights"])][1:2]
-        [('sdpa', 'gives the context only, not weights')]
+        >>> choices = explain(query, key, key, score=ScaledDot(8, 8), need=["weights"])
+        >>> next(choice.reason for choice in choices if choice.kernel == "sdpa")
+        'gives the context only, not weights'
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
     request = replace(request, precision=precision)
