@@ -75,7 +75,7 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
     rows = rows_of(grid)
     assert baseline_of(grid, rows) == rows[0].name
     budgets: set[str] = set()
-    for row in rows:
+    for row in (each for each in rows if not each.members):
         experiment = load_experiment(row.preset, None, row.settings)
         with torch.device("meta"):
             experiment.model.build(8, 8, is_shared=True)

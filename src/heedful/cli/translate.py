@@ -20,7 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
@@ -135,17 +135,13 @@ def run(
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
     written = _Written(output_format, align, nbest, batch_tokens, exact, Wording(prefix, require or (), ban or ()))
-    if ray or workers:
-        if not ray or not texts or target is None:
-            raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
-        others = tuple(each.resolve() for each in ensemble or ())
-        work = _Work(model.resolve(), engine, device, others, asked, written)
-        work.translate([Path(text) for text in texts], target, workers, threads, Messages(quiet))
-        return
-    from heedful.cli.scoring import load_to_run
-
-    translator = load_to_run(model, engine, device, ensemble or ())
-    written.translate(translator, asked, texts or (), source, target, Messages(quiet))
+    work = _Work(model, engine, device, tuple(ensemble or ()), asked, written)
+    if not (ray or workers):
+        written.translate(work.translator(), asked, texts or (), source, target, Messages(quiet))
+    elif not ray or not texts or target is None:
+        raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
+    else:
+        work.resolved().translate([Path(text) for text in texts], target, workers, threads, Messages(quiet))
 
 
 @final
@@ -219,12 +215,21 @@ class _Work:
     asked: Asked
     written: _Written
 
+    def translator(self) -> "Translator":
+        from heedful.cli.scoring import load_to_run
+
+        return load_to_run(self.model, self.engine, self.device, self.ensemble)
+
+    def resolved(self) -> "_Work":
+        """The same for a worker that begins in another folder."""
+        return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
+
     def translate(self, sources: Sequence[Path], folder: Path, workers: int, threads: int, messages: Messages) -> None:
         from heedful.cli.cores import physical_cores
         from heedful.cli.many_files import ManyFiles, translate_files
-        from heedful.cli.scoring import load_to_run, tell_engine
+        from heedful.cli.scoring import tell_engine
 
-        translator = load_to_run(self.model, self.engine, self.device, self.ensemble)
+        translator = self.translator()
         demand = self.written.wording.demand(translator.target_tokenizer)
         search, exact = self.asked.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, demand, exact)
@@ -243,9 +248,7 @@ class _Work:
 
     def load(self) -> "Callable[[Shard], int]":
         """Load the model, in a worker."""
-        from heedful.cli.scoring import load_to_run
-
-        translator = load_to_run(self.model, self.engine, self.device, self.ensemble)
+        translator = self.translator()
         search = self.asked.search(translator)
 
         def translate(shard: "Shard") -> int:
