@@ -20,7 +20,7 @@ from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.files import language_names, written_whole
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
@@ -108,6 +108,8 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
+    if experiment.training.alignment_weight:
+        prepared = link_words(prepared, folder)
     with written_whole(folder / "run" / "experiment.toml") as stream:
         stream.write(to_toml(experiment))
     languages = _languages(recipe)

@@ -40,6 +40,8 @@ class TrainingConfig(Config):
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
+    alignment_weight: float = Field(default=0.0, ge=0.0)
+    """Of a loss that teaches attention which words belong together, found in the training pairs; 0 = none."""
     clip_norm: float = Field(default=1.0, ge=0.0)
     """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -180,7 +182,7 @@ class Trainer:
             warn: told what a person should know.
         """
         self._config: Final = config
-        self._module: Final = TrainingStep(model, config.label_smoothing)
+        self._module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
         self._device = next(model.parameters()).device
         self._optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
@@ -262,7 +264,9 @@ class Trainer:
         course.update_seconds += taken
 
     def _tensors(self, batch: Batch) -> list[Tensor]:
-        arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+        arrays = [batch.source, batch.source_lengths, batch.target_in, batch.target_out]
+        if self._config.alignment_weight:
+            arrays.append(batch.links)
         return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
 
     def _validate_now(self) -> None:
