@@ -71,7 +71,7 @@ def test_all_tokens_of_linked_words_are_linked(units: tuple[Units, Units], tmp_p
 
 def test_links_of_pieces_lie_within_their_pair_and_never_at_an_end_mark(tmp_path: Path):
     pairs = make_pairs() * 3
-    corpus, tokenizers = encode(pairs, ("pieces", "pieces"), 60)
+    corpus, tokenizers = encode(pairs, ("pieces", "pieces"), 300)
     linked = link_corpus(corpus, tokenizers, tmp_path)
     for index in range(len(pairs)):
         found = links_of(linked, index)

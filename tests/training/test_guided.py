@@ -29,7 +29,7 @@ def draw_weights(*shape: int) -> Tensor:
 
 def slow_loss(weights: Tensor, links: Tensor) -> float:
     """Token by token, each linked source token with an equal share."""
-    total = 0.0
+    total, weights = 0.0, weights.detach()
     for row in range(weights.shape[0]):
         for target in range(weights.shape[-2]):
             linked = [int(s) for r, t, s in links.tolist() if (r, t) == (row, target)]
@@ -149,7 +149,8 @@ def test_attention_learns_where_to_rest(name: str):
         optimizer.step()
     weights = model(source, lengths, target_in, need=("weights",)).attended[model.alignment].weights
     assert weights is not None
-    mean = weights.mean(dim=1) if weights.dim() == 4 else weights
-    assert float(mean[0, 2, 0].detach()) > 0.9
-    assert float(mean[1, 1, 1].detach()) > 0.9
-    assert 0.4 < float(mean[0, 0, 1].detach()) < 0.6
+    mean = (weights.mean(dim=1) if weights.dim() == 4 else weights).detach()
+    assert float(mean[0, 2, 0]) > 0.7
+    assert float(mean[1, 1, 1]) > 0.7
+    assert 0.35 < float(mean[0, 0, 1]) < 0.65
+    assert 0.35 < float(mean[0, 0, 3]) < 0.65

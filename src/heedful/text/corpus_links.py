@@ -13,12 +13,14 @@ import numpy as np
 from heedful.text.dictionary import align_pairs
 from heedful.text.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.text.links import Links
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_PLACES: Final = 8_000_000
 """Source words times target words that are aligned together; half a gigabyte of memory."""
 LONGEST_WORD: Final = 12
 """Tokens of a word, on average, above which a text is taken for one without spaces: its tokens are the words then."""
+
+SPACES: Final = " " + SPACE_MARK
 
 _SAMPLED: Final = 1000
 
@@ -104,7 +106,9 @@ class _SideWords:
 
     def texts(self, index: int) -> list[str]:
         ids = self._side[index].tolist()
-        return ["".join(self._pieces[ids[place]] for place in word) for word in self.words(index)]
+        texts = ("".join(self._pieces[ids[place]] for place in word) for word in self.words(index))
+        # The space before a word belongs to it, but to the first one of a text.
+        return [text.strip(SPACES) or text for text in texts]
 
     def _cut(self, ids: Sequence[int]) -> Words:
         words: Words = []
