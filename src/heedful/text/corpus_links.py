@@ -1,12 +1,12 @@
 """Links between the tokens of all training pairs, found from the pairs alone; what guided alignment teaches.
 
 Words are aligned by IBM model 1 in both directions (`align_pairs`), and a link between words becomes links between all
-their tokens: Chen et al. 2016, arXiv:1607.01628, section 3, and Garg et al. 2019, arXiv:1909.02074, section 4.3.
+their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, final
 
 import numpy as np
 
@@ -88,6 +88,7 @@ def spread_links(links: Links, source_words: Words, target_words: Words) -> tupl
     return [s for s, _ in linked], [t for _, t in linked]
 
 
+@final
 class _SideWords:
     """Words of one side of a corpus, cut from its tokens."""
 

@@ -1,6 +1,6 @@
 """Guided alignment: attention is taught to rest on the source tokens that a target token is linked to.
 
-Chen et al. 2016, arXiv:1607.01628, equation 5; Garg et al. 2019, arXiv:1909.02074, equation 4.
+Chen et al. 2016, arXiv:1607.01628; Garg et al. 2019, arXiv:1909.02074.
 """
 
 import torch
