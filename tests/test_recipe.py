@@ -155,6 +155,22 @@ def test_the_same_command_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
     assert digests[0] == digests[1]
 
 
+@pytest.mark.parametrize("kind", SIZES)
+def test_links_of_words_are_found_once_and_kept_with_the_pairs(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    data = write(tmp_path / "n.tsv")
+    settings = ("training.alignment_weight=0.5", "training.validate_every=3")
+    _, log = run(data, tmp_path / "m", *settings, "training.max_steps=3", kind=kind)
+    assert [line for line in log.started[0].report if line.endswith(" links between tokens to teach")]
+    assert (tmp_path / "m" / "run" / "data" / "links" / "encoded.json").is_file()
+    with pytest.raises(ConfigError, match=r"training\.alignment_weight = 0\.5, not 0\.0"):
+        run(data, tmp_path / "m", "training.validate_every=3", "training.max_steps=6", kind=kind)
+    monkeypatch.setattr("heedful.text.corpus_links.align_pairs", None)
+    outcome, _ = run(data, tmp_path / "m", *settings, "training.max_steps=6", kind=kind)
+    assert outcome.step == 6
+
+
 def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
     data = write(tmp_path / "n.tsv")
     run(data, tmp_path / "m", "training.max_steps=3")

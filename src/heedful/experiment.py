@@ -65,7 +65,17 @@ class Experiment(Config):
         model, most = self.model, self.text.max_tokens
         if isinstance(model, TransformerConfig) and model.positions == "learned" and model.max_positions < most:
             raise ValueError(f"model.max_positions {model.max_positions} is below text.max_tokens {most}; raise it")
+        if self.training.alignment_weight and (reason := _why_not_guided(model)):
+            raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
         return self
+
+
+def _why_not_guided(model: AnyModelConfig) -> str:
+    if isinstance(model, RNNEncoderDecoderConfig):
+        return f"a {model.kind} has no attention that could be taught"
+    if isinstance(model, LuongConfig) and model.window != "global":
+        return f"the window {model.window} hides most words, so links cannot be taught"
+    return ""
 
 
 def load_experiment(

@@ -19,9 +19,10 @@ from heedful.runtime.engine import decode_sorted
 from heedful.runtime.reading import encode_source
 from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
+from heedful.text.corpus_links import read_linked
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.files import language_names, written_whole
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
@@ -149,6 +150,8 @@ def _begin(recipe: Recipe, files: Sources, folder: Path) -> _Begun:
     adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
+    if experiment.training.alignment_weight:
+        prepared = link_words(prepared, folder)
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
     languages, pretrained = _languages(recipe), _pretrained(prepared, experiment)
@@ -185,7 +188,7 @@ def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> 
     """
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
     model = build_model(experiment, *sizes).to(ranks.device(device))
-    corpus = EncodedCorpus.read(folder / "run/data")
+    corpus = read_linked(folder / "run/data")
 
     def first_does(model: Seq2Seq) -> Validation:
         raise UsageError("train: the first process validates")

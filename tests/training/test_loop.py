@@ -33,17 +33,22 @@ NUM_STEPS = 11
 """About three epochs of the corpus below."""
 
 
-def make_corpus(num: int = 16, seed: int = 0) -> EncodedCorpus:
+def make_corpus(num: int = 16, seed: int = 0, is_linked: bool = False) -> EncodedCorpus:
     generator = np.random.default_rng(seed)
 
     def side(vocabulary: int) -> EncodedSide:
         lengths = generator.integers(0, 7, size=num)
         return EncodedSide.of([[*generator.integers(4, vocabulary, size=length).tolist(), 3] for length in lengths])
 
-    return EncodedCorpus(side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS))
+    source, target = side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS)
+    if not is_linked:
+        return EncodedCorpus(source, target)
+    # The diagonal, of both end marks neither.
+    along = [[*range(int(min(lengths)) - 1)] for lengths in zip(source.lengths, target.lengths, strict=True)]
+    return EncodedCorpus(source, target, EncodedCorpus(EncodedSide.of(along), EncodedSide.of(along)))
 
 
-CORPUS = make_corpus()
+CORPUS, LINKED = make_corpus(), make_corpus(is_linked=True)
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +86,7 @@ class Run:
         return Trainer(
             self.model,
             self.config,
-            CORPUS,
+            LINKED if self.config.alignment_weight else CORPUS,
             self.folder,
             self.validate or scores,
             keep,
@@ -149,6 +154,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_
         assert outcome.step == NUM_STEPS
         assert equal(end_of(again), end_of(whole)), f"stopped at {step}"
         assert run.validations + again.validations == whole.validations
+
+
+@pytest.mark.parametrize(("kind", "accumulate"), [("transformer-pre", 2), ("rnnsearch", 1)])
+def test_a_run_with_guided_alignment_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_path: Path):
+    settings = {"max_steps": NUM_STEPS, "accumulate": accumulate, "alignment_weight": 0.5}
+    whole = make_run(tmp_path / "whole", kind, **settings)
+    whole.trainer().run()
+    run = make_run(tmp_path / "parts", kind, **settings)
+    stop_at(run, 5)
+    with pytest.raises(Stopped):
+        run.trainer().run()
+    again = make_run(tmp_path / "parts", kind, **settings)
+    again.trainer().run()
+    assert equal(end_of(again), end_of(whole))
+    plain = make_run(tmp_path / "plain", kind, **(settings | {"alignment_weight": 0.0}))
+    plain.trainer().run()
+    assert not equal(end_of(plain), end_of(whole))
 
 
 def test_a_run_may_be_stopped_more_than_once(tmp_path: Path):
@@ -393,26 +415,30 @@ SURE = [
 
 
 @pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
-@pytest.mark.parametrize("num_parts", [2, 3, 8])
-def test_accumulated_gradients_are_those_of_one_big_batch(num_parts: int, kind: Config, tmp_path: Path):
+@pytest.mark.parametrize(("num_parts", "alignment_weight"), [(2, 0.0), (3, 0.0), (8, 0.0), (3, 0.7)])
+def test_accumulated_gradients_are_those_of_one_big_batch(
+    num_parts: int, alignment_weight: float, kind: Config, tmp_path: Path
+):
     updated: list[list[Tensor]] = []
     order = np.argsort(CORPUS.target.lengths)  # parts of very different numbers of tokens
     for parts in (1, num_parts):
-        run = make_run(tmp_path / str(parts), kind, optimizer=PLAIN, clip_norm=0.0)
+        weight = {"alignment_weight": alignment_weight}
+        run = make_run(tmp_path / str(parts), kind, optimizer=PLAIN, clip_norm=0.0, **weight)
         run.model.double()
-        run.trainer()._update([make_batch(CORPUS, rows) for rows in np.array_split(order, parts)])
+        run.trainer()._update([make_batch(LINKED, rows) for rows in np.array_split(order, parts)])
         updated.append([parameter.detach() for parameter in run.model.parameters()])
     assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
 
 
 @pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
-def test_the_gradient_is_of_the_mean_over_tokens(kind: Config, tmp_path: Path):
-    run = make_run(tmp_path, kind, optimizer=PLAIN, clip_norm=0.0)
+@pytest.mark.parametrize("alignment_weight", [0.0, 0.7])
+def test_the_gradient_is_of_the_mean_over_tokens(alignment_weight: float, kind: Config, tmp_path: Path):
+    run = make_run(tmp_path, kind, optimizer=PLAIN, clip_norm=0.0, alignment_weight=alignment_weight)
     run.model.double()
-    batch = make_batch(CORPUS, np.arange(5))
+    batch = make_batch(LINKED, np.arange(5))
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
-    arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-    sums = TrainingStep(run.model, 0.1)(*(torch.from_numpy(array) for array in arrays))
+    arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.links)
+    sums = TrainingStep(run.model, 0.1, alignment_weight)(*(torch.from_numpy(array) for array in arrays))
     gradients = torch.autograd.grad(sums.total / sums.num_tokens, list(run.model.parameters()))
     run.trainer()._update([batch])
     for old, gradient, new in zip(before, gradients, run.model.parameters(), strict=True):

@@ -40,7 +40,7 @@ class Learner:
         # Who validates calls parts of a model, which the parts of a sharded one do not bear.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
         self.model: Final = model
-        self.module: Final = TrainingStep(model, config.label_smoothing)
+        self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
         if self._is_sharded:
             shard(self.module, ranks.place.size)
         self.optimizer: Final = make_optimizer(model, config.optimizer)
@@ -105,7 +105,9 @@ class Learner:
         Returns:
             What the training step takes.
         """
-        arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
+        arrays = [batch.source, batch.source_lengths, batch.target_in, batch.target_out]
+        if self._config.alignment_weight:
+            arrays.append(batch.links)
         return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
 
     def averaged(self) -> dict[str, Tensor]:
