@@ -21,7 +21,7 @@ def make_pairs() -> list[tuple[str, str]]:
     source, target = [*WORDS], [*WORDS.values()]
     pairs: list[tuple[str, str]] = []
     for number, order in enumerate(ORDERS):
-        case = str.upper if number % 2 else str.lower
+        case = str.upper if number == 0 else str.lower
         pairs.append((case(" ".join(source[i] for i in order)), " ".join(target[i] for i in reversed(order))))
     return pairs
 
