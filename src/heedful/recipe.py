@@ -2,18 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
+import torch
+
+from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
-from heedful.errors import ConfigError, DataError, ResourceError, UsageError
+from heedful.errors import ConfigError, DataError, ResourceError, Stopped, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
+from heedful.pages.training import PAGE, write_training_page
 from heedful.runtime.engine import decode_sorted
 from heedful.runtime.reading import encode_source
 from heedful.search.config import SearchConfig
@@ -24,6 +29,7 @@ from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units,
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import EOS
+from heedful.training.history import History
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
 from heedful.translator import Translator, load
@@ -120,7 +126,40 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     num_parameters = sum(parameter.numel() for parameter in counted.parameters())
     step = _newest_step(folder)
     started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, step))
-    return run(experiment, prepared, folder, languages, validator, watch, warn, recipe.device, pretrained)
+    facts = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": recipe.device}
+    versions = f"heedful {__version__}, PyTorch {torch.__version__}"
+    history = History(folder / "run", step, {**facts, "versions": versions, "report": report})
+    with _recorded(history, folder, warn) as outcomes:
+        followed = history.watched(watch)
+        outcomes.append(
+            run(experiment, prepared, folder, languages, validator, followed, warn, recipe.device, pretrained)
+        )
+    return outcomes[0]
+
+
+@contextmanager
+def _recorded(history: History, folder: Path, warn: Callable[[str], None]) -> Generator[list[Outcome]]:
+    """Note how training ends, and leave a page about it.
+
+    Raises:
+        Stopped: as it came.
+    """
+    outcomes: list[Outcome] = []
+    try:
+        yield outcomes
+    except Stopped as error:
+        history.end("stopped", _newest_step(folder), str(error))
+        raise
+    except Exception as error:
+        history.end("failed", _newest_step(folder), str(error))
+        raise
+    else:
+        history.end("finished", outcomes[0].step, outcomes[0].reason)
+    finally:
+        try:
+            write_training_page(folder, folder / "run" / PAGE)
+        except (ResourceError, UsageError) as error:
+            warn(str(error))
 
 
 def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
@@ -157,7 +196,8 @@ class Validator:
         gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
         self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
         by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
-        self._sample: Final = by_length[len(by_length) // 2]
+        # Short, middling and long ones; the middle is the one sample that is shown while training.
+        self._shown: Final = [*dict.fromkeys(by_length[len(by_length) * tenth // 10] for tenth in (5, 1, 3, 7, 9))]
 
     def __call__(self, model: Seq2Seq) -> Validation:
         """Validate by loss and by greedy decoding.
@@ -173,10 +213,11 @@ class Validator:
         decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
         outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
         scores = quick_scores(outputs, self._dev.references, self._language)
-        index = self._sample
-        sample = (self._dev.sources[index], self._dev.references[index][0], outputs[index])
+        texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
+        middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
         loss = log_likelihood(model, self._corpus).loss
-        return Validation({"loss": loss, **scores}, sample)
+        place = len(others) // 2
+        return Validation({"loss": loss, **scores}, middle, (*others[:place], middle, *others[place:]))
 
 
 def _find(recipe: Recipe) -> Sources:

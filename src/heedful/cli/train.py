@@ -11,12 +11,13 @@ Examples:
 
 import json
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.cli.messages import Messages, duration
+from heedful.cli.messages import Messages
 from heedful.cli.options import (
     ColumnsText,
     DataPaths,
@@ -32,6 +33,8 @@ from heedful.cli.options import (
     parse_languages,
     use_threads,
 )
+from heedful.errors import ResourceError
+from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -64,6 +67,8 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Train a model."""
+    from heedful.pages.training import PAGE, write_training_page
+
     use_threads(threads)
     messages = Messages(quiet)
     messages.say(f"reading {', '.join(map(str, data))}")
@@ -87,7 +92,10 @@ def run(
     print(ending(started, outcome))
     if len(started.test):
         print(_test_scores(started, recipe.device, messages), end="")
-    print(f"model: {started.folder}\nnext:  heedful translate {shlex.quote(str(started.folder))}")
+    page = started.folder / "run" / PAGE
+    with suppress(ResourceError):  # training, which wrote it without these scores, has warned
+        write_training_page(started.folder, page)
+    print(f"model: {started.folder}\npage:  {page}\nnext:  heedful translate {shlex.quote(str(started.folder))}")
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Outcome]":

@@ -74,6 +74,8 @@ class Validation:
     """By metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
     sample: tuple[str, str, str] = ("", "", "")
     """Source, reference and the model's output of one fixed sentence."""
+    samples: tuple[tuple[str, str, str], ...] = ()
+    """The same of a few fixed sentences, short to long."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,11 @@ class _Course:
     num_target_tokens: int = 0
     update_seconds: float = 0.0
     """Of `seconds`, what updates took; the rest was validation."""
+    recent_loss: float = 0.0
+    """Since the last validation, like the two below: summed over tokens, in nats."""
+    recent_tokens: int = 0
+    recent_seconds: float = 0.0
+    """Of updates."""
     best: float = -math.inf
     best_step: int = 0
     num_without_better: int = 0
@@ -260,6 +267,9 @@ class Trainer:
         taken = time.monotonic() - started
         course.seconds += taken
         course.update_seconds += taken
+        course.recent_loss += total * num_tokens
+        course.recent_tokens += num_tokens
+        course.recent_seconds += taken
 
     def _tensors(self, batch: Batch) -> list[Tensor]:
         arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
@@ -267,7 +277,10 @@ class Trainer:
 
     def _validate_now(self) -> None:
         course = self._course
-        progress = self._progress()
+        # Of all steps since the last validation: what is logged must not hang on when a report fell due.
+        loss, speed = course.recent_loss / max(1, course.recent_tokens), course.recent_tokens / course.recent_seconds
+        progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
+        course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
         self._module.eval()
         with self._average.swapped_in(), torch.inference_mode():
@@ -332,6 +345,7 @@ class Trainer:
     def _log(self, progress: Progress, validation: Validation, is_best: bool) -> None:
         facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
         facts |= {"is_best": is_best, "scores": dict(validation.scores), "sample": validation.sample}
+        facts |= {"samples": validation.samples} if validation.samples else {}
         self._metrics.parent.mkdir(parents=True, exist_ok=True)
         with self._metrics.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(facts, ensure_ascii=False) + "\n")
