@@ -29,8 +29,10 @@ from heedful.text.files import sync, write_through, written_whole
 from heedful.text.prepare import Prepared
 from heedful.text.pretrained import Pretrained
 from heedful.text.tokenizer import TextConfig, Units
-from heedful.training.loop import Outcome, Trainer, TrainingConfig, Validation, Watcher
+from heedful.training.config import TrainingConfig
+from heedful.training.loop import Outcome, Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
+from heedful.training.step_times import NOT_TIMED, StepTimes
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
@@ -297,6 +299,7 @@ def run(
     warn: Callable[[str], None],
     device: str = "cpu",
     pretrained: Sequence[Pretrained] = (),
+    times: StepTimes = NOT_TIMED,
 ) -> Outcome:
     """Train, keeping the best model in the folder all along.
 
@@ -310,6 +313,7 @@ def run(
         warn: told what a person should know.
         device: where to compute.
         pretrained: word vectors that embeddings begin with.
+        times: takes the time of every phase.
 
     Returns:
         How it ended.
@@ -335,6 +339,7 @@ def run(
         lambda weights: save_model(folder, experiment, weights, facts),
         watch,
         warn,
+        times,
     )
     return trainer.run()
 

@@ -32,6 +32,7 @@ from heedful.text.vocabulary import EOS
 from heedful.training.history import History
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Outcome, Validation, Watcher
+from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.translator import Translator, load
 
 FREE_ON_RESUME: Final = (
@@ -82,7 +83,13 @@ class Started:
     """Of the newest checkpoint, from which training goes on; 0 = it begins."""
 
 
-def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
+def train(
+    recipe: Recipe,
+    watch: Watcher,
+    started: Callable[[Started], None],
+    warn: Callable[[str], None],
+    times: StepTimes = NOT_TIMED,
+) -> Outcome:
     """Train, or go on training, and leave the best model in its folder.
 
     Args:
@@ -90,6 +97,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
         watch: told how it goes.
         started: told what was found, before the first step.
         warn: told what a person should know.
+        times: takes the time of every phase.
 
     Returns:
         How it ended.
@@ -132,7 +140,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
     with _recorded(history, folder, warn) as outcomes:
         followed = history.watched(watch)
         outcomes.append(
-            run(experiment, prepared, folder, languages, validator, followed, warn, recipe.device, pretrained)
+            run(experiment, prepared, folder, languages, validator, followed, warn, recipe.device, pretrained, times)
         )
     return outcomes[0]
 

@@ -27,7 +27,8 @@ from heedful.errors import HeedfulError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
-from heedful.training.loop import Trainer, TrainingConfig, Validation
+from heedful.training.config import TrainingConfig
+from heedful.training.loop import Trainer, Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.prove.disk import DEAD, Call, calls, die_at, without_waiting
 

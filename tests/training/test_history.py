@@ -17,7 +17,7 @@ def events(folder: Path) -> list[Mapping[str, Any]]:
 def test_a_beginning_is_noted_once_and_reports_are_passed_on(tmp_path: Path):
     heard: list[Progress] = []
     history = History(tmp_path, 0, {"device": "cpu"})
-    watch = history.watched(heard.append)
+    watch = history.watched(lambda progress: heard.append(progress))
     watch(REPORT)
     watch(REPORT)
     history.end("finished", 9, "9 steps")

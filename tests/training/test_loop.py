@@ -20,8 +20,9 @@ from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, make_batch
 from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.checkpoint import CheckpointFolder
+from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Progress, Trainer, TrainingConfig, Validation
+from heedful.training.loop import Progress, Trainer, Validation
 from heedful.training.loss import TrainingStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 

@@ -61,14 +61,13 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of weights, order and dropout.", show_default="1")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Say where a step's time goes, beside its floor.")] = False,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Train a model."""
-    from heedful.pages.training import PAGE, write_training_page
-
     use_threads(threads)
     messages = Messages(quiet)
     messages.say(f"reading {', '.join(map(str, data))}")
@@ -88,28 +87,28 @@ def run(
         settings=(*changes, *(settings or ())),
         device=choose_device(device),
     )
-    started, outcome = train_and_watch(recipe, messages)
+    started, outcome = train_and_watch(recipe, messages, profile)
     print(ending(started, outcome))
     if len(started.test):
         print(_test_scores(started, recipe.device, messages), end="")
-    page = started.folder / "run" / PAGE
-    with suppress(ResourceError):  # training, which wrote it without these scores, has warned
-        write_training_page(started.folder, page)
-    print(f"model: {started.folder}\npage:  {page}\nnext:  heedful translate {shlex.quote(str(started.folder))}")
+    print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
+    print(f"next:  heedful translate {shlex.quote(str(started.folder))}")
 
 
-def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Outcome]":
+def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
     """Train, and show on standard error how it goes.
 
     Args:
         recipe: data and settings.
         messages: where to.
+        is_profiled: whether to say where a step's time goes.
 
     Returns:
         What was known at the start, and how it ended.
     """
     from heedful.cli.progress import followed
     from heedful.recipe import train
+    from heedful.training.step_times import StepTimes
 
     known: list[Started] = []
 
@@ -119,7 +118,7 @@ def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Out
             messages.say(line)
 
     with followed(messages) as watch:
-        outcome = train(recipe, watch, started, messages.warn)
+        outcome = train(recipe, watch, started, messages.warn, StepTimes(messages.say if is_profiled else None))
     return known[0], outcome
 
 
@@ -166,6 +165,16 @@ def ending(started: "Started", outcome: "Outcome") -> str:
         if outcome.best_step
         else text
     )
+
+
+def _write_page(folder: Path) -> Path:
+    """Write the page that training left again, now with the test scores."""
+    from heedful.pages.training import PAGE, write_training_page
+
+    page = folder / "run" / PAGE
+    with suppress(ResourceError):  # training has warned
+        write_training_page(folder, page)
+    return page
 
 
 def _test_scores(started: "Started", device: str, messages: Messages) -> str:

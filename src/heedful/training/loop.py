@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, Self, final
+from typing import Any, Final, Protocol, final
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.config import Config
 from heedful.errors import NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
@@ -22,48 +20,13 @@ from heedful.text.encoded import EncodedCorpus
 from heedful.text.files import written_whole
 from heedful.training.average import PolynomialAverage
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.config import TrainingConfig
 from heedful.training.loss import LossSum, TrainingStep
-from heedful.training.optimizer import OptimizerConfig, make_optimizer, restore_optimizer, store_optimizer
-from heedful.training.precision import Precision, autocast
+from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
+from heedful.training.precision import autocast
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
-
-Metric = Literal["bleu", "chrf", "exact_match", "token_error_rate", "loss"]
-
-
-class TrainingConfig(Config):
-    """How a model is trained. Limits that are 0 do not limit."""
-
-    seed: int = Field(default=1, ge=0, lt=1 << 31)
-    batch_tokens: int = Field(default=0, ge=0)
-    """Most positions of a batch on its longer side; 0 chooses from the corpus."""
-    accumulate: int = Field(default=1, ge=1)
-    """Batches whose gradients make one update."""
-    label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    clip_norm: float = Field(default=1.0, ge=0.0)
-    """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
-    optimizer: OptimizerConfig = OptimizerConfig()
-    average: float = Field(default=8.0, ge=0.0)
-    """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
-    precision: Precision = "auto"
-    max_steps: int = Field(default=0, ge=0)
-    max_epochs: int = Field(default=0, ge=0)
-    max_target_tokens: int = Field(default=0, ge=0)
-    """Real ones, end marks included, of all epochs together."""
-    max_minutes: float = Field(default=0.0, ge=0.0)
-    validate_every: int = Field(default=0, ge=0)
-    """Steps between validations; 0 = about an epoch."""
-    patience: int = Field(default=8, ge=1)
-    """Validations in a row without a better score after which training ends."""
-    select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
-    """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
-
-    @model_validator(mode="after")
-    def _check_horizon(self) -> Self:
-        kind = self.optimizer.schedule.kind
-        if kind in ("linear", "cosine") and not self.max_steps:
-            raise ValueError(f"the {kind} schedule falls to zero at the last step: set training.max_steps")
-        return self
+from heedful.training.step_times import NOT_TIMED, StepTimes
 
 
 @dataclass(frozen=True)
@@ -173,6 +136,7 @@ class Trainer:
         keep: Callable[[Mapping[str, Tensor]], None],
         watch: Watcher,
         warn: Callable[[str], None] = print,
+        times: StepTimes = NOT_TIMED,
     ) -> None:
         """Put the parts together.
 
@@ -185,7 +149,9 @@ class Trainer:
             keep: given the weights of each new best model.
             watch: given reports.
             warn: told what a person should know.
+            times: takes the time of every phase.
         """
+        self._times: Final = times
         self._config: Final = config
         self._module: Final = TrainingStep(model, config.label_smoothing)
         self._device = next(model.parameters()).device
@@ -215,20 +181,27 @@ class Trainer:
         batches = iter(self._sampler)
         saved_at = time.monotonic()
         with StopRequest() as stop:
+            self._times.start()
             while not course.finished:
-                self._update([next(batches) for _ in range(self._config.accumulate)])
+                drawn = [next(batches) for _ in range(self._config.accumulate)]
+                self._times.mark("batch preparation")
+                with self._times.step(sum(batch.num_target_tokens for batch in drawn), self._device):
+                    self._update(drawn)
                 now = time.monotonic()
                 course.finished = self._limit_reached()
                 # The last step is validated too: a run shorter than an epoch leaves a model all the same.
                 is_due = bool(course.finished) or course.step % self._config.validate_every == 0
                 if is_due:
                     self._validate_now()
+                    self._times.mark("validation")
                 elif now - self._window.started >= REPORT_SECONDS:
                     self._report()
                 if is_due or stop.signal_number or now - saved_at >= CHECKPOINT_SECONDS:
                     saved_at = self._save()
+                    self._times.mark("checkpoints")
                 if stop.signal_number and not course.finished:
                     raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
+        self._times.end()
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         found = (course.step, course.seconds, course.best, course.best_step, course.finished)
         return Outcome(*found, course.num_target_tokens, speed)
@@ -247,7 +220,9 @@ class Trainer:
                 sums: LossSum = self._module(*self._tensors(batch))
             loss = sums.total / num_tokens
             total += float(loss.detach())
+            self._times.mark("forward")
             loss.backward()
+            self._times.mark("backward")
         norm = nn.utils.clip_grad_norm_(self._module.parameters(), config.clip_norm or math.inf, foreach=True)
         if not math.isfinite(total) or not bool(torch.isfinite(norm)):
             raise NonFiniteError(
@@ -260,6 +235,7 @@ class Trainer:
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         self._average.update(course.step)
+        self._times.mark("optimizer")
         course.epoch, course.batch = self._sampler.position
         self._window.loss += total * num_tokens
         self._window.num_tokens += num_tokens
