@@ -170,7 +170,7 @@ class _Recorder(TorchDispatchMode):
         if name in ("mm", "addmm", "bmm", "baddbmm") and len(matrices) == 2:
             first, second = matrices
             batch = first.shape[0] if first.ndim == 3 else 0
-            self.products[Product(batch, *first.shape[-2:], second.shape[-1], first.dtype)] += 1
+            self.products[Product(batch, first.shape[-2], first.shape[-1], second.shape[-1], first.dtype)] += 1
         return func(*args, **(kwargs or {}))
 
 
@@ -192,7 +192,7 @@ def seconds_alone(product: Product, device: torch.device) -> float:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         started = time.perf_counter()
-        first @ second
+        torch.matmul(first, second)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         best = min(best, time.perf_counter() - started)
