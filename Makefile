@@ -45,6 +45,14 @@ prove-attention: $(VENV)/.installed-dev ## thousands of random shapes for each a
 prove-checkpoints: $(VENV)/.installed-dev ## kills, full disks, power cuts and damage at every point of a training's saves (minutes)
 	$(BIN)/python -m tests.prove.prove_checkpoints
 
+.PHONY: prove-decoding
+prove-decoding: $(VENV)/.installed-dev ## same outputs in every batch, from every engine, with every phrase; MODEL= SOURCE= REFERENCE= (minutes)
+	$(BIN)/python -m tests.prove.prove_decoding $(MODEL) $(SOURCE) $(REFERENCE)
+
+.PHONY: prove-ddp
+prove-ddp: $(VENV)/.installed-dev ## training by several processes: equal to one, and deaths of each at each point (minutes)
+	$(BIN)/python -m tests.prove.prove_ddp
+
 .PHONY: format
 format: $(VENV)/.installed-dev ## bring the code into form and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -33,7 +33,7 @@ Decode = Callable[[Sources, SearchConfig], list[tuple[int, ...]]]
 
 def engines(model: Path, batch_tokens: int) -> dict[str, Decode]:
     """Every engine of a model: from sources to the ids of the best outputs."""
-    names = ["torch", *load(model).exported]
+    names = ["torch", *load(model).backends.exported]
 
     def decoder(name: str) -> Decode:
         translator = load(model, engine=name)

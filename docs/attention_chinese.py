@@ -121,6 +121,12 @@ CHINESE: Final = {
     ),
     "Additive scores in exponential form, compiled by Numba": "指数形式的加性打分，由 Numba 编译",
     "Additive scores in exponential form on a GPU, compiled by Triton": "GPU 上指数形式的加性打分，由 Triton 编译",
+    "Scores, masks, softmax or a chosen key, dropout and context in one pass on a GPU, compiled by Triton": (
+        "GPU 上一遍算完打分、掩码、softmax（或选一个键）、dropout 和加权平均，由 Triton 编译"
+    ),
+    "query + key (additive scores a strip of queries at a time; computed again backward)": (
+        "query + key（加性打分一次一条查询带；反向时重算）"
+    ),
     "The formulas as written": "照公式算",
     "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (

@@ -1,9 +1,12 @@
-"""What all tests share: Hypothesis without a stopwatch, and the corpora beside the project, where there are any."""
+"""What all tests share: Hypothesis without a stopwatch, Triton's interpreter, and the corpora beside the project."""
 
+import importlib.util
+import os
 import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -11,6 +14,12 @@ from hypothesis import settings
 settings.register_profile("heedful", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.load_profile("heedful")
+
+# Programs in Triton are interpreted where Triton is and no device: their tests, and the contracts of attention, then
+# run over them. Triton reads this when it is imported, and its interpreter does not know NumPy 2.4.
+if importlib.util.find_spec("triton") and not Path("/dev/nvidiactl").exists():
+    if np.lib.NumpyVersion(np.__version__) < "2.4.0":
+        os.environ.setdefault("TRITON_INTERPRET", "1")
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

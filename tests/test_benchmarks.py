@@ -80,8 +80,10 @@ def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str], monk
     gpu["main"]()
     assert capsys.readouterr().out == "nothing timed: no CUDA device\n"
     # An H200 at 1.98 GHz: 2^30 exponentials with a reciprocal each keep its special units busy for 257 microseconds.
-    assert gpu["floor_microseconds"](2.0**30, 2.0, 1.0, 132, 128, 1.98e9) == pytest.approx(257, abs=1)
-    assert gpu["floor_microseconds"](2.0**30, 6.0, 0.5, 132, 128, 1.98e9) == pytest.approx(193, abs=1)
+    cycles = 132 * 1.98e9
+    units = gpu["Units"](128 * cycles, 16 * cycles, 1.0)
+    assert gpu["floor_seconds"](2.0**30, 2.0, 1.0, units) == pytest.approx(257e-6, abs=1e-6)
+    assert gpu["floor_seconds"](2.0**30, 6.0, 0.5, units) == pytest.approx(193e-6, abs=1e-6)
 
 
 def test_the_table_is_printed(

@@ -50,6 +50,36 @@ def test_write_pairs(tmp_path: Path):
     assert not {target for _, target in test} & {target for _, target in pairs}
 
 
+def test_write_linked_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    runpy.run_path(str(EXAMPLES / "write_linked_dates.py"))["main"](tmp_path, num_pairs=800, num_test=50)
+    texts, links = ((tmp_path / f"dates-test.{end}").read_bytes().decode().split("\n")[:-1] for end in ("tsv", "links"))
+    assert [len(texts), len(links)] == [50, 50]
+    for text, line in zip(texts, links, strict=True):
+        source, target = (side.split(" ") for side in text.split("\t"))
+        found = {int(right): source[int(left)] for left, right in (link.split("-") for link in line.split())}
+        assert found[0] == target[0]
+        assert (
+            found[1][:3].lower() in "jan feb mar apr may jun jul aug sep oct nov dec".split()[int(target[1]) - 1 :][0]
+        )
+        digits = "".join(c for c in found[2] if c.isdecimal())
+        assert int(digits) == int(target[2]) if digits else found[2].endswith(("st", "nd", "rd", "th"))
+    capsys.readouterr()
+    words = ["text.source_units=words", "text.target_units=words", "training.alignment_weight=3"]
+    quick = ["training.optimizer.learning_rate=0.02", "training.optimizer.schedule.warmup_steps=20", "model.dropout=0"]
+    sizes = [f"model.{size}=24" for size in SIZES]
+    settings = [*words, *quick, *sizes, "training.max_steps=70", "training.batch_tokens=512"]
+    folder = str(tmp_path / "dates.model")
+    set_all = [part for setting in settings for part in ("--set", setting)]
+    assert (
+        main(["train", str(tmp_path / "dates.tsv"), "--preset", "rnnsearch-tiny", "--out", folder, "--quiet", *set_all])
+        == 0
+    )
+    capsys.readouterr()
+    assert main(["align", folder, str(tmp_path / "dates-test.tsv"), "--gold", str(tmp_path / "dates-test.links")]) == 0
+    error_rate = float(capsys.readouterr().out.split()[1])
+    assert error_rate <= 15.0
+
+
 def test_nadaraya_watson(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     runpy.run_path(str(EXAMPLES / "nadaraya_watson.py"))["main"](tmp_path)
     scores = [float(line.partition("R^2 =")[2]) for line in capsys.readouterr().out.split("\n")[:3]]
@@ -75,7 +105,7 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
     rows = rows_of(grid)
     assert baseline_of(grid, rows) == rows[0].name
     budgets: set[str] = set()
-    for row in rows:
+    for row in (each for each in rows if not each.members):
         experiment = load_experiment(row.preset, None, row.settings)
         with torch.device("meta"):
             experiment.model.build(8, 8, is_shared=True)

@@ -88,12 +88,23 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ("", ["training.optimizer.schedule.kind=linear"], "set training.max_steps"),
         ("", ["model.positions=learned", "model.max_positions=100"], "max_positions 100 is below text.max_tokens 250"),
         ("", ["model.model_size=10"], "not divisible"),
+        ("rnn_encoder_decoder", ["training.alignment_weight=1"], "no attention that could be taught"),
+        ("luong", ["training.alignment_weight=0.5"], "the window local-p hides"),
+        ("luong", ["training.alignment_weight=0.5", "model.window=local-m"], "the window local-m hides"),
+        ("", ["training.alignment_weight=-1"], "training.alignment_weight"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_line(preset: str, settings: list[str], complaint: str):
     with pytest.raises(ConfigError, match=complaint) as caught:
         load_experiment(preset, settings=settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("preset", ["tiny", "rnnsearch", "luong"])
+def test_alignment_may_be_taught_where_all_words_are_attended(preset: str):
+    window = ["model.window=global"] if preset == "luong" else []
+    assert load_experiment(preset, settings=["training.alignment_weight=0.5", *window]).training.alignment_weight == 0.5
+    assert load_experiment(preset).training.alignment_weight == 0.0
 
 
 @pytest.mark.parametrize("name", ["batch_tokens=0", "validate_every=0", "select_by=auto"])

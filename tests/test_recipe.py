@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,6 +155,22 @@ def test_the_same_command_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
     assert digests[0] == digests[1]
 
 
+@pytest.mark.parametrize("kind", SIZES)
+def test_links_of_words_are_found_once_and_kept_with_the_pairs(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    data = write(tmp_path / "n.tsv")
+    settings = ("training.alignment_weight=0.5", "training.validate_every=3")
+    _, log = run(data, tmp_path / "m", *settings, "training.max_steps=3", kind=kind)
+    assert [line for line in log.started[0].report if line.endswith(" links between tokens to teach")]
+    assert (tmp_path / "m" / "run" / "data" / "links" / "encoded.json").is_file()
+    with pytest.raises(ConfigError, match=r"training\.alignment_weight = 0\.5, not 0\.0"):
+        run(data, tmp_path / "m", "training.validate_every=3", "training.max_steps=6", kind=kind)
+    monkeypatch.setattr("heedful.text.corpus_links.align_pairs", None)
+    outcome, _ = run(data, tmp_path / "m", *settings, "training.max_steps=6", kind=kind)
+    assert outcome.step == 6
+
+
 def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
     data = write(tmp_path / "n.tsv")
     run(data, tmp_path / "m", "training.max_steps=3")
@@ -161,6 +178,16 @@ def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):
     assert (outcome.step, outcome.reason, log.watched) == (3, "3 steps", [])
     outcome, _ = run(data, tmp_path / "m", "training.max_steps=5")
     assert outcome.step == 5
+
+
+def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=4", "training.validate_every=2")
+    damaged = tmp_path / "m" / "run" / "checkpoints" / "000004" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
+    assert log.started[0].step == 2
+    assert [line.endswith("taking the one before it") for line in log.warned] == [True]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +250,25 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path):
         run(data, data)
 
 
+def test_a_folder_that_another_training_is_at_work_in_is_left_alone(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=2")
+    before = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+    seen: list[str] = []
+
+    def start_another(facts: Started) -> None:
+        with pytest.raises(UsageError, match=f"m: process {os.getpid()} on .* is training in it; wait") as caught:
+            run(data, tmp_path / "m", "training.max_steps=9")
+        seen.append(str(caught.value))
+        after = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+        assert {path for path in before if before[path] != after[path]} <= {tmp_path / "m" / "run" / "lock"}
+
+    settings = (*CHARACTERS, *QUICK, *SIZES["transformer"], "training.max_steps=2")
+    train(Recipe((data,), tmp_path / "m", settings=settings), lambda progress: None, start_another, print)
+    assert len(seen) == 1
+    assert run(data, tmp_path / "m", "training.max_steps=3")[0].step == 3
+
+
 def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -257,7 +303,7 @@ def test_languages_are_read_off_the_names_of_files(
         asked.append(language)
         return dict.fromkeys(("bleu", "chrf", "exact_match", "token_error_rate"), 0.0)
 
-    monkeypatch.setattr("heedful.recipe.quick_scores", quick_scores)
+    monkeypatch.setattr("heedful.validation.quick_scores", quick_scores)
     files = tmp_path / "numbers.en", tmp_path / "numbers.zh"
     for side, file in enumerate(files):
         file.write_text("".join(row[side] + "\n" for row in ROWS), encoding="utf-8", newline="\n")

@@ -1,10 +1,11 @@
 """What computes for a model folder: PyTorch, or an engine that was exported into it; loaded when first used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
-from heedful.errors import MissingExtra
-from heedful.runtime.engine import Backend
+from heedful.errors import MissingExtra, UsageError
+from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
+from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
@@ -19,7 +20,13 @@ class Backends:
     """All that can run one model, and the choice among it."""
 
     def __init__(
-        self, folder: ModelFolder, vocabulary_sizes: tuple[int, int], max_tokens: int, device: str, engine: str
+        self,
+        folder: ModelFolder,
+        vocabulary_sizes: tuple[int, int],
+        max_tokens: int,
+        device: str,
+        engine: str,
+        partners: "Sequence[Backends]" = (),
     ) -> None:
         """Look what there is; nothing is loaded yet.
 
@@ -29,6 +36,7 @@ class Backends:
             max_tokens: most tokens of an output.
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: what computes: torch, the name of an exported engine, or "auto".
+            partners: of other models of the same vocabulary, whose probabilities are averaged with this one's.
 
         Raises:
             UsageError: there is no engine of that name.
@@ -41,16 +49,21 @@ class Backends:
         self._max_tokens = max_tokens
         self._device = device
         self._engine: Final = engine
+        self._partners: Final = tuple(partners)
         self._opened: dict[str, Backend] = {}
+        self._exact: dict[str, Backend] = {}
         self._model: Seq2Seq | None = None
 
-    def searching(self, search: SearchConfig, attention: bool = False, demand: Demand | None = None) -> Backend:
+    def searching(
+        self, search: SearchConfig, attention: bool = False, demand: Demand | None = None, is_exact: bool = False
+    ) -> Backend:
         """Give what decodes.
 
         Args:
             search: beam, penalties and limits.
             attention: whether attention is wanted.
             demand: what outputs begin with, hold and do not hold; None = anything.
+            is_exact: whether no bit of a result may depend on what is decoded beside (`heedful.runtime.exact`).
 
         Returns:
             The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
@@ -59,18 +72,22 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
+            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
         asked = demand or Demand()
-        return self._fastest(
-            lambda each: each.why_not(search, attention),
+        by_steps = is_exact or bool(self._partners)
+        backend = self._joined(
+            lambda each: each.why_not(search, attention, by_steps),
             lambda each: each.supports(search, attention) or each.supports_demand(asked),
         )
+        return self._in_blocks(backend) if is_exact else backend
 
-    def reading(self, attention: bool = False) -> Backend:
+    def reading(self, attention: bool = False, is_exact: bool = False) -> Backend:
         """Give what reads outputs that are given.
 
         Args:
             attention: whether attention is wanted.
+            is_exact: as for `searching`.
 
         Returns:
             As `searching`.
@@ -78,8 +95,30 @@ class Backends:
         Raises:
             MissingExtra: the package that runs it is not installed.
             FileRefused: the engine's files were changed.
+            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
-        return self._fastest(lambda _: None, lambda each: each.supports_reading(attention))
+        by_steps = is_exact or bool(self._partners)
+        backend = self._joined(
+            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_reading(attention)
+        )
+        return self._in_blocks(backend) if is_exact else backend
+
+    def _in_blocks(self, backend: Backend) -> Backend:
+        """A backend that depends on nothing but the source.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if not isinstance(backend, Stepwise):
+            raise UsageError(f"{backend.name}: {BATCHED}")
+        if backend.name not in self._exact:
+            self._exact[backend.name] = Exact(backend, self._vocabulary_sizes[0])
+        return self._exact[backend.name]
+
+    def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
+        """The fastest of this model, and of its partners, as one."""
+        found = [each._fastest(known, refusal) for each in (self, *self._partners)]
+        return found[0] if len(found) == 1 else together(found)
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """The engine that was named, or the first that has no reason to refuse, known before it is loaded or after."""
@@ -100,8 +139,10 @@ class Backends:
 
     def _open(self, name: str) -> Backend:
         if name not in self._opened:
-            is_torch = name == "torch"
-            self._opened[name] = self._open_torch() if is_torch else self.exported[name].load(self._max_tokens)
+            is_named = name == self._engine
+            self._opened[name] = (
+                self._open_torch() if name == "torch" else self.exported[name].load(self._max_tokens, is_named)
+            )
         return self._opened[name]
 
     def _open_torch(self) -> Backend:

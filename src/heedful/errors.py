@@ -7,10 +7,12 @@ HeedfulError (1: a bug of ours when nothing more special applies)
 ├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or does not fit
 ├── NonFiniteError      4    the loss or a gradient is not finite
 ├── ResourceError       5    out of disk, memory or device
+│   └── LostProcess     5    another process of the same training ended or is silent
 ├── MissingExtra        6    an optional dependency is not installed; the message prints the install line
 ├── ShapeError          2    tensor axes that must agree differ (Python interface)
 ├── NeedError           2    an attention summary was asked of something that cannot provide it
 ├── KernelUnsupported   2    a kernel named by hand cannot do what was asked
+├── EndedElsewhere      *    another process of the same training says why it ended; this one says nothing
 └── Stopped           130    a signal ended the run after saving; 143 for SIGTERM
 
 A message says what is wrong, where, and what to do; it is one line.
@@ -71,6 +73,10 @@ class ResourceError(HeedfulError):
     exit_code = 5
 
 
+class LostProcess(ResourceError):
+    """Another process of the same training ended or is silent."""
+
+
 class MissingExtra(HeedfulError):
     """An optional dependency is not installed."""
 
@@ -78,6 +84,14 @@ class MissingExtra(HeedfulError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'heedful[{extra}]'")
+
+
+class EndedElsewhere(HeedfulError):
+    """Another process of the same training ended it and says why; this one ends with the same code and says nothing."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("")
+        self.exit_code = exit_code  # type: ignore[misc]
 
 
 class Stopped(HeedfulError):
@@ -88,7 +102,7 @@ class Stopped(HeedfulError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.signal_number = signal_number
-        self.exit_code = 128 + signal_number  # type: ignore[misc]  # the one class whose code depends on the instance
+        self.exit_code = 128 + signal_number  # type: ignore[misc]  # it depends on the instance, here and above
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

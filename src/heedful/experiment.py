@@ -19,18 +19,17 @@ from heedful.export.marian import read_marian
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
-from heedful.models.pretrained import place_vectors
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
+from heedful.text.encoded import EncodedCorpus
 from heedful.text.files import sync, write_through, written_whole
-from heedful.text.prepare import Prepared
-from heedful.text.pretrained import Pretrained
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.training.config import TrainingConfig
-from heedful.training.loop import Outcome, Trainer, Validation, Watcher
+from heedful.training.distributed import Ranks
+from heedful.training.loop import Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
@@ -67,7 +66,17 @@ class Experiment(Config):
         model, most = self.model, self.text.max_tokens
         if isinstance(model, TransformerConfig) and model.positions == "learned" and model.max_positions < most:
             raise ValueError(f"model.max_positions {model.max_positions} is below text.max_tokens {most}; raise it")
+        if self.training.alignment_weight and (reason := _why_not_guided(model)):
+            raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
         return self
+
+
+def _why_not_guided(model: AnyModelConfig) -> str:
+    if isinstance(model, RNNEncoderDecoderConfig):
+        return f"a {model.kind} has no attention that could be taught"
+    if isinstance(model, LuongConfig) and model.window != "global":
+        return f"the window {model.window} hides most words, so links cannot be taught"
+    return ""
 
 
 def load_experiment(
@@ -230,7 +239,7 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)
-        raise ResourceError(f"{folder}: model not saved: {error}; free some space and run the same command") from None
+        raise ResourceError(f"{folder}: model not saved: {error}") from None
     with suppress(OSError):  # what stays is in nobody's way
         for old in folder.glob("model-*.safetensors"):
             if old.name != name:
@@ -289,59 +298,50 @@ def load_model(folder: ModelFolder, num_source_tokens: int, num_target_tokens: i
     return model.to(device).eval()
 
 
-def run(
+def make_trainer(
     experiment: Experiment,
-    prepared: Prepared,
+    model: Seq2Seq,
+    corpus: EncodedCorpus,
     folder: Path,
-    languages: tuple[str, str],
+    facts: Mapping[str, Any],
     validate_model: Callable[[Seq2Seq], Validation],
     watch: Watcher,
     warn: Callable[[str], None],
-    device: str = "cpu",
-    pretrained: Sequence[Pretrained] = (),
+    ranks: Ranks | None = None,
     times: StepTimes = NOT_TIMED,
-) -> Outcome:
-    """Train, keeping the best model in the folder all along.
+) -> Trainer:
+    """Prepare a training that keeps the best model in a folder all along.
 
     Args:
         experiment: fully resolved.
-        prepared: the data.
+        model: fresh, on its device.
+        corpus: training pairs.
         folder: the model's folder; checkpoints go to `run` in it, and are gone on from.
-        languages: codes of source and target, or empty.
+        facts: what `heedful.json` should say: languages, tokenizers.
         validate_model: gives scores.
         watch: told how it goes.
         warn: told what a person should know.
-        device: where to compute.
-        pretrained: word vectors that embeddings begin with.
+        ranks: the processes that train together; None = this one alone.
         times: takes the time of every phase.
 
     Returns:
-        How it ended.
-
-    Raises:
-        Stopped: a signal; everything is saved.
-        NonFiniteError: the loss or a gradient is not finite.
+        The trainer, before its first step.
     """
-    model = build_model(experiment, len(prepared.source_tokenizer), len(prepared.target_tokenizer))
-    place_vectors(model, pretrained)
-    model = model.to(device)
-    facts: dict[str, Any] = {"languages": list(languages), **prepared.tokenizer_files}
-    if pretrained:
-        facts["vectors"] = {one.side: str(one) for one in pretrained}
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    precision = resolve_precision(experiment.training.precision, torch.device(device), num_parameters)
-    trainer = Trainer(
+    device = next(model.parameters()).device
+    precision = resolve_precision(experiment.training.precision, device, num_parameters)
+    return Trainer(
         model,
         validate(TrainingConfig, experiment.training.model_dump(mode="json") | {"precision": precision}, "training"),
-        prepared.train,
+        corpus,
         folder / "run",
         validate_model,
         lambda weights: save_model(folder, experiment, weights, facts),
         watch,
         warn,
+        ranks,
         times,
     )
-    return trainer.run()
 
 
 def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", "")) -> Experiment:
@@ -363,7 +363,7 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
     read = read_marian(source)
     experiment = Experiment(
         model=read.config,
-        text=TextConfig(normalization="none", max_tokens=read.max_tokens),
+        text=TextConfig(normalization="none", max_tokens=read.max_tokens, shared=read.config.tie == "all"),
         search=SearchConfig(beam=read.num_beams),
     )
     try:

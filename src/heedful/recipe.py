@@ -3,37 +3,33 @@
 import json
 import shutil
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
 import torch
 
 from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
-from heedful.errors import ConfigError, DataError, ResourceError, Stopped, UsageError
-from heedful.evaluation.evaluate import quick_scores
-from heedful.experiment import Experiment, adapt, adapt_units, has_attention, load_experiment, run
-from heedful.models.engine import torch_backend
+from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
+from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.reading import encode_source
-from heedful.search.config import SearchConfig
 from heedful.text.corpus import find_pairs
-from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.text.corpus_links import read_linked
 from heedful.text.files import language_names, written_whole
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
-from heedful.text.vocabulary import EOS
+from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
-from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Outcome, Validation, Watcher
+from heedful.training.lock import locked
+from heedful.training.loop import Outcome, Trainer, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.translator import Translator, load
+from heedful.validation import Validator
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -41,11 +37,11 @@ FREE_ON_RESUME: Final = (
     "training.max_target_tokens",
     "training.max_minutes",
     "training.patience",
+    "training.parallel",
     "search.",
 )
 """Settings that may change when a run goes on; all others would make another model."""
-VALIDATION_SOURCES: Final = 1000
-VALIDATION_TOKENS: Final = 8192
+EXPERIMENT: Final = "run/experiment.toml"
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class Started:
     test: EvaluationSet
     """What was held out or given for testing; may be empty."""
     step: int
-    """Of the newest checkpoint, from which training goes on; 0 = it begins."""
+    """Of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
 
 
 def train(
@@ -92,10 +88,12 @@ def train(
 ) -> Outcome:
     """Train, or go on training, and leave the best model in its folder.
 
+    Where `torchrun` started several processes, each calls this with the same recipe.
+
     Args:
         recipe: data and settings.
         watch: told how it goes.
-        started: told what was found, before the first step.
+        started: told what was found, before the first step; of several processes, the first alone is told anything.
         warn: told what a person should know.
         times: takes the time of every phase.
 
@@ -105,12 +103,46 @@ def train(
     Raises:
         DataError: the data cannot be used.
         ConfigError: a setting is wrong, or the folder holds another run.
-        ResourceError: the folder cannot be written.
+        UsageError: another training is at work in the folder, or it holds something else.
+        ResourceError: the folder cannot be written, or another process of this training is lost.
         Stopped: a signal; everything is saved, and the same call goes on.
+        EndedElsewhere: not on the first of several processes, which says what it was.
     """
-    files = _find(recipe)
-    folder = recipe.out or Path(f"{files.train.name}.model")
-    _claim(folder)
+    with joined(recipe.device) as ranks, ExitStack() as held:
+        begun: list[_Begun] = []
+
+        def begin() -> list[float]:
+            files = _find(recipe)
+            folder = _folder(recipe, files)
+            _claim(folder)
+            held.enter_context(locked(folder / "run"))
+            begun.append(_begin(recipe, files, folder))
+            return [float(size) for size in begun[0].sizes]
+
+        sizes = ranks.first(begin)
+        if ranks.is_first:
+            return _lead(begun[0], ranks, recipe.device, watch, started, warn, times)
+        return _follow(_folder(recipe, _find(recipe)), (int(sizes[0]), int(sizes[1])), ranks, recipe.device)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What the first process found and made before the first step."""
+
+    folder: Path
+    prepared: Prepared
+    experiment: Experiment
+    languages: tuple[str, str]
+    validator: Validator
+    pretrained: list[Pretrained]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of the vocabularies."""
+        return len(self.prepared.source_tokenizer), len(self.prepared.target_tokenizer)
+
+
+def _begin(recipe: Recipe, files: Sources, folder: Path) -> _Begun:
     _same_data(folder, files)
     suited = _suited(recipe, files)
     given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
@@ -122,31 +154,48 @@ def train(
     adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
     experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
     _same_experiment(folder, experiment)
-    with written_whole(folder / "run" / "experiment.toml") as stream:
+    if experiment.training.alignment_weight:
+        prepared = link_words(prepared, folder)
+    with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    languages = _languages(recipe)
-    validator = Validator(prepared, experiment, languages[1])
-    pretrained = _pretrained(prepared, experiment)
-    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in pretrained))
-    sizes = len(prepared.source_tokenizer), len(prepared.target_tokenizer)
-    counted = experiment.model.build(*sizes, experiment.text.is_shared)
-    place_vectors(counted, pretrained)  # says now what does not fit
-    num_parameters = sum(parameter.numel() for parameter in counted.parameters())
-    step = _newest_step(folder)
-    started(Started(folder, report, experiment, num_parameters, *sizes, prepared.test, step))
-    facts = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": recipe.device}
+    languages, pretrained = _languages(recipe), _pretrained(prepared, experiment)
+    return _Begun(folder, prepared, experiment, languages, Validator(prepared, experiment, languages[1]), pretrained)
+
+
+def _lead(
+    begun: _Begun,
+    ranks: Ranks,
+    device: str,
+    watch: Watcher,
+    started: Callable[[Started], None],
+    warn: Callable[[str], None],
+    times: StepTimes,
+) -> Outcome:
+    folder, prepared, experiment = begun.folder, begun.prepared, begun.experiment
+    model = build_model(experiment, *begun.sizes)
+    place_vectors(model, begun.pretrained)
+    facts: dict[str, Any] = {"languages": list(begun.languages), **prepared.tokenizer_files}
+    if begun.pretrained:
+        facts["vectors"] = {one.side: str(one) for one in begun.pretrained}
+    model.to(ranks.device(device))
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in begun.pretrained))
+    about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
     versions = f"heedful {__version__}, PyTorch {torch.__version__}"
-    history = History(folder / "run", step, {**facts, "versions": versions, "report": report})
-    with _recorded(history, folder, warn) as outcomes:
-        followed = history.watched(watch)
-        outcomes.append(
-            run(experiment, prepared, folder, languages, validator, followed, warn, recipe.device, pretrained, times)
-        )
+    history = History(folder / "run", 0, {**about, "versions": versions, "report": report})
+    followed, corpus = history.watched(watch), prepared.train
+    trainer = make_trainer(experiment, model, corpus, folder, facts, begun.validator, followed, warn, ranks, times)
+    history.step = trainer.resume()
+    started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, history.step))
+    with _recorded(history, trainer, folder, warn) as outcomes:
+        outcomes.append(trainer.run())
     return outcomes[0]
 
 
 @contextmanager
-def _recorded(history: History, folder: Path, warn: Callable[[str], None]) -> Generator[list[Outcome]]:
+def _recorded(
+    history: History, trainer: Trainer, folder: Path, warn: Callable[[str], None]
+) -> Generator[list[Outcome]]:
     """Note how training ends, and leave a page about it.
 
     Raises:
@@ -156,10 +205,10 @@ def _recorded(history: History, folder: Path, warn: Callable[[str], None]) -> Ge
     try:
         yield outcomes
     except Stopped as error:
-        history.end("stopped", _newest_step(folder), str(error))
+        history.end("stopped", trainer.saved_step, str(error))
         raise
     except Exception as error:
-        history.end("failed", _newest_step(folder), str(error))
+        history.end("failed", trainer.saved_step, str(error))
         raise
     else:
         history.end("finished", outcomes[0].step, outcomes[0].reason)
@@ -170,6 +219,31 @@ def _recorded(history: History, folder: Path, warn: Callable[[str], None]) -> Ge
             warn(str(error))
 
 
+def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> Outcome:
+    """Train with what the first process left in the folder, and with its weights.
+
+    Raises:
+        EndedElsewhere: a signal or a loss that is not finite, of which the first process tells.
+    """
+    experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
+    model = build_model(experiment, *sizes).to(ranks.device(device))
+    corpus = read_linked(folder / "run/data")
+
+    def first_does(model: Seq2Seq) -> Validation:
+        raise UsageError("train: the first process validates")
+
+    def say_nothing(progress: object) -> None: ...
+
+    try:
+        return make_trainer(experiment, model, corpus, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+    except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
+        raise EndedElsewhere(error.exit_code) from None
+
+
+def _folder(recipe: Recipe, files: Sources) -> Path:
+    return recipe.out or Path(f"{files.train.name}.model")
+
+
 def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
     text, seed = experiment.text, experiment.training.seed
     tokenizers = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
@@ -177,55 +251,6 @@ def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
     return [
         read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
     ]
-
-
-@final
-class Validator:
-    """Scores a model by its loss on gold targets and by what it says."""
-
-    def __init__(self, prepared: Prepared, experiment: Experiment, target_language: str) -> None:
-        """Encode the validation set once.
-
-        Args:
-            prepared: tokenizers and the set; its first 1,000 sources are used.
-            experiment: whose search and text settings.
-            target_language: chooses BLEU's tokenizer.
-        """
-        self._dev: Final = EvaluationSet(
-            prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
-        )
-        self._experiment: Final = experiment
-        self._target_tokenizer: Final = prepared.target_tokenizer
-        self._language: Final = target_language
-        self._sources: Final = [
-            encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
-        ]
-        most = experiment.text.max_tokens - 1
-        gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
-        self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
-        by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
-        # Short, middling and long ones; the middle is the one sample that is shown while training.
-        self._shown: Final = [*dict.fromkeys(by_length[len(by_length) * tenth // 10] for tenth in (5, 1, 3, 7, 9))]
-
-    def __call__(self, model: Seq2Seq) -> Validation:
-        """Validate by loss and by greedy decoding.
-
-        Args:
-            model: in evaluation mode.
-
-        Returns:
-            "loss", "bleu", "chrf", "exact_match" and "token_error_rate", and a sample.
-        """
-        greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
-        backend = torch_backend(model, self._experiment.text.max_tokens)
-        decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
-        outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
-        scores = quick_scores(outputs, self._dev.references, self._language)
-        texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
-        middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
-        loss = log_likelihood(model, self._corpus).loss
-        place = len(others) // 2
-        return Validation({"loss": loss, **scores}, middle, (*others[:place], middle, *others[place:]))
 
 
 def _find(recipe: Recipe) -> Sources:
@@ -273,11 +298,6 @@ def _claim(folder: Path) -> None:
         raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
 
 
-def _newest_step(folder: Path) -> int:
-    checkpoints = folder / "run" / "checkpoints"
-    return max((int(path.name) for path in checkpoints.glob("[0-9]*") if path.name.isdecimal()), default=0)
-
-
 def _same_data(folder: Path, files: Sources) -> None:
     """Refuse to go on with other data than the run began with.
 
@@ -287,7 +307,7 @@ def _same_data(folder: Path, files: Sources) -> None:
     kept = folder / "run" / "data.json"
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
     now = {name: pairs.fingerprint() for name, pairs in parts.items() if pairs}
-    if not (folder / "run" / "experiment.toml").is_file():
+    if not (folder / EXPERIMENT).is_file():
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         with written_whole(kept) as stream:
@@ -307,7 +327,7 @@ def _same_experiment(folder: Path, experiment: Experiment, section: str = "") ->
     Raises:
         ConfigError: a setting changed.
     """
-    kept = folder / "run" / "experiment.toml"
+    kept = folder / EXPERIMENT
     if not kept.is_file():
         return
     # A run begun before a setting existed has its default.
@@ -360,10 +380,8 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
         if name in options:
             options[name] = Path(options[name])
     say = (lambda _text: None) if quiet else print
-    folders: list[Path] = []
 
     def started(facts: Started) -> None:
-        folders.append(facts.folder)
         for line in facts.report:
             say(line)
 
@@ -372,5 +390,6 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
             scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    train(Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options), watch, started, say)
-    return load(folders[0], options.get("device", "cpu"))
+    recipe = Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options)
+    train(recipe, watch, started, say)
+    return load(_folder(recipe, _find(recipe)), options.get("device", "cpu"))

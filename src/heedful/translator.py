@@ -83,7 +83,13 @@ class Translation:
 class Translator:
     """A loaded model."""
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu", engine: str = "torch") -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        device: str = "cpu",
+        engine: str = "torch",
+        ensemble: Sequence[ModelFolder] = (),
+    ) -> None:
         """Open a model's tokenizers, and its weights when first used.
 
         Args:
@@ -91,6 +97,10 @@ class Translator:
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: what computes: torch, the name of an exported engine, or "auto": for each search the fastest one
                 that gives the model's own answers.
+            ensemble: other models of the same vocabulary; the probabilities of all are averaged at each step.
+
+        Raises:
+            UsageError: there is no such engine, or a model of the ensemble has other tokens.
         """
         tree = read_toml(folder.path / CONFIG)
         self.folder: Final = folder
@@ -103,7 +113,9 @@ class Translator:
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine)
+        partners = [_of_same_tokens(each, folder) for each in ensemble]
+        with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
+        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
 
     @property
@@ -137,6 +149,7 @@ class Translator:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         search: SearchConfig | None = None,
         wording: Wording | None = None,
+        exact: bool = False,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -148,6 +161,8 @@ class Translator:
             batch_tokens: most source positions times beam decoded together.
             search: all other settings; None = the model's own.
             wording: what outputs begin with, hold and do not hold; None = anything.
+            exact: whether each result shall be the same to the last bit, whatever other texts are given with it, in
+                which order and however many; `batch_tokens` then counts for nothing (`heedful.runtime.exact`).
 
         Returns:
             One translation for each text, in order.
@@ -158,7 +173,7 @@ class Translator:
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        return list(self.stream(texts, config, attention, batch_tokens, wording=wording))
+        return list(self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact))
 
     def stream(
         self,
@@ -169,6 +184,7 @@ class Translator:
         window_lines: int = WINDOW_LINES,
         first_index: int = 0,
         wording: Wording | None = None,
+        exact: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -180,6 +196,7 @@ class Translator:
             window_lines: texts sorted by length together; 1 answers each at once.
             first_index: number of the first text among all of the caller's, on which samples depend.
             wording: what outputs begin with, hold and do not hold; None = anything.
+            exact: as for `translate`.
 
         Yields:
             One translation for each text, in order.
@@ -188,7 +205,8 @@ class Translator:
         num_done = first_index
         demand = wording.demand(self.target_tokenizer) if wording else Demand()
         while window := list(islice(remaining, window_lines)):
-            yield from self._translate_window(window, search, attention, batch_tokens, replace(demand, index=num_done))
+            indexed = replace(demand, index=num_done)
+            yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact)
             num_done += len(window)
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
@@ -266,18 +284,24 @@ class Translator:
         return evaluate(outputs, items.references, items.sources, target_language=language, **settings)
 
     def _translate_window(
-        self, texts: Sequence[str], search: SearchConfig, attention: bool, batch_tokens: int, demand: Demand
+        self,
+        texts: Sequence[str],
+        search: SearchConfig,
+        attention: bool,
+        batch_tokens: int,
+        demand: Demand,
+        is_exact: bool,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
         demands = [replace(demand, index=demand.index + index) for index in full]
-        backend = self.backends.searching(search, attention, demand)
+        backend = self.backends.searching(search, attention, demand, is_exact)
         decoded = decode_sorted(
             backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
         )
         found = dict(zip(full, decoded, strict=True))
-        known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens)
+        known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)
         places = {index: place for place, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in found:
@@ -293,10 +317,11 @@ class Translator:
         decoded: Sequence[Sequence[Hypothesis]],
         search: SearchConfig,
         batch_tokens: int,
+        is_exact: bool,
     ) -> dict[tuple[int, int], str]:
         if not search.replace_unknown:
             return {}
-        reader = self.backends.reading(attention=True)
+        reader = self.backends.reading(attention=True, is_exact=is_exact)
         unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer)
         unknown.check(self.text)
         return unknown.replaced(texts, ids, decoded, batch_tokens)
@@ -341,19 +366,35 @@ class Translator:
         )
 
 
-def load(path: str | Path, device: str = "cpu", engine: str = "torch") -> Translator:
+def load(
+    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+) -> Translator:
     """Open a model folder.
 
     Args:
         path: made by `train`.
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
+        ensemble: folders of other models that decode together with it, such as trainings with other seeds.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, or no such engine in it.
+        UsageError: there is no model there, or no such engine in it, or a model of the ensemble has other tokens.
         FileRefused: a file was changed or is missing.
     """
-    return Translator(open_folder(Path(path)), device, engine)
+    return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
+
+
+def _of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
+    """Refuse a model whose token ids mean something else.
+
+    Raises:
+        UsageError: they do.
+    """
+    for role in ("source_tokenizer", "target_tokenizer"):
+        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
+        if own != other:
+            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
+    return folder

@@ -160,7 +160,7 @@ def test_the_command_of_a_run_does_it_alone(compared: Compared, tmp_path: Path):
 def test_the_same_command_trains_nothing_again(
     copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, compared: Compared
 ):
-    monkeypatch.setattr("heedful.cli.comparing._measure", None)
+    monkeypatch.setattr("heedful.cli.comparing.measure", None)
     done = heedful(*copied)
     assert done.code == 0, done.err
     assert done.out.split("\ntables:")[0] == compared.done.out.split("\ntables:")[0]
@@ -296,7 +296,7 @@ def test_validation_data_stand_in_for_a_test_set_and_metrics_may_be_chosen(tmp_p
 def test_what_is_refused_before_any_training(
     change: tuple[str, str], more: tuple[str, ...], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("heedful.recipe.run", None)
+    monkeypatch.setattr("heedful.recipe.make_trainer", None)
     done = heedful(*make_grid(tmp_path, GRID.replace(*change)), *more)
     assert (done.code, done.out) == (2, "")
     assert complaint in done.errors[0]
@@ -323,3 +323,42 @@ def test_help_loses_no_word():
     shown = " ".join(heedful("compare", "--help").out.split())
     assert '"base" holds what all rows share, "rows" what each of them changes' in shown
     assert "[base" not in shown
+
+
+ENSEMBLE = """
+[[rows]]
+name = "both"
+ensemble = ["plain", "local-m / dot"]
+[[rows]]
+name = "none"
+ensemble = ["plain", "odd"]
+"""
+
+
+def test_models_of_rows_decode_together(tmp_path: Path):
+    text = GRID.partition('[[rows]]\nname = "too fast"')[0] + ENSEMBLE
+    done = heedful(*make_grid(tmp_path, text))
+    assert done.code == 0, done.err
+    assert "note: not run: none: needs odd, which is not run" in done.out
+    found = {path.stem: read_record(path, Finding) for path in (tmp_path / "out" / "findings").iterdir()}
+    plain, local, both = found["plain-1"], found["local-m-dot-1"], found["both-1"]
+    assert both.num_parameters == plain.num_parameters + local.num_parameters
+    assert both.outputs
+    assert both.perplexity not in (plain.perplexity, local.perplexity)
+    assert "heedful evaluate" in both.command
+    assert "runs/local-m-dot-1" in both.command
+    again = heedful(*make_grid(tmp_path, text))
+    assert again.err.count("done before") == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ('[[rows]]\nname = "both"\nensemble = ["none"]\n', "row 'both': ensemble: no trained row 'none' above it"),
+        ('[[rows]]\nname = "both"\nensemble = ["plain"]\ntext = { min_count = 2 }\n', "give it no settings"),
+    ],
+)
+def test_ensembles_that_cannot_be(rows: str, complaint: str, tmp_path: Path):
+    done = heedful(*make_grid(tmp_path, GRID + rows))
+    assert done.code == 2
+    assert complaint in done.errors[0]

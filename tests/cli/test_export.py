@@ -12,6 +12,7 @@ from heedful.export.ctranslate2 import ACTIVATIONS
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
+from tests.export.marian_folder import write_folder
 
 LINES = "abc\nfed\n\ncafebabe\nab a d\n"
 
@@ -130,7 +131,7 @@ def test_evaluation_without_pytorch_is_the_same(trained: Trained, model: Path):
 @pytest.mark.parametrize(
     ("options", "code", "complaint"),
     [
-        (["--engine", "ctranslate2"], 2, "ctranslate2: stops a beam where heedful goes on"),
+        (["--engine", "ctranslate2", "--groups", "5"], 2, "ctranslate2: has no groups in a beam"),
         (["--engine", "ctranslate2", "--beam", "1", "--align"], 2, "use another engine for alignments"),
         (["--engine", "onnx-int8"], 2, "--to onnx --int8"),
         (["--engine", "tensorflow"], 2, "engine 'tensorflow': unknown"),
@@ -147,6 +148,13 @@ def test_what_cannot_be_is_refused_in_one_line(model: Path, options: list[str], 
 @pytest.fixture
 def copied(model: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(model, tmp_path / "words.model"))
+
+
+def test_an_engine_that_is_named_searches_beams_its_own_way_and_says_so(model: Path):
+    done = heedful("translate", model, "--engine", "ctranslate2", "--nbest", "2", stdin=LINES.encode())
+    assert done.code == 0
+    assert done.err == "engine ctranslate2; its own beam search, which stops sooner than heedful's\n"
+    assert done.out.count(" ||| log_prob=") == 2 * 4 + 1
 
 
 def test_an_engine_of_other_weights_is_named_and_left(copied: Path):
@@ -217,3 +225,36 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
     assert (done.code, len(done.errors)) == (2, 1)
     assert "export --to onnx runs any model" in done.errors[0]
     assert [*(path / "engines").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--to", "huggingface"], "takes a folder to write"),
+        (["out", "--to", "huggingface", "--int8"], "takes a folder to write"),
+        (["out", "--to", "onnx"], "engines go into the model folder"),
+        (["out", "--to", "huggingface"], "normalise after each sub-layer"),
+    ],
+)
+def test_a_folder_goes_with_huggingface_only(
+    trained: Trained, arguments: list[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    done = heedful("export", trained.model, *arguments)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert complaint in done.errors[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_folder(tmp_path / "opus")
+    assert heedful("import", "opus", "--quiet").code == 0
+    done = heedful("export", "opus.model", "--to", "huggingface", "theirs/opus")
+    assert (done.code, done.err) == (0, "theirs/opus: writing the folder and comparing what it gives\n")
+    assert done.out.startswith("theirs/opus: log probabilities within ")
+    assert done.out.endswith(" of the model's, 48 of 48 outputs the same\n")
+    assert heedful("import", "theirs/opus", "--out", "again.model", "--quiet").code == 0
+    one, two = (heedful("translate", each, "-q", stdin=b"a b\n\nab d\n") for each in ("opus.model", "again.model"))
+    assert one == two
+    assert one.out.count("\n") == 3

@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from heedful.cli.failures import Failure, explain
-from heedful.errors import DataError, MissingExtra, NonFiniteError, ResourceError, Stopped
+from heedful.errors import DataError, EndedElsewhere, LostProcess, MissingExtra, NonFiniteError, ResourceError, Stopped
 
 
 class OutOfMemoryError(RuntimeError):
@@ -22,6 +22,7 @@ def system_error(number: int, name: str | None = None) -> OSError:
         (DataError("a.tsv:3: one column"), 2, "error: a.tsv:3: one column"),
         (NonFiniteError("step 7"), 4, "error: step 7"),
         (ResourceError("disk"), 5, "error: disk"),
+        (LostProcess("another process ended"), 5, "error: another process ended"),
         (MissingExtra("PyTorch", "train", "training"), 6, "pip install 'heedful[train]'"),
         (ModuleNotFoundError("No module named 'torch._C'", name="torch._C"), 6, "needs torch: pip install"),
         (MemoryError(), 5, "out of memory"),
@@ -59,3 +60,8 @@ def test_names_of_files_keep_their_characters():
     hidden = "zä.tsv".encode().decode("ascii", "surrogateescape")
     assert explain(DataError(f"{hidden}: empty")).message == "error: zä.tsv: empty"
     assert explain(DataError("a\udcff.tsv: empty")).message == "error: a\ufffd.tsv: empty"
+
+
+@pytest.mark.parametrize("code", [0, 4, 143])
+def test_one_process_of_several_says_nothing_of_what_another_says(code: int):
+    assert explain(EndedElsewhere(code)) == Failure("", code)

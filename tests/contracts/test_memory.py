@@ -176,4 +176,4 @@ def test_the_measure_sees_what_is_quadratic(monkeypatch: pytest.MonkeyPatch):
 
 def test_every_kernel_is_measured():
     # Memory on a GPU is not what is measured here.
-    assert {call.kernel for call in CALLS} >= {kernel.name for kernel in KERNELS} - {"additive_triton"}
+    assert {call.kernel for call in CALLS} >= {kernel.name for kernel in KERNELS if not kernel.name.endswith("triton")}

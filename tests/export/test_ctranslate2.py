@@ -2,6 +2,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import ctranslate2
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,7 @@ from heedful.errors import UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.ctranslate2 import CTranslate2
+from heedful.runtime.ctranslate2 import CTranslate2, ctranslate2_backend, token_names, why_not
 from heedful.runtime.engine import Backend, decode_sorted
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
@@ -98,6 +99,57 @@ def test_what_it_would_answer_otherwise_it_refuses(exported: Make, changes: dict
     assert reason in (engine.supports(config, need_alignment=False) or "")
     with pytest.raises(UsageError, match="ctranslate2: "):
         decode_sorted(engine, draw_sources(2, 4), config)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_where_it_is_named_it_searches_beams_its_own_way(alpha: float, tmp_path: Path):
+    model = make_model("transformer-bias").float()
+    with torch.no_grad():
+        model.output.bias[EOS] += 3.0  # type: ignore[index]
+        model.output.bias[[PAD, BOS]] -= 99.0  # type: ignore[index]
+    export_ctranslate2(model, tmp_path, MOST)
+    engine = ctranslate2_backend("ctranslate2", tmp_path, MOST, is_named=True)
+    config = SearchConfig(beam=4, nbest=3, alpha=alpha)
+    assert engine.supports(config, need_alignment=False) is None
+    sources = [ids for ids in draw_sources(30, 12, seed=7) if len(ids) > 1]
+    found = decode_sorted(engine, [*sources, np.array([EOS])], config)
+    assert [one.token_ids for one in found.pop()] == [()]
+    names = [[token_names(60)[token] for token in ids] for ids in sources]
+    theirs = ctranslate2.Translator(str(tmp_path), device="cpu").translate_batch(
+        names,
+        beam_size=4,
+        num_hypotheses=3,
+        length_penalty=alpha,
+        min_decoding_length=0,
+        max_decoding_length=MOST,
+        return_scores=True,
+    )
+    num_ended = 0
+    for ids, outputs, wanted in zip(sources, found, theirs, strict=True):
+        assert len(outputs) == 3
+        assert [one.score for one in outputs] == sorted((one.score for one in outputs), reverse=True)
+        assert [one.score for one in outputs] == pytest.approx(wanted.scores, abs=1e-4)
+        for one in outputs:
+            num_ended += one.finish_reason == "eos"
+            read = engine.read([ids], [[*one.token_ids, *[EOS] * (one.finish_reason == "eos")]])[0].log_probs
+            assert one.log_prob == pytest.approx(read.sum(), abs=1e-4)
+            assert one.score == pytest.approx(read.sum() / len(read) ** alpha, abs=1e-4)
+    assert 20 < num_ended < 3 * len(sources)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_groups": 5, "diversity": 0.5},
+        {"stopping": "certain"},
+        {"length_penalty": "gnmt"},
+        {"length_reward": 0.5},
+        {"beta": 0.1},
+    ],
+)
+def test_what_it_has_not_is_refused_where_it_is_named_too(changes: dict[str, object]):
+    reason = why_not(SearchConfig.model_validate(changes), need_alignment=False, is_named=True) or ""
+    assert f"search.{next(iter(changes))}" in reason
 
 
 def test_alignments_are_refused(exported: Make):

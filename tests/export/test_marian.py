@@ -47,7 +47,7 @@ def transformer(translator: Translator) -> Transformer:
 def imported(folder: Path) -> tuple[Translator, list[int], dict[int, int]]:
     """The model, their id of each of our tokens, and the other way around."""
     import_marian(folder, folder.with_suffix(".model"))
-    order = list(read_marian(folder).token_order)
+    order = list(read_marian(folder).target_order)
     return load(folder.with_suffix(".model")), order, {theirs: ours for ours, theirs in enumerate(order) if ours != BOS}
 
 
@@ -128,12 +128,12 @@ def test_states_logits_and_greedy_outputs_are_those_of_transformers(folder: Path
 
 def test_special_tokens_come_first_and_the_start_is_their_padding(folder: Path):
     read = read_marian(folder)
-    assert read.token_order == (11, 1, 11, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    assert read.target_order == (11, 1, 11, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     tokens = read.source_tokenizer.vocabulary.tokens
     assert (tokens[PAD], tokens[UNK], tokens[EOS]) == ("<pad>", "<unk>", "<eos>")
     assert list(tokens[4:]) == TOKENS[2:11]
     table, theirs = read.weights["source_embedding.weight"], tensors()
-    assert torch.equal(table, theirs["model.shared.weight"][list(read.token_order)])
+    assert torch.equal(table, theirs["model.shared.weight"][list(read.target_order)])
     assert (read.languages, read.num_beams, read.max_tokens) == (("de", "en"), 4, 39)
 
 
@@ -184,7 +184,9 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"model_type": "t5"}, "model_type"),
         ({"activation_function": "gelu"}, "activation_function"),
         ({"scale_embedding": False}, "scale_embedding"),
-        ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings"),
+        ({"share_encoder_decoder_embeddings": False}, "has no model.encoder.embed_tokens.weight"),
+        ({"tie_word_embeddings": False}, "without tie_word_embeddings"),
+        ({"decoder_vocab_size": 11}, "decoder_vocab_size is not vocab_size"),
         ({"normalize_before": True}, "normalize_before"),
         ({"pad_token_id": 12}, "pad 12"),
         ({"decoder_start_token_id": 12}, "start 12"),

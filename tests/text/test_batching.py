@@ -241,3 +241,13 @@ def test_an_epoch_of_many_pairs_needs_few_bytes_a_pair():
     assert sum(map(len, batches)) == num
     assert most < 45 * num
     assert held < 12 * num
+
+
+def test_links_come_with_their_row():
+    source, target = (EncodedSide.of([[4, 5, 3], [6, 3], [7, 8, 9, 3]]) for _ in range(2))
+    links = EncodedCorpus(EncodedSide.of([[0, 1], [], [2, 0, 1]]), EncodedSide.of([[1, 0], [], [0, 1, 2]]))
+    batch = make_batch(EncodedCorpus(source, target, links), np.array([2, 1, 0]))
+    assert batch.links.tolist() == [[0, 0, 2], [0, 1, 0], [0, 2, 1], [2, 1, 0], [2, 0, 1]]
+    assert batch.links.dtype == np.int64
+    assert make_batch(EncodedCorpus(source, target, links), np.array([1])).links.shape == (0, 3)
+    assert make_batch(EncodedCorpus(source, target), np.array([2, 0])).links.shape == (0, 3)

@@ -1,10 +1,12 @@
 """The training loop: one update, limits, validation, stopping and going on as if nothing had been."""
 
+import errno
 import json
 import math
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,7 +17,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from heedful.errors import NonFiniteError, Stopped
+from heedful.errors import NonFiniteError, ResourceError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, make_batch
 from heedful.text.encoded import EncodedCorpus, EncodedSide
@@ -25,22 +27,28 @@ from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Progress, Trainer, Validation
 from heedful.training.loss import TrainingStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
+from tests.prove.disk import Call, calls
 
 NUM_STEPS = 11
 """About three epochs of the corpus below."""
 
 
-def make_corpus(num: int = 16, seed: int = 0) -> EncodedCorpus:
+def make_corpus(num: int = 16, seed: int = 0, is_linked: bool = False) -> EncodedCorpus:
     generator = np.random.default_rng(seed)
 
     def side(vocabulary: int) -> EncodedSide:
         lengths = generator.integers(0, 7, size=num)
         return EncodedSide.of([[*generator.integers(4, vocabulary, size=length).tolist(), 3] for length in lengths])
 
-    return EncodedCorpus(side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS))
+    source, target = side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS)
+    if not is_linked:
+        return EncodedCorpus(source, target)
+    # The diagonal, of both end marks neither.
+    along = [[*range(int(min(lengths)) - 1)] for lengths in zip(source.lengths, target.lengths, strict=True)]
+    return EncodedCorpus(source, target, EncodedCorpus(EncodedSide.of(along), EncodedSide.of(along)))
 
 
-CORPUS = make_corpus()
+CORPUS, LINKED = make_corpus(), make_corpus(is_linked=True)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +86,7 @@ class Run:
         return Trainer(
             self.model,
             self.config,
-            CORPUS,
+            LINKED if self.config.alignment_weight else CORPUS,
             self.folder,
             self.validate or scores,
             keep,
@@ -146,6 +154,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_
         assert outcome.step == NUM_STEPS
         assert equal(end_of(again), end_of(whole)), f"stopped at {step}"
         assert run.validations + again.validations == whole.validations
+
+
+@pytest.mark.parametrize(("kind", "accumulate"), [("transformer-pre", 2), ("rnnsearch", 1)])
+def test_a_run_with_guided_alignment_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_path: Path):
+    settings = {"max_steps": NUM_STEPS, "accumulate": accumulate, "alignment_weight": 0.5}
+    whole = make_run(tmp_path / "whole", kind, **settings)
+    whole.trainer().run()
+    run = make_run(tmp_path / "parts", kind, **settings)
+    stop_at(run, 5)
+    with pytest.raises(Stopped):
+        run.trainer().run()
+    again = make_run(tmp_path / "parts", kind, **settings)
+    again.trainer().run()
+    assert equal(end_of(again), end_of(whole))
+    plain = make_run(tmp_path / "plain", kind, **(settings | {"alignment_weight": 0.0}))
+    plain.trainer().run()
+    assert not equal(end_of(plain), end_of(whole))
 
 
 def test_a_run_may_be_stopped_more_than_once(tmp_path: Path):
@@ -221,6 +246,62 @@ def test_metrics_after_the_checkpoint_are_logged_once(tmp_path: Path):
     assert metrics.read_bytes().startswith(begun)
     assert [json.loads(line)["step"] for line in lines] == [4, 8, 11]
     assert [json.loads(line)["scores"]["loss"] for line in lines] == [loss for _, loss in whole.validations]
+
+
+@contextmanager
+def failing_saves(*steps: int) -> Generator[None]:
+    """The disk is full while these steps are saved."""
+
+    def see(call: Call) -> None:
+        if call.name == "mkdir" and any(call.path.name.startswith(f".{step:06d}-") for step in steps):
+            call.fail(errno.ENOSPC)
+
+    with calls(see):
+        yield
+
+
+def test_a_full_disk_costs_no_step(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    run = make_run(tmp_path / "full", max_steps=NUM_STEPS)
+    with failing_saves(4, 8):
+        assert run.trainer().run().step == NUM_STEPS
+    assert equal(end_of(run), end_of(whole))
+    assert [line.partition("checkpoint of ")[2].partition(":")[0] for line in run.warned] == [
+        "step 4 not saved",
+        "step 8 not saved",
+    ]
+    assert run.validations == whole.validations
+
+
+def test_a_last_save_that_fails_ends_the_training_with_an_error(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    with failing_saves(NUM_STEPS), pytest.raises(ResourceError) as caught:
+        run.trainer().run()
+    assert caught.value.exit_code == 5
+    assert str(caught.value).startswith(f"finished at step {NUM_STEPS}, but not saved: ")
+    assert "; the last checkpoint is of step 8; free some space" in str(caught.value)
+    again = make_run(tmp_path, max_steps=NUM_STEPS)
+    assert again.trainer().run().step == NUM_STEPS
+
+
+def test_a_stop_that_cannot_be_saved_is_no_stop_that_was_saved(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=NUM_STEPS)
+    stop_at(run, 6)
+    with failing_saves(6), pytest.raises(ResourceError, match=r"^stopped at step 6, but not saved: .* is of step 4;"):
+        run.trainer().run()
+
+
+def test_resuming_names_the_checkpoint_that_is_taken(tmp_path: Path):
+    make_run(tmp_path, max_steps=9).trainer().run()
+    assert make_run(tmp_path, max_steps=9).trainer().resume() == 9
+    (tmp_path / "checkpoints" / "000009" / "model.safetensors").write_bytes(b"rubbish")
+    again = make_run(tmp_path, max_steps=9)
+    trainer = again.trainer()
+    assert (trainer.resume(), trainer.resume()) == (8, 8)
+    assert trainer.run().step == 9
+    assert len(again.warned) == 1
+    assert make_run(tmp_path / "new", max_steps=9).trainer().resume() == 0
 
 
 # -------------------------------------------------------------------------------------------------- limits
@@ -334,31 +415,62 @@ SURE = [
 
 
 @pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
-@pytest.mark.parametrize("num_parts", [2, 3, 8])
-def test_accumulated_gradients_are_those_of_one_big_batch(num_parts: int, kind: Config, tmp_path: Path):
+@pytest.mark.parametrize(("num_parts", "alignment_weight"), [(2, 0.0), (3, 0.0), (8, 0.0), (3, 0.7)])
+def test_accumulated_gradients_are_those_of_one_big_batch(
+    num_parts: int, alignment_weight: float, kind: Config, tmp_path: Path
+):
     updated: list[list[Tensor]] = []
     order = np.argsort(CORPUS.target.lengths)  # parts of very different numbers of tokens
     for parts in (1, num_parts):
-        run = make_run(tmp_path / str(parts), kind, optimizer=PLAIN, clip_norm=0.0)
+        weight = {"alignment_weight": alignment_weight}
+        run = make_run(tmp_path / str(parts), kind, optimizer=PLAIN, clip_norm=0.0, **weight)
         run.model.double()
-        run.trainer()._update([make_batch(CORPUS, rows) for rows in np.array_split(order, parts)])
+        run.trainer()._update([make_batch(LINKED, rows) for rows in np.array_split(order, parts)])
         updated.append([parameter.detach() for parameter in run.model.parameters()])
     assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
 
 
 @pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
-def test_the_gradient_is_of_the_mean_over_tokens(kind: Config, tmp_path: Path):
-    run = make_run(tmp_path, kind, optimizer=PLAIN, clip_norm=0.0)
+@pytest.mark.parametrize("alignment_weight", [0.0, 0.7])
+def test_the_gradient_is_of_the_mean_over_tokens(alignment_weight: float, kind: Config, tmp_path: Path):
+    run = make_run(tmp_path, kind, optimizer=PLAIN, clip_norm=0.0, alignment_weight=alignment_weight)
     run.model.double()
-    batch = make_batch(CORPUS, np.arange(5))
+    batch = make_batch(LINKED, np.arange(5))
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
-    arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-    sums = TrainingStep(run.model, 0.1)(*(torch.from_numpy(array) for array in arrays))
+    arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.links)
+    sums = TrainingStep(run.model, 0.1, alignment_weight)(*(torch.from_numpy(array) for array in arrays))
     gradients = torch.autograd.grad(sums.total / sums.num_tokens, list(run.model.parameters()))
     run.trainer()._update([batch])
     for old, gradient, new in zip(before, gradients, run.model.parameters(), strict=True):
         assert float((old - gradient - new).detach().abs().max()) <= 1e-12
     assert max(float(gradient.abs().max()) for gradient in gradients) > 0.01
+
+
+@pytest.mark.parametrize("kind", SURE, ids=lambda config: config.kind)
+def test_the_gradient_may_be_of_the_mean_over_pairs_while_losses_told_are_of_tokens(kind: Config, tmp_path: Path):
+    updated: list[list[Tensor]] = []
+    batches = [make_batch(CORPUS, np.arange(5)), make_batch(CORPUS, np.arange(5, 7))]
+    num_tokens = sum(batch.num_target_tokens for batch in batches)
+    told: list[float] = []
+    for mean_over, rate in (("tokens", num_tokens / 7), ("pairs", 1.0)):
+        optimizer = PLAIN | {"mean_over": mean_over, "learning_rate": rate}
+        run = make_run(tmp_path / mean_over, kind, optimizer=optimizer, clip_norm=0.0)
+        run.model.double()
+        trainer = run.trainer()
+        trainer._update(batches)
+        told.append(trainer._progress().loss)
+        updated.append([parameter.detach() for parameter in run.model.parameters()])
+    assert all(float((one - other).abs().max()) <= 1e-12 for one, other in zip(*updated, strict=True))
+    assert told[0] == pytest.approx(told[1], rel=1e-9)
+
+
+def test_a_rate_may_be_halved_by_epochs(tmp_path: Path):
+    schedule = {"kind": "halving", "warmup_steps": 0, "halve_in": "epochs", "halve_after": 1, "halve_every": 1}
+    optimizer = {"kind": "sgd", "learning_rate": 1.0, "schedule": schedule}
+    run = make_run(tmp_path, optimizer=optimizer, max_epochs=3, validate_every=1, patience=100)
+    run.trainer().run()
+    per_epoch = [[p.learning_rate for p in run.watched if math.ceil(p.epoch) == epoch] for epoch in (1, 2, 3)]
+    assert [set(rates) for rates in per_epoch] == [{1.0}, {0.5}, {0.25}]
 
 
 @pytest.mark.parametrize("clip_norm", [0.0, 1e-3])
@@ -460,7 +572,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
             losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
-    trainer._module.register_forward_hook(note)
+    trainer._learner.module.register_forward_hook(note)
     trainer.run()
     wanted = sum(total for total, _ in losses) / sum(num for _, num in losses)
     assert run.watched[-1].loss == pytest.approx(wanted, rel=1e-6)
@@ -496,7 +608,7 @@ def test_seeds_have_room_for_the_step():
 
 def test_batches_reach_the_model_as_they_are(tmp_path: Path):
     batch: Batch = make_batch(CORPUS, np.arange(3))
-    tensors = make_run(tmp_path).trainer()._tensors(batch)
+    tensors = make_run(tmp_path).trainer()._learner.tensors_of(batch)
     assert [tensor.numpy().tolist() for tensor in tensors] == [
         part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import torch
@@ -11,7 +12,8 @@ from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive import AdditiveScores
 from heedful.attention.kernels.additive_triton import TritonAdditiveScores
 from heedful.attention.kernels.distance import FusedDistance
-from heedful.attention.kernels.interface import Attended, Kernel, Mode, Request
+from heedful.attention.kernels.fused_triton import FusedTriton
+from heedful.attention.kernels.interface import Attended, Kernel, Mode, Precision, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
@@ -24,6 +26,7 @@ from heedful.attention.tiled import Tiled
 from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
+    FusedTriton(),
     Window(PlainScores()),
     ScaledDotProduct(),
     FusedDistance(),
@@ -74,6 +77,7 @@ def attend(
     dropout: float = 0.0,
     need: Iterable[Need] = (),
     kernel: str = "auto",
+    precision: Precision = "exact",
 ) -> Attended:
     """Average the values by how well their keys match the query.
 
@@ -89,6 +93,8 @@ def attend(
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
         need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
+        precision: "matched" lets scores of bfloat16 and float16 be wrong by what rounding their inputs does, where that
+            is faster: additive scores on a GPU.
 
     Returns:
         The contexts and all that was asked; see `Attended`.
@@ -117,8 +123,8 @@ def attend(
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
-    chosen = _choose(call.request, kernel)
-    attended = chosen.run(call.pairs, call.value, call.rows, call.normalizer.seeded(), call.request)
+    request = replace(call.request, precision=precision)
+    attended = _choose(request, kernel).run(call.pairs, call.value, call.rows, call.normalizer.seeded(), request)
     if watch:
         watch(call.score, attended)
     return attended
@@ -134,6 +140,7 @@ def explain(
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
     need: Iterable[Need] = (),
+    precision: Precision = "exact",
 ) -> list[Choice]:
     """Say which kernel `attend` takes for the same arguments, and why others refuse.
 
@@ -146,6 +153,7 @@ def explain(
         normalizer: normalizer.
         dropout: dropout.
         need: what is asked beside the context.
+        precision: precision.
 
     Returns:
         What each kernel says, in order of preference; `attend` takes the first that has no reason against it.
@@ -158,11 +166,13 @@ def explain(
     Example:
         >>> from heedful.attention.scores import ScaledDot
         >>> query, key = torch.zeros(3, 8), torch.zeros(5, 8)
-        >>> [(c.kernel, c.reason) for c in explain(query, key, key, score=ScaledDot(8, 8), need=["weights"])][1:2]
-        [('sdpa', 'gives the context only, not weights')]
+        >>> choices = explain(query, key, key, score=ScaledDot(8, 8), need=["weights"])
+        >>> next(choice.reason for choice in choices if choice.kernel == "sdpa")
+        'gives the context only, not weights'
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
-    return [Choice(kernel.name, kernel.supports(request) or "", kernel.memory_of(request)) for kernel in KERNELS]
+    request = replace(request, precision=precision)
+    return [Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request)) for kernel in KERNELS]
 
 
 def _lower(
@@ -261,13 +271,18 @@ def _mode() -> Mode:
 
 def _choose(request: Request, name: str) -> Kernel:
     if name == "auto":
-        return next(kernel for kernel in KERNELS if kernel.supports(request) is None)
+        return next(kernel for kernel in KERNELS if _against(kernel, request) is None)
     named = next((kernel for kernel in KERNELS if kernel.name == name), None)
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
     if reason := named.supports(request):
         raise KernelUnsupported(f"attend: kernel {name!r} cannot do this: {reason}")
     return named
+
+
+def _against(kernel: Kernel, request: Request) -> str | None:
+    """Why a kernel that is not asked by name is not taken."""
+    return kernel.supports(request) or kernel.passes(request)
 
 
 def _blame_types(score: Score, query: Tensor) -> None:

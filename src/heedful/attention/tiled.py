@@ -50,6 +50,9 @@ class Tiled(Kernel):
     def supports(self, request: Request) -> str | None:
         return self.scoring.supports(request)
 
+    def passes(self, request: Request) -> str | None:
+        return self.scoring.passes(request)
+
     def memory_of(self, request: Request) -> str:
         if request.normalizer.scope == "matrix":
             return "query * key (a tree needs all scores at once)"

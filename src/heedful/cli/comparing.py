@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -10,56 +10,27 @@ from typing import Final
 
 import torch
 
-from heedful import __version__
+from heedful.cli.measuring import MEASURES, measure
 from heedful.cli.messages import Messages
-from heedful.cli.scoring import default_metrics, perplexity
+from heedful.cli.scoring import default_metrics
 from heedful.cli.train import train_and_watch
 from heedful.comparison.finding import Finding, Items, find_finding, read_record, run_key, write_record
 from heedful.comparison.grid import Grid, Row, baseline_of
 from heedful.comparison.page import report_page
 from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import to_markdown
-from heedful.config import validate
 from heedful.errors import DataError, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
-from heedful.evaluation.interface import Setting, corpus_score
-from heedful.evaluation.language import choose_tokenizer
-from heedful.evaluation.metrics.table import build_metric
 from heedful.experiment import load_experiment
 from heedful.inspection.length_plot import Curve, save_length_plot
 from heedful.recipe import Recipe, Started
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-from heedful.runtime.folder import CONFIG, digest
 from heedful.text.corpus import CorpusFilter, find_pairs
 from heedful.text.files import written_whole
 from heedful.text.prepare import MIN_PAIRS, EvaluationSet
 from heedful.text.tokenizer import TextConfig
-from heedful.translator import Translation, Translator, load
+from heedful.translator import load
 
-Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
-"""From a model, what it was measured on and its outputs to a figure; None where the model has none."""
-
-
-def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
-    """Score outputs as they were before their unknown words were replaced.
-
-    Args:
-        translator: the model.
-        items: sources and references.
-        outputs: of the model's own search.
-
-    Returns:
-        BLEU; None where this model's search replaces no unknown words.
-    """
-    if not translator.search.replace_unknown:
-        return None
-    every = (text for texts in items.references for text in texts)
-    metric = build_metric("bleu", Setting(choose_tokenizer(translator.target_language, every).tokenizer))
-    texts = [output.unreplaced or output.text for output in outputs]
-    return corpus_score(metric, metric.statistics(texts, items.references))
-
-
-MEASURES: Final[dict[str, Measure]] = {"bleu_before_unknown": bleu_before_unknown}
-"""What else is measured of each run, by the key of its column in `heedful.comparison.summary.COLUMNS`."""
+_SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
+"""Of an ensemble, what its members have together."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +85,30 @@ def compare(plan: Plan, messages: Messages) -> Comparison:
     items = _known_items(plan, data)
     if items is None:
         _check_held_out(plan.recipe)
-    missing = {row.name: reason for row in plan.rows if (reason := _impossible(plan.run(row, plan.seeds[0])))}
+    missing = _impossible_rows(plan)
     for name, reason in missing.items():
         messages.warn(f"{name}: not run: {reason}")
     findings: dict[str, list[Finding]] = {row.name: [] for row in plan.rows}
     runs = [(row, seed) for seed in plan.seeds for row in plan.rows]
     for number, (row, seed) in enumerate(runs, start=1):
+        if reason := _lacking(row, missing):
+            missing[row.name] = reason
         if row.name in missing:
             continue
         messages.say(f"== {row.name}, seed {seed}: run {number} of {len(runs)}")
-        key = _key(plan.run(row, seed), data)
+        members = [next(found for found in findings[name] if found.seed == seed) for name in row.members]
+        key = run_key({"members": [each.key for each in members]}) if members else _key(plan.run(row, seed), data)
         path = plan.out / "findings" / f"{row.folder}-{seed}.json"
         if items is not None and (known := find_finding(path, key, len(items.sources))):
             messages.say("done before")
             findings[row.name].append(known)
             continue
         try:
-            found, items = _find(plan, row, seed, key, items, messages)
+            found, items = (
+                _find_ensemble(plan, row, seed, key, items, members)
+                if items is not None and members
+                else _find(plan, row, seed, key, items, messages)
+            )
         except (Stopped, ResourceError, MissingExtra):
             raise
         except HeedfulError as error:
@@ -155,6 +133,19 @@ def _impossible(recipe: Recipe) -> str:
     except (HeedfulError, ValueError) as error:
         return str(error)
     return ""
+
+
+def _impossible_rows(plan: Plan) -> dict[str, str]:
+    missing: dict[str, str] = {}
+    for row in plan.rows:
+        if reason := _lacking(row, missing) or _impossible(plan.run(row, plan.seeds[0])):
+            missing[row.name] = reason
+    return missing
+
+
+def _lacking(row: Row, missing: Mapping[str, str]) -> str:
+    """Say which model an ensemble cannot have; empty where it has all."""
+    return next((f"needs {name}, which is not run" for name in row.members if name in missing), "")
 
 
 def _key(recipe: Recipe, data: Mapping[str, str]) -> str:
@@ -185,31 +176,31 @@ def _find(plan: Plan, row: Row, seed: int, key: str, items: Items | None, messag
         "best_step": outcome.best_step,
         "device": recipe.device,
     }
-    return _measure(started.folder, items, training), items
+    return measure(started.folder, items, training), items
 
 
-def _measure(folder: Path, items: Items, training: Mapping[str, object]) -> Finding:
-    """Translate the items with the kept model and read their references with it."""
-    translator = load(folder, str(training["device"]))
-    measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
-    outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
-    read = perplexity(translator, measured)
-    names = (str(translator.folder.facts[f"{side}_tokenizer"]) for side in ("source", "target"))
-    found = {
-        **training,
-        "settings": (folder / CONFIG).read_text(encoding="utf-8"),
-        "tokenizers": [digest(folder / name) for name in names],
-        "versions": f"heedful {__version__}, PyTorch {torch.__version__}, threads {torch.get_num_threads()}",
-        "outputs": [output.text for output in outputs],
-        "perplexity": read.per_token,
-        "bits_per_character": read.bits_per_character,
-        "measures": {
-            key: figure
-            for key, measure in MEASURES.items()
-            if (figure := measure(translator, measured, outputs)) is not None
-        },
+def _find_ensemble(
+    plan: Plan, row: Row, seed: int, key: str, items: Items, members: Sequence[Finding]
+) -> tuple[Finding, Items]:
+    """Measure models that were trained for other rows, as one."""
+    by_name = {each.name: each for each in plan.rows}
+    folders = [plan.run(by_name[name], seed).out or Path() for name in row.members]
+    options = [word for folder in folders[1:] for word in ("--ensemble", str(folder))]
+    data = plan.recipe.test or plan.recipe.dev or plan.recipe.data
+    command = shlex.join(["heedful", "evaluate", str(folders[0]), *map(str, data), *options])
+    facts = {
+        "row": row.name,
+        "seed": seed,
+        "key": key,
+        "command": command,
+        **{name: sum(getattr(each, name) for each in members) for name in _SUMMED},
+        "step": 0,
+        "tokens_per_second": 0.0,
+        "ended": members[0].ended,
+        "best_step": 0,
+        "device": plan.recipe.device,
     }
-    return validate(Finding, found)
+    return measure(folders[0], items, facts, folders[1:]), items
 
 
 def _fingerprints(recipe: Recipe) -> dict[str, str]:

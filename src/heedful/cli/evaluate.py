@@ -18,6 +18,7 @@ from heedful.cli.options import (
     Debug,
     Device,
     Engine,
+    EnsembleModels,
     ModelPath,
     Quiet,
     ReplaceUnknown,
@@ -46,6 +47,7 @@ def run(
     ] = "",
     beam: Beam = None,
     engine: Engine = "auto",
+    ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     columns: ColumnsText = "1,2",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without regard to case.")] = False,
@@ -68,7 +70,7 @@ def run(
     def score(path: Path) -> "tuple[Evaluated, Perplexity]":
         from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
 
-        translator = load_to_run(path, engine, device)
+        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
         asked = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         search = tell_engine(translator, asked, False, messages)
         found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)

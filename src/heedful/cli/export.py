@@ -1,39 +1,66 @@
-"""Write a model as an engine that runs without PyTorch.
+"""Write a model for something else to run: as an engine without PyTorch, or in the layout of transformers.
 
-The engine goes into the model folder, `engines/NAME/`, with what was measured of it beside PyTorch; from then on
+An engine goes into the model folder, `engines/NAME/`, with what was measured of it beside PyTorch; from then on
 `heedful translate` and `heedful evaluate` take the fastest engine that gives the model's own answers.
 
   onnx          any model, for ONNX Runtime; every kind of search
-  ctranslate2   Transformers, for CTranslate2; greedy search, and beam search without length penalty
+  ctranslate2   Transformers, for CTranslate2: greedy search; a beam where it is named, --engine ctranslate2, by its own
+                search, which stops once as many outputs have ended as the beam is wide, and may give others
+  huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
+                with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 
 With --int8 matrices are in eight bits: a smaller engine that answers a little differently, taken only where it is
 named, as in --engine onnx-int8.
 """
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, use_threads
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.translator import Translator
 
 
 def run(
     model: ModelPath,
-    to: Annotated[Literal["onnx", "ctranslate2"], typer.Option("--to", help="What will run it.", show_default=False)],
+    to: Annotated[
+        Literal["onnx", "ctranslate2", "huggingface"],
+        typer.Option("--to", help="What will run it.", show_default=False),
+    ],
+    out: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="The folder for --to huggingface.", show_default=False)
+    ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     device: IdleDevice = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Export a model."""
+    """Export a model.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
     use_threads(threads)
     messages = Messages(quiet)
-    from heedful.export.engine import export_engine
+    if (to == "huggingface") != (out is not None) or (int8 and out is not None):
+        raise UsageError(
+            "export: --to huggingface takes a folder to write and no --int8; engines go into the model folder: "
+            "export MODEL --to huggingface OUT, or export MODEL --to onnx"
+        )
     from heedful.translator import load
 
     translator = load(model)
+    if to == "huggingface":
+        _export_huggingface(translator, out or Path(), messages)
+        return
+    from heedful.export.engine import export_engine
+
     num_tokens, most = len(translator.source_tokenizer), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
     made = export_engine(translator.model(), translator.folder, to, int8, num_tokens, most)
@@ -41,5 +68,19 @@ def run(
     size = sum(path.stat().st_size for path in made.path.iterdir())
     print(
         f"{made.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
+        f"{parity.num_same} of {parity.num_outputs} outputs the same"
+    )
+
+
+def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:
+    from heedful.export.huggingface import Described, export_huggingface
+
+    messages.say(f"{out}: writing the folder and comparing what it gives")
+    source, target = translator.folder.facts.get("languages", ["", ""])
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    described = Described(tokenizers, translator.text.max_tokens, translator.search, (str(source), str(target)))
+    parity = export_huggingface(translator.model(), described, out)
+    print(
+        f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"
     )

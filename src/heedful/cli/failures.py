@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import typer
 
-from heedful.errors import HeedfulError, MissingExtra, ResourceError, Stopped, did_you_mean
+from heedful.errors import EndedElsewhere, HeedfulError, MissingExtra, ResourceError, Stopped, did_you_mean
 
 EXTRAS: Final = {
     "torch": "train",
@@ -49,6 +49,8 @@ def explain(error: BaseException) -> Failure:
     match error:
         case Stopped():
             return Failure(_one_line(str(error)), error.exit_code)
+        case EndedElsewhere():
+            return Failure("", error.exit_code)
         case KeyboardInterrupt():
             return Failure("interrupted", 130)
         case BrokenPipeError():

@@ -55,6 +55,15 @@ Engine = Annotated[
         metavar="NAME",
     ),
 ]
+EnsembleModels = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ensemble",
+        metavar="MODEL",
+        help="Average with this model's probabilities, of the same vocabulary; may be repeated.",
+        show_default=False,
+    ),
+]
 ReplaceUnknown = Annotated[
     bool | None,
     typer.Option(

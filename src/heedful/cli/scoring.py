@@ -26,30 +26,31 @@ _METRICS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def load_to_run(path: Path, engine: str, device: str) -> "Translator":
+def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
     """Open a model to run it, with PyTorch only where that is what runs it.
 
     Args:
         path: the model folder.
         engine: as the user named it.
         device: as the user named it.
+        ensemble: folders of models that decode together with it.
 
     Returns:
         The translator.
 
     Raises:
-        UsageError: there is no such model, engine or device, or the two do not go together.
+        UsageError: there is no such model, engine or device, or they do not go together.
     """
     from heedful.translator import load
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load(path, choose_device(device), "torch")
+        return load(path, choose_device(device), "torch", ensemble)
     if engine == "torch":
-        return load(path, choose_device(device), engine)
+        return load(path, choose_device(device), engine, ensemble)
     # Which device PyTorch would take is asked only when PyTorch is needed: to ask, it must be loaded.
-    return load(path, device, engine)
+    return load(path, device, engine, ensemble)
 
 
 def tell_engine(
@@ -58,6 +59,7 @@ def tell_engine(
     attention: bool,
     messages: Messages,
     demand: "Demand | None" = None,
+    is_exact: bool = False,
 ) -> "SearchConfig":
     """Load what computes, and say what it is where there is a choice.
 
@@ -67,13 +69,16 @@ def tell_engine(
         attention: whether attention is wanted.
         messages: where to say it.
         demand: what outputs begin with, hold and do not hold.
+        is_exact: whether no bit may depend on what is decoded beside.
 
     Returns:
         The search, as it was given.
     """
-    backend = translator.backends.searching(search, attention, demand)
+    backend = translator.backends.searching(search, attention, demand, is_exact)
     if translator.backends.exported:
         reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
+        if backend.name.startswith("ctranslate2") and search.beam > 1:
+            reasons.insert(0, "its own beam search, which stops sooner than heedful's")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
 

@@ -33,8 +33,9 @@ from heedful.cli.options import (
     parse_languages,
     use_threads,
 )
-from heedful.errors import ResourceError
+from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
+from heedful.training.place import place
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -69,7 +70,8 @@ def run(
 ) -> None:
     """Train a model."""
     use_threads(threads)
-    messages = Messages(quiet)
+    is_first = place().rank == 0
+    messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")
     from heedful.recipe import Recipe
 
@@ -105,6 +107,9 @@ def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = Fa
 
     Returns:
         What was known at the start, and how it ended.
+
+    Raises:
+        EndedElsewhere: another process of the same training says all that.
     """
     from heedful.cli.progress import followed
     from heedful.recipe import train
@@ -119,6 +124,8 @@ def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = Fa
 
     with followed(messages) as watch:
         outcome = train(recipe, watch, started, messages.warn, StepTimes(messages.say if is_profiled else None))
+    if not known:
+        raise EndedElsewhere(0)
     return known[0], outcome
 
 

@@ -9,15 +9,18 @@ Output, UTF-8:
   text --align         translation TAB links, such as 0-0 1-2 (source word - target word, from 0)
   text --nbest N       Moses's form: line number from 0 ||| translation ||| log_prob= X ||| score
   jsonl                an object for each line: all of this
+
+Many files: heedful translate MODEL --ray FILE... --output FOLDER cuts them into shards, which --workers processes, or
+the cluster that RAY_ADDRESS names, translate as one process would. The same command goes on where a run was stopped.
 """
 
 import io
 import json
 import os
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
@@ -29,6 +32,7 @@ from heedful.cli.options import (
     Debug,
     Device,
     Engine,
+    EnsembleModels,
     ModelPath,
     OutputPath,
     Quiet,
@@ -55,11 +59,29 @@ from heedful.cli.search_options import (
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.runtime.shards import Shard
     from heedful.runtime.wording import Wording
+    from heedful.search.config import SearchConfig
     from heedful.text.lines import Lines
     from heedful.translator import Translation, Translator
 
 OutputFormat = Literal["text", "jsonl"]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
+InputPath = Annotated[
+    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
+]
+Format = Annotated[OutputFormat, typer.Option("--format", help="How output is written.")]
+Align = Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")]
+BatchTokens = Annotated[
+    int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
+]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Give each line the same bits whatever lines are beside it; slower.")
+]
+Ray = Annotated[
+    bool, typer.Option("--ray", help="TEXTs are files; translate them into the folder --output with Ray Data.")
+]
+Workers = Annotated[int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.")]
 
 STANDARD: Final = Path("-")
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
@@ -68,20 +90,16 @@ _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
 
 def run(
     model: ModelPath,
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)
-    ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
-    ] = None,
+    texts: Texts = None,
+    source: InputPath = None,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
-    align: Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")] = False,
+    output_format: Format = "text",
+    align: Align = False,
     engine: Engine = "auto",
+    ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
-    batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
-    ] = 4096,
+    batch_tokens: BatchTokens = 4096,
+    exact: Exact = False,
     beam: SearchBeam = None,
     nbest: Nbest = 1,
     groups: Groups = None,
@@ -96,6 +114,8 @@ def run(
     min_p: MinP = None,
     seed: SampleSeed = None,
     device: Device = "auto",
+    ray: Ray = False,
+    workers: Workers = 0,
     threads: Threads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -114,10 +134,14 @@ def run(
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
-    written = _Written(output_format, align, nbest, batch_tokens, Wording(prefix, require or (), ban or ()))
-    from heedful.cli.scoring import load_to_run
-
-    written.translate(load_to_run(model, engine, device), asked, texts or (), source, target, Messages(quiet))
+    written = _Written(output_format, align, nbest, batch_tokens, exact, Wording(prefix, require or (), ban or ()))
+    work = _Work(model, engine, device, tuple(ensemble or ()), asked, written)
+    if not (ray or workers):
+        written.translate(work.translator(), asked, texts or (), source, target, Messages(quiet))
+    elif not ray or not texts or target is None:
+        raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
+    else:
+        work.resolved().translate([Path(text) for text in texts], target, workers, threads, Messages(quiet))
 
 
 @final
@@ -129,6 +153,7 @@ class _Written:
     align: bool
     nbest: int
     batch_tokens: int
+    exact: bool
     wording: "Wording"
 
     def translate(
@@ -143,9 +168,8 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.translator import WINDOW_LINES
 
-        search = tell_engine(
-            translator, asked.search(translator), self.align, messages, self.wording.demand(translator.target_tokenizer)
-        )
+        demand = self.wording.demand(translator.target_tokenizer)
+        search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)
         is_prompting = not texts and source is None and sys.stdin.isatty()
         window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
         cut = RepeatedWarning(messages, "lines were cut")
@@ -154,15 +178,92 @@ class _Written:
             index = 0
             # A window at a time, so that what is translated is also written.
             while window := list(islice(remaining, window_lines)):
-                for found in translator.stream(
-                    window, search, self.align, self.batch_tokens, first_index=index, wording=self.wording
-                ):
+                for found, text in self.texts(translator, search, window, index):
                     if found.was_cut:
                         cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
-                    output.write(_written(found, index, self.output_format, self.align, self.nbest))
+                    output.write(text)
                     index += 1
                 output.flush()
         cut.close()
+
+    def texts(
+        self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
+    ) -> "Iterator[tuple[Translation, str]]":
+        """Each translation, and how it is written."""
+        found = translator.stream(
+            window,
+            search,
+            self.align,
+            self.batch_tokens,
+            first_index=first_index,
+            wording=self.wording,
+            exact=self.exact,
+        )
+        for index, each in enumerate(found, first_index):
+            yield each, _written(each, index, self.output_format, self.align, self.nbest)
+
+
+@final
+@dataclass(frozen=True)
+class _Work:
+    """All that a worker needs to know to translate as one process does."""
+
+    model: Path
+    engine: str
+    device: str
+    ensemble: tuple[Path, ...]
+    asked: Asked
+    written: _Written
+
+    def translator(self) -> "Translator":
+        from heedful.cli.scoring import load_to_run
+
+        return load_to_run(self.model, self.engine, self.device, self.ensemble)
+
+    def resolved(self) -> "_Work":
+        """The same for a worker that begins in another folder."""
+        return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
+
+    def translate(self, sources: Sequence[Path], folder: Path, workers: int, threads: int, messages: Messages) -> None:
+        from heedful.cli.cores import physical_cores
+        from heedful.cli.many_files import ManyFiles, translate_files
+        from heedful.cli.scoring import tell_engine
+
+        translator = self.translator()
+        demand = self.written.wording.demand(translator.target_tokenizer)
+        search, exact = self.asked.search(translator), self.written.exact
+        tell_engine(translator, search, self.written.align, messages, demand, exact)
+        about = {
+            "model": translator.folder.facts["files"][translator.folder.facts["weights"]],
+            "ensemble": [str(each) for each in self.ensemble],
+            "search": search.model_dump(mode="json"),
+            "engine": translator.backends.searching(search, self.written.align, demand, exact).name,
+            "output": asdict(self.written),
+        }
+        del translator
+        threads_each = threads or 1
+        num_workers = workers or max(1, physical_cores() // threads_each)
+        files = ManyFiles([source.resolve() for source in sources], folder.resolve(), num_workers, threads_each)
+        translate_files(files, about, self, messages)
+
+    def load(self) -> "Callable[[Shard], int]":
+        """Load the model, in a worker."""
+        translator = self.translator()
+        search = self.asked.search(translator)
+
+        def translate(shard: "Shard") -> int:
+            num_cut = 0
+
+            def texts() -> Iterator[str]:
+                nonlocal num_cut
+                for found, text in self.written.texts(translator, search, shard.lines(), shard.first_line):
+                    num_cut += found.was_cut
+                    yield text
+
+            shard.write(texts())
+            return num_cut
+
+        return translate
 
 
 @contextmanager

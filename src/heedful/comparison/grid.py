@@ -38,6 +38,8 @@ class NamedSettings(Settings):
     """A row: its name in the table and what it changes."""
 
     name: str = Field(min_length=1, max_length=NAME_LENGTH)
+    ensemble: tuple[str, ...] = ()
+    """Rows above whose models decode together; then nothing is trained for this row, and it has no settings."""
 
 
 class Grid(Config):
@@ -70,11 +72,13 @@ class Row:
         name: as printed.
         preset: as `heedful train` takes it; empty = what the settings lead to.
         settings: each ``dotted.key=value``.
+        members: names of the rows whose models decode together; empty for a row that is trained.
     """
 
     name: str
     preset: str
     settings: tuple[str, ...]
+    members: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -111,7 +115,8 @@ def rows_of(grid: Grid) -> tuple[Row, ...]:
         At least one row; all have different names and different folders.
 
     Raises:
-        ConfigError: there are no rows, too many, two of one name, or the baseline is none of them.
+        ConfigError: there are no rows, too many, two of one name, the baseline is none of them, or an ensemble names
+            what is no trained row above it.
 
     Example:
         >>> grid = Grid(axes={"model.window": ("global", "local-p"), "model.has_feeding": (True,)})
@@ -130,6 +135,10 @@ def rows_of(grid: Grid) -> tuple[Row, ...]:
         if other is not row:
             raise ConfigError(f"rows {other.name!r} and {row.name!r} would share the folder {row.folder}: rename one")
     names = [row.name for row in rows]
+    for place, row in enumerate(rows):
+        trained = [above.name for above in rows[:place] if not above.members]
+        if unknown := [name for name in row.members if name not in trained]:
+            raise ConfigError(f"row {row.name!r}: ensemble: no trained row {unknown[0]!r} above it")
     if grid.baseline and grid.baseline not in names:
         raise ConfigError(f"baseline: no row {grid.baseline!r}{did_you_mean(grid.baseline, names)}")
     return rows
@@ -177,6 +186,10 @@ def _label(key: str, value: Any) -> str:
 
 
 def _row(grid: Grid, row: NamedSettings) -> Row:
+    if row.ensemble:
+        if row.tree() or row.preset:
+            raise ConfigError(f"row {row.name!r}: an ensemble is not trained: give it no settings")
+        return Row(row.name, "", (), row.ensemble)
     own, base = row.tree(), grid.base.tree()
     # What a row says of its kind of model, by preset or by name, takes the place of what the base says of it.
     preset = row.preset or ("" if "kind" in row.model else grid.base.preset)

@@ -18,29 +18,31 @@ from torch import Tensor
 
 from heedful.config import Config, validate
 from heedful.errors import ConfigError, FileRefused, UsageError
+from heedful.export.marian_layout import (
+    BIAS,
+    CONFIG,
+    NORM_EPSILON,
+    OUTPUT_TABLE,
+    POSITIONS,
+    SHARED_TABLE,
+    SOURCE_PIECES,
+    SOURCE_TABLE,
+    TARGET_PIECES,
+    TARGET_TABLE,
+    TARGET_VOCABULARY,
+    TOKENIZER_CONFIG,
+    VOCABULARY,
+    WEIGHTS,
+    Axis,
+    layer_tensors,
+)
 from heedful.layers.positions import sinusoids
 from heedful.models.transformer import TransformerConfig
 from heedful.text.marian import MarianTokenizer
 from heedful.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
-WEIGHTS: Final = "model.safetensors"
 NEVER: Final = 100.0
 """Nats that our bos is less probable than their token that stands for it: nothing in float32."""
-ENCODER: Final = {
-    "self_attn_layer_norm": "around_attention.norm",
-    "fc1": "feedforward.inner",
-    "fc2": "feedforward.outer",
-    "final_layer_norm": "around_feedforward.norm",
-}
-DECODER: Final = {
-    "self_attn_layer_norm": "around_self.norm",
-    "encoder_attn_layer_norm": "around_cross.norm",
-    "fc1": "feedforward.inner",
-    "fc2": "feedforward.outer",
-    "final_layer_norm": "around_feedforward.norm",
-}
-TABLES: Final = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
-"""Names under which the one embedding may stand, several times too."""
 
 
 class MarianSettings(Config):
@@ -50,6 +52,8 @@ class MarianSettings(Config):
 
     model_type: Literal["marian"]
     vocab_size: int = Field(ge=4, le=10_000_000)
+    decoder_vocab_size: int = Field(default=0, ge=0, le=10_000_000)
+    """0 = vocab_size."""
     d_model: int = Field(ge=2, le=1_000_000)
     encoder_layers: int = Field(ge=1, le=100)
     decoder_layers: int = Field(ge=1, le=100)
@@ -67,12 +71,17 @@ class MarianSettings(Config):
     activation_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     max_position_embeddings: int = Field(default=512, ge=2, le=1_000_000)
     num_beams: int = Field(default=5, ge=1, le=1000)
-    share_encoder_decoder_embeddings: Literal[True] = True
-    tie_word_embeddings: Literal[True] = True
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
     normalize_before: Literal[False] = False
     normalize_embedding: Literal[False] = False
     add_final_layer_norm: Literal[False] = False
     static_position_embeddings: Literal[True] = True
+
+    @property
+    def target_size(self) -> int:
+        """Tokens of the target."""
+        return self.decoder_vocab_size or self.vocab_size
 
     def transformer(self) -> TransformerConfig:
         """Say the same of our Transformer.
@@ -83,6 +92,13 @@ class MarianSettings(Config):
         Raises:
             ConfigError: encoder and decoder differ, or sizes do not fit each other.
         """
+        is_shared = self.share_encoder_decoder_embeddings
+        if is_shared and not self.tie_word_embeddings:
+            raise ConfigError(
+                "share_encoder_decoder_embeddings without tie_word_embeddings; one table or two, or three"
+            )
+        if is_shared and self.target_size != self.vocab_size:
+            raise ConfigError("share_encoder_decoder_embeddings, but decoder_vocab_size is not vocab_size")
         for name, one, other in (
             ("attention_heads", self.encoder_attention_heads, self.decoder_attention_heads),
             ("ffn_dim", self.encoder_ffn_dim, self.decoder_ffn_dim),
@@ -100,9 +116,9 @@ class MarianSettings(Config):
             "feedforward_dropout": self.activation_dropout,
             "activation": "relu" if self.activation_function == "relu" else "swish",
             "norm": "post",
-            "norm_epsilon": 1e-5,
+            "norm_epsilon": NORM_EPSILON,
             "positions": "sinusoidal_halves",
-            "tie": "all",
+            "tie": "all" if is_shared else "target" if self.tie_word_embeddings else "none",
             "output_bias": True,
         }
         return validate(TransformerConfig, tree)
@@ -115,8 +131,9 @@ class MarianModel:
     config: TransformerConfig
     weights: Mapping[str, Tensor]
     """By the names of our Transformer's parameters, float32."""
-    token_order: tuple[int, ...]
-    """Their id of each of our tokens."""
+    source_order: tuple[int, ...]
+    """Their id of each of our tokens of the source."""
+    target_order: tuple[int, ...]
     source_tokenizer: MarianTokenizer
     target_tokenizer: MarianTokenizer
     max_tokens: int
@@ -139,19 +156,26 @@ def read_marian(folder: Path) -> MarianModel:
         UsageError: there is no such folder, or it holds no model.
         FileRefused: a file is missing, damaged, unsafe or does not fit the others, or says what our Transformer cannot.
     """
-    if not (folder / "config.json").is_file():
+    if not (folder / CONFIG).is_file():
         what = "no config.json in it" if folder.is_dir() else "not a folder" if folder.exists() else "no such folder"
         raise UsageError(f"{folder}: {what}; import takes a Marian model's folder in Hugging Face's layout")
     try:
-        settings = validate(MarianSettings, _read_json(folder / "config.json"))
+        settings = validate(MarianSettings, _read_json(folder / CONFIG))
         config = settings.transformer()
     except ConfigError as error:
-        raise FileRefused(f"{folder / 'config.json'}: not a Marian model that heedful can run: {error}") from None
-    order, vocabulary = _read_vocabulary(folder / "vocab.json", settings)
-    source, target = (_read_tokenizer(folder / f"{side}.spm", vocabulary) for side in ("source", "target"))
-    weights = _Weights(_weights_file(folder), settings).translated(order)
-    most = settings.max_position_embeddings - 1
-    return MarianModel(config, weights, order, source, target, most, settings.num_beams, _languages(folder))
+        raise FileRefused(f"{folder / CONFIG}: not a Marian model that heedful can run: {error}") from None
+    (source_order, source_tokens), (target_order, target_tokens) = _read_sides(folder, settings)
+    return MarianModel(
+        config,
+        _Weights(_weights_file(folder), settings).translated(source_order, target_order),
+        source_order,
+        target_order,
+        _read_tokenizer(folder / SOURCE_PIECES, source_tokens),
+        _read_tokenizer(folder / TARGET_PIECES, target_tokens),
+        settings.max_position_embeddings - 1,
+        settings.num_beams,
+        _languages(folder),
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -163,28 +187,67 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise FileRefused(f"{path}: not JSON: {error}") from None
     if not isinstance(held, dict):
         raise FileRefused(f"{path}: expected a JSON object")
-    return held
+    return {key: value for key, value in held.items() if value is not None}
 
 
-def _read_vocabulary(path: Path, settings: MarianSettings) -> tuple[tuple[int, ...], Vocabulary]:
-    """Their ids in our order, and the tokens in it: pad, unk, bos, eos, then all others as they come.
+def _read_sides(folder: Path, settings: MarianSettings) -> tuple[tuple[tuple[int, ...], Vocabulary], ...]:
+    """The orders and vocabularies of source and target, which may be one.
 
     Raises:
-        FileRefused: the ids are not 0, 1, 2 ... without a gap, or the special ones are not among them.
+        FileRefused: as `_read_vocabulary`, or pad and eos are not the same tokens on both sides.
+    """
+    path = folder / VOCABULARY
+    tokens = _read_tokens(path, settings.vocab_size)
+    if settings.share_encoder_decoder_embeddings:
+        both = _ordered(path, tokens, settings, settings.decoder_start_token_id)
+        return both, both
+    target_path = folder / TARGET_VOCABULARY
+    target_path = target_path if target_path.is_file() else path
+    target_tokens = _read_tokens(target_path, settings.target_size)
+    target = _ordered(target_path, target_tokens, settings, settings.decoder_start_token_id)
+    # A source never begins with bos; a vocabulary that has one keeps it.
+    names = {token: index for index, token in tokens.items()}
+    source = _ordered(path, tokens, settings, names.get(SPECIAL_TOKENS[BOS], settings.pad_token_id))
+    for index in (settings.pad_token_id, settings.eos_token_id):
+        if tokens[index] != target_tokens[index]:
+            raise FileRefused(f"{target_path}: id {index} is {target_tokens[index]!r}, but {tokens[index]!r} in {path}")
+    return source, target
+
+
+def _read_tokens(path: Path, size: int) -> dict[int, str]:
+    """Their tokens by id.
+
+    Raises:
+        FileRefused: the ids are not 0, 1, 2 ... without a gap.
     """
     tokens: dict[int, str] = {}
     for token, index in _read_json(path).items():
-        if type(index) is not int or not 0 <= index < settings.vocab_size or index in tokens:
-            fault = f"id {index!r} of {token!r} is given twice or is outside the vocabulary of {settings.vocab_size}"
-            raise FileRefused(f"{path}: {fault}")
+        if type(index) is not int or not 0 <= index < size or index in tokens:
+            raise FileRefused(
+                f"{path}: id {index!r} of {token!r} is given twice or is outside the vocabulary of {size}"
+            )
         tokens[index] = token
-    if len(tokens) != settings.vocab_size:
-        raise FileRefused(f"{path}: {len(tokens)} tokens, but config.json says vocab_size {settings.vocab_size}")
+    if len(tokens) != size:
+        raise FileRefused(f"{path}: {len(tokens)} tokens, but config.json says vocab_size {size}")
+    return tokens
+
+
+def _ordered(
+    path: Path, tokens: Mapping[int, str], settings: MarianSettings, start: int
+) -> tuple[tuple[int, ...], Vocabulary]:
+    """Their ids in our order, and the tokens in it: pad, unk, bos, eos, then all others as they come.
+
+    Raises:
+        FileRefused: the special ones are not among them.
+    """
     unknown = next((index for index, token in tokens.items() if token == "<unk>"), -1)
-    pad, eos, start = settings.pad_token_id, settings.eos_token_id, settings.decoder_start_token_id
-    if unknown < 0 or max(pad, eos, start) >= settings.vocab_size or len({pad, eos, unknown}) < 3:
+    pad, eos = settings.pad_token_id, settings.eos_token_id
+    if unknown < 0 or max(pad, eos, start) >= len(tokens) or len({pad, eos, unknown}) < 3:
         raise FileRefused(f"{path}: has no <unk>, or pad {pad}, eos {eos}, start {start} of config.json do not fit it")
-    rest = [index for index in range(settings.vocab_size) if index not in (pad, unknown, eos)]
+    special = {pad, unknown, eos}
+    if tokens[start] == SPECIAL_TOKENS[BOS]:
+        special.add(start)  # as we export it: a token that stands for nothing else
+    rest = [index for index in range(len(tokens)) if index not in special]
     try:
         vocabulary = Vocabulary([*SPECIAL_TOKENS, *(tokens[index] for index in rest)])
     except FileRefused as error:
@@ -217,7 +280,7 @@ def _weights_file(folder: Path) -> Path:
 
 
 def _languages(folder: Path) -> tuple[str, str]:
-    path = folder / "tokenizer_config.json"
+    path = folder / TOKENIZER_CONFIG
     held = _read_json(path) if path.is_file() else {}
     source, target = held.get("source_lang"), held.get("target_lang")
     return (source, target) if isinstance(source, str) and isinstance(target, str) else ("", "")
@@ -235,28 +298,39 @@ class _Weights:
         except (OSError, SafetensorError) as error:
             raise FileRefused(f"{path}: not readable: {error}") from None
 
-    def translated(self, order: tuple[int, ...]) -> dict[str, Tensor]:
+    def translated(self, source_order: tuple[int, ...], target_order: tuple[int, ...]) -> dict[str, Tensor]:
         """Give all weights in our names.
 
         Raises:
             FileRefused: one is missing, too many, of another size, or not finite.
         """
-        settings, rows = self._settings, torch.tensor(order)
-        bias = self._take("final_logits_bias", 1, settings.vocab_size)[0][rows]
-        bias[BOS] -= NEVER
-        found = {"source_embedding.weight": self._table()[rows], "output.bias": bias}
-        for index in range(settings.encoder_layers):
-            theirs, ours = f"model.encoder.layers.{index}", f"encoder_layers.{index}"
-            found |= self._attention(f"{theirs}.self_attn", f"{ours}.self_attention")
-            found |= self._maps(theirs, ours, ENCODER)
-        for index in range(settings.decoder_layers):
-            theirs, ours = f"model.decoder.layers.{index}", f"decoder_layers.{index}"
-            found |= self._attention(f"{theirs}.self_attn", f"{ours}.self_attention")
-            found |= self._attention(f"{theirs}.encoder_attn", f"{ours}.cross_attention")
-            found |= self._maps(theirs, ours, DECODER)
+        settings, rows = self._settings, torch.tensor(target_order)
+        bias = self._take(BIAS, 1, settings.target_size)[0][rows]
+        if target_order.count(target_order[BOS]) > 1:
+            bias[BOS] -= NEVER
+        found = self._tables(torch.tensor(source_order), rows) | {"output.bias": bias}
+        sizes: dict[Axis, int] = {"hidden": settings.encoder_ffn_dim}
+        parts: dict[str, list[Tensor]] = {}
+        for named in layer_tensors(settings.encoder_layers, settings.decoder_layers):
+            shape = [sizes.get(axis, settings.d_model) for axis in named.axes]
+            parts.setdefault(named.ours, []).append(self._take(named.theirs, *shape))
+        found |= {name: held[0] if len(held) == 1 else torch.cat(held) for name, held in parts.items()}
         self._check_positions()
         if self._left:
             raise FileRefused(f"{self._path}: what are {', '.join(sorted(self._left)[:3])}? not of a Marian model")
+        return found
+
+    def _tables(self, source_rows: Tensor, target_rows: Tensor) -> dict[str, Tensor]:
+        """The embeddings, and the output layer's weight where it is a table of its own."""
+        settings, source, target = self._settings, "source_embedding.weight", "target_embedding.weight"
+        if settings.share_encoder_decoder_embeddings:
+            names = (SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE, OUTPUT_TABLE)
+            return {source: self._one_table(names, settings.vocab_size)[source_rows]}
+        found = {source: self._one_table((SOURCE_TABLE,), settings.vocab_size)[source_rows]}
+        if settings.tie_word_embeddings:
+            return found | {target: self._one_table((TARGET_TABLE, OUTPUT_TABLE), settings.target_size)[target_rows]}
+        for name, theirs in ((target, TARGET_TABLE), ("output.weight", OUTPUT_TABLE)):
+            found[name] = self._one_table((theirs,), settings.target_size)[target_rows]
         return found
 
     def _take(self, name: str, *shape: int) -> Tensor:
@@ -271,31 +345,17 @@ class _Weights:
             raise FileRefused(f"{self._path}: {name} holds numbers that are not finite")
         return tensor
 
-    def _table(self) -> Tensor:
-        names = [f"{name}.weight" for name in TABLES if f"{name}.weight" in self._left] or [f"{TABLES[0]}.weight"]
-        tables = [self._take(name, self._settings.vocab_size, self._settings.d_model) for name in names]
+    def _one_table(self, names: tuple[str, ...], num_tokens: int) -> Tensor:
+        """A table that may stand under several names, several times too.
+
+        Raises:
+            FileRefused: what stands there is not the same.
+        """
+        held = [name for name in names if name in self._left] or [names[0]]
+        tables = [self._take(name, num_tokens, self._settings.d_model) for name in held]
         if not all(torch.equal(table, tables[0]) for table in tables[1:]):
-            raise FileRefused(f"{self._path}: {', '.join(names)} differ, but config.json says that they are one")
+            raise FileRefused(f"{self._path}: {', '.join(held)} differ, but config.json says that they are one")
         return tables[0]
-
-    def _attention(self, theirs: str, ours: str) -> dict[str, Tensor]:
-        size, maps = self._settings.d_model, ("q_proj", "k_proj", "v_proj")
-        return {
-            f"{ours}.in_proj_weight": torch.cat([self._take(f"{theirs}.{each}.weight", size, size) for each in maps]),
-            f"{ours}.in_proj_bias": torch.cat([self._take(f"{theirs}.{each}.bias", size) for each in maps]),
-            f"{ours}.out_proj.weight": self._take(f"{theirs}.out_proj.weight", size, size),
-            f"{ours}.out_proj.bias": self._take(f"{theirs}.out_proj.bias", size),
-        }
-
-    def _maps(self, theirs: str, ours: str, names: Mapping[str, str]) -> dict[str, Tensor]:
-        size, hidden = self._settings.d_model, self._settings.encoder_ffn_dim
-        shapes = {"fc1": (hidden, size), "fc2": (size, hidden)}
-        found: dict[str, Tensor] = {}
-        for name, own in names.items():
-            shape = shapes.get(name, (size,))
-            found[f"{ours}.{own}.weight"] = self._take(f"{theirs}.{name}.weight", *shape)
-            found[f"{ours}.{own}.bias"] = self._take(f"{theirs}.{name}.bias", shape[0])
-        return found
 
     def _check_positions(self) -> None:
         """Old folders hold the position codes too; they must be the formula's.
@@ -304,7 +364,7 @@ class _Weights:
             FileRefused: they are others.
         """
         num, size = self._settings.max_position_embeddings, self._settings.d_model
-        for name in ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"):
+        for name in POSITIONS:
             if name in self._left and not torch.allclose(
                 self._take(name, num, size), sinusoids(torch.arange(num), size, is_halved=True).float(), atol=1e-3
             ):

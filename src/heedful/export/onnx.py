@@ -208,8 +208,24 @@ def quantize(folder: Path) -> None:
     for name in ("encode", "step"):
         path = folder / f"{name}.onnx"
         with _quiet():
+            vectors = _products_with_vectors(path)
             # Seven bits of weights: processors without instructions of their own for this would overflow with eight.
-            quantize_dynamic(path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+            quantize_dynamic(
+                path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True, nodes_to_exclude=vectors
+            )
+
+
+def _products_with_vectors(path: Path) -> list[str]:
+    """Names of products with a constant that is no matrix: it has no channels, and takes no room."""
+    import onnx
+
+    graph = onnx.load(path).graph
+    ranks = {constant.name: len(constant.dims) for constant in graph.initializer}
+    return [
+        node.name
+        for node in graph.node
+        if node.op_type == "MatMul" and any(ranks.get(name, 2) != 2 for name in node.input)
+    ]
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 Its beam search is not ours: it stops once `beam` outputs have ended, where ours goes on while a live hypothesis scores
 higher (`heedful.search.beam`), and where tokens are banned it spreads their probability over the others. So it is taken
-for greedy search alone, which both do alike; all else is refused, for an engine never changes an answer silently.
+by itself for greedy search alone, which both do alike, and for a beam only where it is named
+(docs/decisions/0010-beams-of-ctranslate2-by-name.md); all else is refused, for an engine never changes an answer
+silently.
 """
 
 import os
@@ -34,6 +36,14 @@ _OURS: Final = {
     "beta": "has another coverage penalty",
 }
 """What CTranslate2 has not, or means otherwise."""
+_BATCH_TOKENS: Final = 4096
+"""Source tokens times hypotheses that CTranslate2 takes together of what it is given: more are slower, out of cache."""
+_OURS_OF_BEAMS: Final = {
+    "num_groups": "has no groups in a beam",
+    "stopping": "does not prove that nothing better follows",
+    "length_penalty": "has another length penalty",
+    "length_reward": "has no reward for length",
+}
 
 
 def token_names(num_tokens: int) -> list[str]:
@@ -52,12 +62,13 @@ def token_names(num_tokens: int) -> list[str]:
     return [_MARKS.get(token, str(token)) for token in range(num_tokens)]
 
 
-def why_not(config: SearchConfig, need_alignment: bool) -> str | None:
+def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) -> str | None:
     """Say whether CTranslate2 searches exactly as asked; no model is needed to know.
 
     Args:
         config: beam, penalties and limits.
         need_alignment: whether attention is wanted.
+        is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
     Returns:
         None if it does, else the reason why not.
@@ -66,11 +77,11 @@ def why_not(config: SearchConfig, need_alignment: bool) -> str | None:
         return "draws other samples than heedful does"
     if need_alignment:
         return "its attention is not the model's; use another engine for alignments"
-    for name, reason in _OURS.items():
+    if config.beam > 1 and not is_named:
+        return "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
+    for name, reason in (_OURS if config.beam == 1 else _OURS | _OURS_OF_BEAMS).items():
         if getattr(config, name) != getattr(_DEFAULTS, name):
             return f"{reason}: search.{name}"
-    if config.beam > 1:
-        return "stops a beam where heedful goes on, and may find other outputs; greedy search, --beam 1, is the same"
     return None
 
 
@@ -78,7 +89,7 @@ def why_not(config: SearchConfig, need_alignment: bool) -> str | None:
 class CTranslate2(Backend):
     """Searches in CTranslate2."""
 
-    def __init__(self, name: str, folder: Path, max_length: int, threads: int = 0) -> None:
+    def __init__(self, name: str, folder: Path, max_length: int, threads: int = 0, is_named: bool = False) -> None:
         """Load a model.
 
         Args:
@@ -86,6 +97,7 @@ class CTranslate2(Backend):
             folder: of the model.
             max_length: most tokens of an output, end mark included.
             threads: processor threads; 0 = what OMP_NUM_THREADS says, or else CTranslate2's own choice.
+            is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
         Raises:
             FileRefused: it cannot be read.
@@ -96,13 +108,14 @@ class CTranslate2(Backend):
         number = threads or (int(asked) if asked.isdecimal() else 0)
         self.name = name
         self._max_length: Final = max_length
+        self._is_named: Final = is_named
         try:
             self._translator: Final[Any] = ctranslate2.Translator(str(folder), device="cpu", intra_threads=number)
         except (RuntimeError, ValueError) as error:
             raise FileRefused(f"{folder}: not readable: {error}; export the model again") from None
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        return why_not(config, need_alignment)
+        return why_not(config, need_alignment, self._is_named)
 
     def decode(
         self,
@@ -118,33 +131,38 @@ class CTranslate2(Backend):
         most = caps(lengths, config, self._max_length).tolist()
         never = {PAD, BOS, UNK} if config.forbid_unknown else {PAD, BOS}
         results = [
-            _hypothesis(ids[:cap], log_prob if len(ids) <= cap else np.nan, config)
-            for (ids, log_prob), cap in zip(self._search(source_ids, max(most)), most, strict=True)
+            [_hypothesis(ids[:cap], log_prob if len(ids) <= cap else np.nan, config) for ids, log_prob in found]
+            for found, cap in zip(self._search(source_ids, max(most), config), most, strict=True)
         ]
         # Banning tokens beforehand takes time, and spreads their probability over the others.
-        wrong = [row for row, found in enumerate(results) if not never.isdisjoint(found.token_ids)]
+        wrong = [row for row, found in enumerate(results) if any(not never.isdisjoint(one.token_ids) for one in found)]
         if wrong:
-            again = self._search([source_ids[row] for row in wrong], max(most), never)
-            for row, (ids, _) in zip(wrong, again, strict=True):
-                results[row] = _hypothesis(ids[: most[row]], np.nan, config)
+            again = self._search([source_ids[row] for row in wrong], max(most), config, never)
+            for row, found in zip(wrong, again, strict=True):
+                results[row] = [_hypothesis(ids[: most[row]], np.nan, config) for ids, _ in found]
         self._read_again(source_ids, results, config)
         for row, ids in enumerate(source_ids):
             if len(ids) <= 1:
                 # Nothing but an end mark is no source to CTranslate2; the output is empty, as that of a blank line is.
-                results[row] = Hypothesis((), 0.0, 0.0, (), "eos")
-        return [[found] for found in results]
+                results[row] = [Hypothesis((), 0.0, 0.0, (), "eos")]
+        return [sorted(found, key=lambda one: -one.score) for found in results]
 
     def _search(
-        self, source_ids: Sequence[IntArray], most: int, never: Collection[int] = ()
-    ) -> list[tuple[list[int], float]]:
-        """Greedy outputs, with an end mark where they ended, and the log probabilities that CTranslate2 gives them.
+        self, source_ids: Sequence[IntArray], most: int, config: SearchConfig, never: Collection[int] = ()
+    ) -> list[list[tuple[list[int], float]]]:
+        """Outputs, with an end mark where they ended, and the log probabilities that CTranslate2 gives them.
 
-        A batch has one cap: what goes on beyond a source's own is to be cut, for greedy search never looks ahead.
+        A batch has one cap: what goes on beyond a source's own is to be cut, for greedy search never looks ahead, and
+        how a beam ends is CTranslate2's own affair.
         """
+        is_greedy = config.beam == 1
         found = self._translator.translate_batch(
             [_named(ids) for ids in source_ids],
-            beam_size=1,
-            length_penalty=0.0,
+            beam_size=config.beam,
+            num_hypotheses=config.nbest,
+            max_batch_size=_BATCH_TOKENS // max(2, config.beam),
+            batch_type="tokens",
+            length_penalty=0.0 if is_greedy else config.alpha,
             max_decoding_length=most,
             min_decoding_length=0,
             max_input_length=0,
@@ -152,17 +170,26 @@ class CTranslate2(Backend):
             return_end_token=True,
             suppress_sequences=[[_MARKS[token]] for token in sorted(never)] or None,
         )
-        return [(_ids(each.hypotheses[0]), each.scores[0]) for each in found]
+        outputs = [
+            [(_ids(names), score) for names, score in zip(each.hypotheses, each.scores, strict=True)] for each in found
+        ]
+        if is_greedy:
+            return outputs
+        return [[(ids, score * max(1, len(ids)) ** config.alpha) for ids, score in each] for each in outputs]
 
-    def _read_again(self, source_ids: Sequence[IntArray], results: list[Hypothesis], config: SearchConfig) -> None:
+    def _read_again(
+        self, source_ids: Sequence[IntArray], results: list[list[Hypothesis]], config: SearchConfig
+    ) -> None:
         """Give log probabilities to the outputs that have none: those that were cut or searched with bans."""
-        rows = [row for row, found in enumerate(results) if np.isnan(found.log_prob)]
-        if not rows:
+        places = [
+            (row, rank) for row, found in enumerate(results) for rank, one in enumerate(found) if np.isnan(one.log_prob)
+        ]
+        if not places:
             return
-        outputs = [_with_end(results[row]) for row in rows]
-        read = self.read([source_ids[row] for row in rows], outputs)
-        for row, ids, found in zip(rows, outputs, read, strict=True):
-            results[row] = _hypothesis(ids, float(found.log_probs.sum()), config)
+        outputs = [_with_end(results[row][rank]) for row, rank in places]
+        read = self.read([source_ids[row] for row, _ in places], outputs)
+        for (row, rank), ids, found in zip(places, outputs, read, strict=True):
+            results[row][rank] = _hypothesis(ids, float(found.log_probs.sum()), config)
 
     def supports_reading(self, need_alignment: bool) -> str | None:
         return "gives no attention" if need_alignment else None
@@ -179,18 +206,19 @@ class CTranslate2(Backend):
         ]
 
 
-def ctranslate2_backend(name: str, folder: Path, max_length: int) -> Backend:
+def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool = False) -> Backend:
     """Hold a model in CTranslate2 as a backend.
 
     Args:
         name: what the backend is called.
         folder: of the model.
         max_length: most tokens of an output, end mark included.
+        is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
     Returns:
         The backend.
     """
-    return CTranslate2(name, folder, max_length)
+    return CTranslate2(name, folder, max_length, is_named=is_named)
 
 
 def _named(ids: Sequence[int] | IntArray) -> list[str]:

@@ -12,12 +12,14 @@ from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
+from heedful.search.ensemble import Ensemble
 from heedful.search.forced import Reading, read_outputs
 from heedful.search.interface import Engine, Hypothesis
 
 IntArray = NDArray[np.int64]
 DEFAULT_BATCH_TOKENS: Final = 4096
 NO_ATTENTION: Final = "this model has no attention, so nothing says where a word comes from; train one that has"
+BATCHED: Final = "batches change its last bits, so it cannot be exact; name another engine, onnx or torch"
 
 
 class Backend(ABC):
@@ -25,6 +27,8 @@ class Backend(ABC):
 
     name: str
     """Such as torch, onnx, ctranslate2."""
+    has_own_batches: bool = False
+    """Whether `decode` and `read` take any number of sources and make batches of them themselves."""
 
     @abstractmethod
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -118,8 +122,8 @@ class Stepwise(Backend):
             has_attention: whether the model attends to its source.
         """
         self.name = name
-        self._make_engine: Final = make_engine
-        self._max_length: Final = max_length
+        self.make_engine: Final = make_engine
+        self.max_length: Final = max_length
         self._has_attention: Final = has_attention
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -131,7 +135,7 @@ class Stepwise(Backend):
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[Reading]:
-        return read_outputs(self._make_engine(need_alignment), source_ids, outputs, need_alignment)
+        return read_outputs(self.make_engine(need_alignment), source_ids, outputs, need_alignment)
 
     def supports_demand(self, demand: Demand) -> str | None:
         return None
@@ -144,16 +148,46 @@ class Stepwise(Backend):
         cancelled: Callable[[], bool] | None = None,
         demands: Sequence[Demand] | None = None,
     ) -> list[list[Hypothesis]]:
-        engine = self._make_engine(need_alignment or config.beta > 0.0)
+        engine = self.make_engine(need_alignment or config.beta > 0.0)
         return search(
             engine,
             source_ids,
             config,
-            max_length=self._max_length,
+            max_length=self.max_length,
             need_alignment=need_alignment,
             demands=demands,
             cancelled=cancelled,
         )
+
+
+def together(backends: Sequence[Backend]) -> Stepwise:
+    """Let several models decode as one, by the mean of their probabilities; Sutskever et al. 2014, section 3.6.
+
+    Args:
+        backends: one or more, of one source and one target vocabulary.
+
+    Returns:
+        A backend whose every step is one of each.
+
+    Raises:
+        UsageError: one of them does not go token by token.
+
+    Cost: the sum of theirs, and a mean over the vocabulary at each step.
+    """
+    members: list[Stepwise] = []
+    for backend in backends:
+        if not isinstance(backend, Stepwise):
+            raise UsageError(
+                f"{backend.name} searches by itself, token by token does not come out: name another engine"
+            )
+        members.append(backend)
+
+    def make_engine(with_weights: bool) -> Engine:
+        return Ensemble([member.make_engine(with_weights) for member in members])
+
+    names = "+".join(member.name for member in members)
+    has_attention = all(member.supports_reading(need_alignment=True) is None for member in members)
+    return Stepwise(names, make_engine, min(member.max_length for member in members), has_attention)
 
 
 def decode_sorted(
@@ -196,7 +230,7 @@ def decode_sorted(
     start = 0
     while start < len(order):
         rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
-        batch = order[start : start + rows]
+        batch = order[start:] if backend.has_own_batches else order[start : start + rows]
         ids = [source_ids[i] for i in batch]
         if asked is None:
             decoded = backend.decode(ids, config, need_alignment)
@@ -204,7 +238,7 @@ def decode_sorted(
             decoded = backend.decode(ids, config, need_alignment, demands=[asked[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
-        start += rows
+        start += len(batch)
     return results
 
 
@@ -241,7 +275,8 @@ def read_sorted(
     found: dict[int, Reading] = {}
     start = 0
     while start < len(order):
-        batch = order[start : start + max(1, batch_tokens // max(1, int(lengths[order[start]])))]
+        rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
+        batch = order[start:] if backend.has_own_batches else order[start : start + rows]
         readings = backend.read([source_ids[i] for i in batch], [outputs[i] for i in batch], need_alignment)
         found.update(zip(batch.tolist(), readings, strict=True))
         start += len(batch)

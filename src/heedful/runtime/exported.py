@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
-from heedful.runtime.engine import Backend
+from heedful.runtime.engine import BATCHED, Backend
 from heedful.runtime.folder import ModelFolder, digest
 from heedful.search.config import SearchConfig
 from heedful.text.files import sync
@@ -65,23 +65,35 @@ class Exported:
         """What was measured when it was made."""
         return Parity(**self.facts["parity"])
 
-    def why_not(self, config: SearchConfig, need_alignment: bool) -> str | None:
+    def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
         """Say whether it searches exactly as asked, before anything is loaded.
 
         Args:
             config: beam, penalties and limits.
             need_alignment: whether attention is wanted.
+            is_exact: whether no bit of a result may depend on what is decoded beside.
 
         Returns:
             None if it does, else the reason why not.
         """
-        return None if self.name.startswith("onnx") else why_not(config, need_alignment)
+        if self.name.startswith("onnx"):
+            return None
+        return (self.why_not_exact() if is_exact else None) or why_not(config, need_alignment)
 
-    def load(self, max_length: int) -> Backend:
+    def why_not_exact(self) -> str | None:
+        """Say whether its results can be the same to the last bit in any batch, before anything is loaded.
+
+        Returns:
+            None if they can, else the reason why not.
+        """
+        return None if self.name.startswith("onnx") else BATCHED
+
+    def load(self, max_length: int, is_named: bool = False) -> Backend:
         """Load it.
 
         Args:
             max_length: most tokens of an output, end mark included.
+            is_named: whether the user asked for this engine, and so for its own way with a beam.
 
         Returns:
             What decodes.
@@ -99,7 +111,7 @@ class Exported:
             from heedful.runtime.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
-        return ctranslate2_backend(self.name, self.path, max_length)
+        return ctranslate2_backend(self.name, self.path, max_length, is_named)
 
 
 def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:

@@ -1,7 +1,7 @@
 """Batches of about equally long pairs under a token budget, in an order that is a function of seed and epoch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
 import numpy as np
@@ -27,11 +27,36 @@ class Batch:
     """[batch, target] the gold target and its eos: what the decoder should say."""
     target_lengths: IntArray
     """[batch] real ids in each row."""
+    links: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    """[link, 3] row, target position and source position of linked tokens."""
 
     @property
     def num_target_tokens(self) -> int:
         """Real target tokens, eos included."""
         return int(self.target_lengths.sum())
+
+    def rows(self, kept: slice) -> "Batch":
+        """Take some of the rows, without the padding that they no longer need.
+
+        Args:
+            kept: which; at least one.
+
+        Returns:
+            A smaller batch.
+        """
+        source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
+        source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
+        places = np.full(len(self.source), -1)
+        places[kept] = np.arange(len(source_lengths))
+        links = self.links[places[self.links[:, 0]] >= 0]
+        return Batch(
+            self.source[kept, source],
+            source_lengths,
+            self.target_in[kept, target],
+            self.target_out[kept, target],
+            target_lengths,
+            np.column_stack((places[links[:, 0]], links[:, 1:])),
+        )
 
 
 def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
@@ -70,7 +95,17 @@ def make_batch(corpus: EncodedCorpus, indices: Ids) -> Batch:
     target_in[:, 1:] = target_out[:, :-1]
     target_in[:, 0] = BOS
     real = np.arange(target_out.shape[1]) < target_lengths[:, None]
-    return Batch(source, source_lengths, np.where(real, target_in, PAD), target_out, target_lengths)
+    padded_in = np.where(real, target_in, PAD)
+    if corpus.links is None:
+        return Batch(source, source_lengths, padded_in, target_out, target_lengths)
+    return Batch(source, source_lengths, padded_in, target_out, target_lengths, _links(corpus.links, indices))
+
+
+def _links(links: EncodedCorpus, indices: IntArray) -> IntArray:
+    """[link, 3] row, target position, source position."""
+    rows = np.repeat(np.arange(len(indices)), links.source.lengths[indices])
+    sides = (np.concatenate([side[i] for i in indices]).astype(np.int64) for side in (links.target, links.source))
+    return np.stack([rows, *sides], axis=1)
 
 
 class Position(NamedTuple):

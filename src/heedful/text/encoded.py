@@ -116,9 +116,11 @@ class EncodedSide:
 class EncodedCorpus:
     """Pairs of token id sequences, without bos; sources and targets end in eos."""
 
-    def __init__(self, source: EncodedSide, target: EncodedSide) -> None:
+    def __init__(self, source: EncodedSide, target: EncodedSide, links: "EncodedCorpus | None" = None) -> None:
         self.source: Final = source
         self.target: Final = target
+        self.links: Final = links
+        """Of each pair the source positions and the target positions of linked tokens; None where none were found."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -138,10 +140,10 @@ class EncodedCorpus:
         """
         try:
             facts = json.loads((folder / "encoded.json").read_text(encoding="utf-8"))
-            sides = [_open_side(folder, name, facts) for name in ("source", "target")]
+            source, target = (_open_side(folder, name, facts) for name in ("source", "target"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileRefused(f"{folder}: not an encoded corpus: {error}; delete the folder to encode again") from None
-        return cls(*sides)
+        return cls(source, target)
 
 
 def _open_side(folder: Path, name: str, facts: dict[str, int | str]) -> EncodedSide:

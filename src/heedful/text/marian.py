@@ -38,7 +38,7 @@ class MarianTokenizer(Tokenizer):
         """
         if not model:
             raise FileRefused("not a SentencePiece model: empty")
-        self._model = model
+        self.model: Final = model
         self.vocabulary: Final = vocabulary
         self.normalization = normalization
         try:
@@ -88,7 +88,7 @@ class MarianTokenizer(Tokenizer):
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}{SUFFIX}"
-        held = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self._model).decode("ascii")}
+        held = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self.model).decode("ascii")}
         (folder / file_name).write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8", newline="\n")
         return file_name
 

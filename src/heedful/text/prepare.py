@@ -6,13 +6,14 @@ The work is done once for a run and kept in its folder; memory stays constant bu
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, final
 
 from heedful.errors import DataError
 from heedful.text.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.text.corpus_links import link_corpus
 from heedful.text.dictionary import align_pairs, learn_dictionary
 from heedful.text.encoded import EncodedCorpus, write_encoded
 from heedful.text.leakage import SeenPairs, leakage
@@ -146,6 +147,22 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     lines += _describe(files, split, len(train), dev, test)
     lines += _leaks(files, split, config)
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
+
+
+def link_words(prepared: Prepared, folder: Path) -> Prepared:
+    """Find which words of the training pairs belong together, or take what an earlier call found.
+
+    Args:
+        prepared: what `prepare` gave.
+        folder: the model's folder; links go to `run/data/links` in it.
+
+    Returns:
+        The same, its training pairs with links.
+    """
+    tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
+    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links")
+    num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
+    return replace(prepared, train=train, report=(*prepared.report, f"{num_links:,} links between tokens to teach"))
 
 
 def choose_units(file: PairFile, max_characters: int) -> Units:

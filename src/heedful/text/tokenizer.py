@@ -154,7 +154,7 @@ class PieceTokenizer(Tokenizer):
         Raises:
             FileRefused: the bytes are no SentencePiece model, or its special ids are not ours.
         """
-        self._model = model
+        self.model: Final = model
         self.normalization = normalization
         try:
             # The binding is untyped.
@@ -225,7 +225,7 @@ class PieceTokenizer(Tokenizer):
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.model"
-        (folder / file_name).write_bytes(self._model)
+        (folder / file_name).write_bytes(self.model)
         return file_name
 
     def __len__(self) -> int:

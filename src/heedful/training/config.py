@@ -18,6 +18,8 @@ class TrainingConfig(Config):
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
+    alignment_weight: float = Field(default=0.0, ge=0.0)
+    """Of a loss that teaches attention which words belong together, found in the training pairs; 0 = none."""
     clip_norm: float = Field(default=1.0, ge=0.0)
     """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -31,7 +31,8 @@ class History:
             facts: what is known before the first step; JSON can hold it.
         """
         self._path: Final = folder / HISTORY
-        self._step: Final = step
+        self.step = step
+        """May be set until the first report."""
         self._facts: Final = facts
         self._is_begun = False
 
@@ -66,7 +67,7 @@ class History:
     def _begin(self) -> None:
         if not self._is_begun:
             self._is_begun = True
-            self._append({"event": "resumed" if self._step else "began", "step": self._step, **self._facts})
+            self._append({"event": "resumed" if self.step else "began", "step": self.step, **self._facts})
 
     def _append(self, event: Mapping[str, Any]) -> None:
         line = {**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}

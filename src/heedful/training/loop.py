@@ -1,32 +1,27 @@
 """The training loop: steps, validation, the best model, checkpoints, early stopping."""
 
-import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from heedful.errors import NonFiniteError, Stopped
+from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.text.batching import Batch, BatchSampler, Position
 from heedful.text.encoded import EncodedCorpus
-from heedful.text.files import written_whole
-from heedful.training.average import PolynomialAverage
-from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.checkpoint import Checkpoint
 from heedful.training.config import TrainingConfig
-from heedful.training.loss import LossSum, TrainingStep
-from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
-from heedful.training.precision import autocast
+from heedful.training.distributed import Alone, Ranks
+from heedful.training.learner import Learner
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
 from heedful.training.step_times import NOT_TIMED, StepTimes
+from heedful.training.storage import Best, Storage
 
 
 @dataclass(frozen=True)
@@ -136,6 +131,7 @@ class Trainer:
         keep: Callable[[Mapping[str, Tensor]], None],
         watch: Watcher,
         warn: Callable[[str], None] = print,
+        ranks: Ranks | None = None,
         times: StepTimes = NOT_TIMED,
     ) -> None:
         """Put the parts together.
@@ -149,22 +145,24 @@ class Trainer:
             keep: given the weights of each new best model.
             watch: given reports.
             warn: told what a person should know.
+            ranks: the processes that share each batch; None = this one alone. Of several, only the first validates,
+                keeps, watches and writes.
             times: takes the time of every phase.
         """
         self._times: Final = times
+        self._ranks: Final = ranks or Alone()
         self._config: Final = config
-        self._module: Final = TrainingStep(model, config.label_smoothing)
-        self._device = next(model.parameters()).device
-        self._optimizer: Final = make_optimizer(model, config.optimizer)
-        self._average: Final = PolynomialAverage(model, config.average)
+        self._learner: Final = Learner(model, config, self._ranks, times)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
-        self._checkpoints: Final = CheckpointFolder(folder / "checkpoints", warn=warn)
-        self._metrics: Final = folder / "metrics.jsonl"
+        self._folder: Final = folder
+        self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
-        self._keep: Final = keep
         self._watch: Final = watch
         self._course = _Course()
         self._window = _Window()
+        self._passed = 0.0
+        self._is_ready = False
+        self._saved_at = time.monotonic()
 
     def run(self) -> Outcome:
         """Train until a limit or until validation stops improving.
@@ -175,106 +173,122 @@ class Trainer:
         Raises:
             Stopped: SIGINT or SIGTERM; everything is saved.
             NonFiniteError: the loss or a gradient is not finite; nothing of it reached the weights.
+            ResourceError: the last save failed, and those before it are untouched; or another process is lost.
         """
-        self._resume()
+        self.resume()
         course = self._course
         batches = iter(self._sampler)
-        saved_at = time.monotonic()
+        self._saved_at = time.monotonic()
         with StopRequest() as stop:
             self._times.start()
             while not course.finished:
                 drawn = [next(batches) for _ in range(self._config.accumulate)]
                 self._times.mark("batch preparation")
-                with self._times.step(sum(batch.num_target_tokens for batch in drawn), self._device):
+                with self._times.step(sum(batch.num_target_tokens for batch in drawn), self._learner.device):
                     self._update(drawn)
-                now = time.monotonic()
+                    number, is_save_due = self._agree(stop.signal_number)
+                    self._times.mark("optimizer")
                 course.finished = self._limit_reached()
                 # The last step is validated too: a run shorter than an epoch leaves a model all the same.
-                is_due = bool(course.finished) or course.step % self._config.validate_every == 0
-                if is_due:
+                if course.finished or course.step % self._config.validate_every == 0:
                     self._validate_now()
-                    self._times.mark("validation")
-                elif now - self._window.started >= REPORT_SECONDS:
+                else:
                     self._report()
-                if is_due or stop.signal_number or now - saved_at >= CHECKPOINT_SECONDS:
-                    saved_at = self._save()
-                    self._times.mark("checkpoints")
-                if stop.signal_number and not course.finished:
-                    raise Stopped(f"stopped at step {course.step}; the same command goes on", stop.signal_number)
+                    if number or is_save_due:
+                        self._save()
+                if number and not course.finished:
+                    self._ensure(f"stopped at step {course.step}")
+                    raise Stopped(f"stopped at step {course.step}; the same command goes on", number)
         self._times.end()
+        self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         found = (course.step, course.seconds, course.best, course.best_step, course.finished)
         return Outcome(*found, course.num_target_tokens, speed)
+
+    def _agree(self, signal_number: int) -> tuple[int, bool]:
+        """Let all decide the same: any one's signal, the first one's clock.
+
+        Returns:
+            The signal, 0 = none, and whether it is time for a checkpoint.
+        """
+        course = self._course
+        waited = time.monotonic() - self._saved_at
+        rows = self._ranks.gather(signal_number, course.seconds, course.update_seconds, waited)
+        _, course.seconds, course.update_seconds, waited = rows[0]
+        return int(max(row[0] for row in rows)), waited >= CHECKPOINT_SECONDS
 
     def _update(self, batches: list[Batch]) -> None:
         course, config = self._course, self._config
         started = time.monotonic()
         course.step += 1
-        # Dropout is a function of (seed, step): no generator has to be saved.
-        torch.manual_seed((config.seed << 32) + course.step)
-        self._module.train()
+        # Dropout is a function of (seed, step, rank): no generator has to be saved.
+        torch.manual_seed(self._ranks.seed(config.seed, course.step))
         num_tokens = sum(batch.num_target_tokens for batch in batches)
-        total = 0.0
-        for batch in batches:
-            with autocast(config.precision, self._device):
-                sums: LossSum = self._module(*self._tensors(batch))
-            loss = sums.total / num_tokens
-            total += float(loss.detach())
-            self._times.mark("forward")
-            loss.backward()
-            self._times.mark("backward")
-        norm = nn.utils.clip_grad_norm_(self._module.parameters(), config.clip_norm or math.inf, foreach=True)
-        if not math.isfinite(total) or not bool(torch.isfinite(norm)):
+        is_by_token = config.optimizer.mean_over == "tokens"
+        divisor = num_tokens if is_by_token else sum(len(batch.source) for batch in batches)
+        total, norm = self._learner.differentiate(batches, divisor)
+        if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
-                f"step {course.step}: the loss is {total} and its gradient's norm {float(norm)}; nothing of this step "
+                f"step {course.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
-        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps)
-        for group in self._optimizer.param_groups:
-            group["lr"] = config.optimizer.learning_rate * factor
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
-        self._average.update(course.step)
-        self._times.mark("optimizer")
+        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed)
+        self._learner.update(course.step, config.optimizer.learning_rate * factor)
         course.epoch, course.batch = self._sampler.position
-        self._window.loss += total * num_tokens
+        self._passed = self._epochs()
+        self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
         course.num_target_tokens += num_tokens
         taken = time.monotonic() - started
         course.seconds += taken
         course.update_seconds += taken
-        course.recent_loss += total * num_tokens
+        course.recent_loss += total * divisor
         course.recent_tokens += num_tokens
         course.recent_seconds += taken
-
-    def _tensors(self, batch: Batch) -> list[Tensor]:
-        arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-        return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
 
     def _validate_now(self) -> None:
         course = self._course
         # Of all steps since the last validation: what is logged must not hang on when a report fell due.
-        loss, speed = course.recent_loss / max(1, course.recent_tokens), course.recent_tokens / course.recent_seconds
+        loss, speed = (
+            course.recent_loss / max(1, course.recent_tokens),
+            course.recent_tokens / max(1e-9, course.recent_seconds),
+        )
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
         course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
-        self._module.eval()
-        with self._average.swapped_in(), torch.inference_mode():
-            validation = self._validate(self._module.model)
-            score = validation.scores[self._metric]
-            score = -score if self._metric in ("loss", "token_error_rate") else score
-            is_best = score > course.best
-            if is_best:
-                course.best, course.best_step, course.num_without_better = score, course.step, 0
-                self._keep(dict(self._module.model.named_parameters()))  # tied ones once
-            else:
-                course.num_without_better += 1
+        found: list[Validation] = []
+        weights = self._learner.averaged()
+
+        def measure() -> list[float]:
+            with self._learner.judged(weights) as model:
+                found.append(self._validate(model))
+            return [found[0].scores[self._metric], time.monotonic() - started]
+
+        score, taken = self._ranks.first(measure)
+        course.seconds += taken
+        score = -score if self._metric in ("loss", "token_error_rate") else score
+        is_best = score > course.best
+        if is_best:
+            course.best, course.best_step, course.num_without_better = score, course.step, 0
+            self._storage.hold(Best(score, course.step, weights))
+        else:
+            course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        course.seconds += time.monotonic() - started
-        self._log(progress, validation, is_best)
-        self._watch(replace(progress, validation=validation, is_best=is_best))
+        if found:
+            facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
+            facts |= {"is_best": is_best, "scores": dict(found[0].scores), "sample": found[0].sample}
+            self._storage.metrics.add(facts | ({"samples": found[0].samples} if found[0].samples else {}))
+        self._times.mark("validation")
+        self._save()
+        if found:
+            self._watch(replace(progress, validation=found[0], is_best=is_best))
         self._window = _Window()
+
+    @property
+    def saved_step(self) -> int:
+        """Of the newest checkpoint; 0 = there is none."""
+        return self._storage.saved_step
 
     @property
     def _metric(self) -> str:
@@ -284,7 +298,7 @@ class Trainer:
         course, config = self._course, self._config
         if config.max_steps and course.step >= config.max_steps:
             return f"{config.max_steps} steps"
-        if config.max_epochs and course.epoch + self._epoch_share() >= config.max_epochs:
+        if config.max_epochs and self._passed >= config.max_epochs:
             return f"{config.max_epochs} epochs"
         if config.max_target_tokens and course.num_target_tokens >= config.max_target_tokens:
             return f"{config.max_target_tokens} target tokens"
@@ -292,12 +306,13 @@ class Trainer:
             return f"{config.max_minutes:g} minutes"
         return ""
 
-    def _epoch_share(self) -> float:
-        return self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
+    def _epochs(self) -> float:
+        """How many have passed, parts of one included."""
+        return self._course.epoch + self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
 
     def _progress(self) -> Progress:
         course, config, window = self._course, self._config, self._window
-        epoch = course.epoch + self._epoch_share()
+        epoch = self._passed
         shares = [
             course.step / config.max_steps if config.max_steps else 0.0,
             epoch / config.max_epochs if config.max_epochs else 0.0,
@@ -309,67 +324,60 @@ class Trainer:
             epoch=epoch,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
-            learning_rate=float(self._optimizer.param_groups[0]["lr"]),
+            learning_rate=self._learner.rate,
             seconds=course.seconds,
             done=min(1.0, max(shares)),
         )
 
     def _report(self) -> None:
-        self._watch(self._progress())
-        self._window = _Window()
+        if self._ranks.is_first and time.monotonic() - self._window.started >= REPORT_SECONDS:
+            self._watch(self._progress())
+            self._window = _Window()
 
-    def _log(self, progress: Progress, validation: Validation, is_best: bool) -> None:
-        facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-        facts |= {"is_best": is_best, "scores": dict(validation.scores), "sample": validation.sample}
-        facts |= {"samples": validation.samples} if validation.samples else {}
-        self._metrics.parent.mkdir(parents=True, exist_ok=True)
-        with self._metrics.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(facts, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+    def _save(self) -> None:
+        checkpoint = Checkpoint(self._course.step, self._learner.tensors(), vars(self._course))
 
-    def _save(self) -> float:
-        model = self._module.model
-        tensors = {
-            "model": dict(model.named_parameters()),
-            "average": self._average.tensors(),
-            "optimizer": store_optimizer(self._optimizer),
-        }
-        held = {name: {key: tensor.detach() for key, tensor in group.items()} for name, group in tensors.items()}
-        self._checkpoints.save(Checkpoint(self._course.step, held, vars(self._course)))
-        return time.monotonic()
+        def write() -> list[float]:
+            self._storage.save(checkpoint)
+            return []
 
-    def _cut_metrics(self, step: int) -> None:
-        """Forget what was logged after a checkpoint, half a line too: it will be logged again."""
-        if not self._metrics.is_file():
-            return
-        lines = self._metrics.read_bytes().split(b"\n")[:-1]
-        kept = list(takewhile(lambda line: _logged_step(line) <= step, lines))
-        if len(b"\n".join([*kept, b""])) != self._metrics.stat().st_size:
-            with written_whole(self._metrics) as file:
-                file.writelines(line.decode() + "\n" for line in kept)
+        self._ranks.first(write)
+        self._saved_at = time.monotonic()
+        self._times.mark("checkpoints")
 
-    def _resume(self) -> None:
-        checkpoint = self._checkpoints.load_newest()
-        self._cut_metrics(checkpoint.step if checkpoint else 0)
+    def _ensure(self, ending: str) -> None:
+        def check() -> list[float]:
+            self._storage.ensure(ending)
+            return []
+
+        self._ranks.first(check)
+
+    def resume(self) -> int:
+        """Go back to where the last training in the folder was, unless that was done.
+
+        Returns:
+            The step of the newest checkpoint that is whole; 0 where there is none.
+
+        Raises:
+            FileRefused: there are checkpoints but all are damaged, or not every process sees them.
+        """
+        if self._is_ready:
+            return self._course.step
+        self._is_ready = True
+        checkpoint = self._storage.load()
+        steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
+        if len(set(steps)) > 1:
+            raise FileRefused(f"{self._folder}: the processes read different checkpoints there; let all see one folder")
+        if self._ranks.is_first:
+            self._storage.cut()
         if checkpoint is None:
-            return
-        with torch.no_grad():
-            for name, parameter in self._module.model.named_parameters():
-                parameter.copy_(checkpoint.tensors["model"][name])
-        self._average.restore(checkpoint.tensors["average"])
-        restore_optimizer(self._optimizer, checkpoint.tensors["optimizer"])
+            return 0
+        self._learner.restore(checkpoint.tensors)
         self._course = _Course(**checkpoint.state)
+        self._sampler.position = Position(self._course.epoch, self._course.batch)
+        self._passed = self._epochs()
         # A limit that ended the run may have been raised since.
         self._course.finished = self._limit_reached() if self._course.finished else ""
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        self._sampler.position = Position(self._course.epoch, self._course.batch)
-
-
-def _logged_step(line: bytes) -> float:
-    """The step of a line of metrics.jsonl; one that nobody could write is later than all."""
-    try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+        return self._course.step

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
 from heedful.training.cross_entropy import linear_cross_entropy
+from heedful.training.guided import alignment_loss
 
 
 class LossSum(NamedTuple):
@@ -27,19 +28,28 @@ class LossSum(NamedTuple):
 class TrainingStep(nn.Module):
     """Model and loss as one module: all that the training loop, and any wrapper around it, has to know."""
 
-    def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
+    def __init__(self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0) -> None:
         """Join them.
 
         Args:
             model: a sequence-to-sequence model.
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
+            alignment_weight: of the loss that teaches attention the links of a batch; see `alignment_loss`.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.alignment_weight = alignment_weight
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor, target_out: Tensor) -> LossSum:
+    def forward(
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target_in: Tensor,
+        target_out: Tensor,
+        links: Tensor | None = None,
+    ) -> LossSum:
         """Compute the summed loss of a batch.
 
         Args:
@@ -47,11 +57,13 @@ class TrainingStep(nn.Module):
             source_lengths: [batch].
             target_in: [batch, target] bos and gold tokens.
             target_out: [batch, target] gold tokens and eos, padded with 0.
+            links: [link, 3] row, target position and source position of linked tokens; None where nothing is taught.
 
         Returns:
             Sums over the batch.
         """
-        decoded = self.model(source, source_lengths, target_in)
+        taught = links if self.alignment_weight else None
+        decoded = self.model(source, source_lengths, target_in, need=() if taught is None else ("weights",))
         real = target_out != PAD
         gold = target_out[real]
         # Padding never reaches the vocabulary layer, the largest product of a small model.
@@ -62,4 +74,6 @@ class TrainingStep(nn.Module):
         token_log_probs[real] = entropy.gold_log_probs
         for extra in self.model.extra_losses(decoded, token_log_probs, real).values():
             total = total + extra
+        if taught is not None and (weights := decoded.attended[self.model.alignment].weights) is not None:
+            total = total + self.alignment_weight * alignment_loss(weights, taught)
         return LossSum(total, entropy.gold_log_probs.sum(), entropy.num_correct, real.sum())

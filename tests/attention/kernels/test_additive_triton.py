@@ -1,47 +1,24 @@
 """The programs run here in Triton's interpreter (TRITON_INTERPRET=1), or on a CUDA device where there is one."""
 
-import importlib.util
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels import additive_triton
+from heedful.attention.kernels import additive_triton, devices
 from heedful.attention.kernels.additive_triton import TritonAdditiveScores, additive_scores
 from heedful.attention.kernels.interface import Request
 from heedful.attention.pairs import AdditivePairs, DotPairs
 from heedful.errors import ShapeError
+from tests.attention.kernels.interpreter import DEVICE, quiet, runs
 
 REQUEST = Request(AdditivePairs, torch.float32, "cuda", 10, 10)
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NAMES = ("scores", "query", "key", "vector")
-
-
-def missing() -> str:
-    """Why the programs cannot run here."""
-    if importlib.util.find_spec("triton") is None:
-        return "Triton is not installed: pip install 'heedful[gpu]'"
-    is_interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if DEVICE == "cuda":
-        return ""
-    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
-        return "no CUDA device, and Triton's interpreter does not know NumPy 2.4"
-    return "" if is_interpreted else "no CUDA device, and TRITON_INTERPRET=1 is not set"
-
-
-runs = pytest.mark.skipif(bool(missing()), reason=missing() or "-")
-quiet = pytest.mark.filterwarnings(
-    "ignore:(overflow|invalid value|underflow|divide by zero):RuntimeWarning",
-    "ignore:Conversion of an array:DeprecationWarning",
-)
-"""NumPy speaks of what is cut off afterwards, and the interpreter makes numbers of arrays of one."""
 
 
 def formula(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
@@ -100,6 +77,31 @@ def draw(*shapes: tuple[int, ...], scale: float = 1.0, seed: int = 1) -> list[Te
 def test_error(scale: float):
     query, key = draw((2, 9, 96), (2, 11, 96), scale=scale)
     check(query, key, draw((96,), seed=2)[0] / 96**0.5)
+
+
+@runs
+@quiet
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 4.0, 9.0])
+def test_error_of_many_features(scale: float):
+    """Most take the quick form; some are too small for it, or too large."""
+    query, key = draw((1, 9, 160), (1, 11, 160), scale=scale)
+    query[..., 5] *= 1e-3 / scale
+    key[..., 5] *= 1e-3 / scale
+    query[..., 8] += 30.0
+    key[..., 9] += 50.0
+    check(query, key, draw((160,), seed=2)[0] / 160**0.5)
+
+
+@runs
+@quiet
+def test_the_quick_form_is_taken(monkeypatch: pytest.MonkeyPatch):
+    query, key = draw((1, 9, 160), (1, 11, 160))
+    vector = draw((160,), seed=2)[0]
+    scores = additive_scores(query.to(DEVICE), key.to(DEVICE), vector.to(DEVICE))
+    monkeypatch.setattr(additive_triton, "MANY", 1000)
+    others = additive_scores(query.to(DEVICE), key.to(DEVICE), vector.to(DEVICE))
+    assert not torch.equal(scores, others)
+    torch.testing.assert_close(scores, others, rtol=0.0, atol=1e-5)
 
 
 @runs
@@ -238,12 +240,13 @@ def test_shapes_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], message: st
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(additive_triton, "_has_triton", lambda: True)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(devices, "has_triton", lambda: True)
     assert TritonAdditiveScores().supports(replace(REQUEST, **change)) == reason
 
 
 def test_it_asks_for_triton(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(additive_triton, "_has_triton", lambda: False)
+    monkeypatch.setattr(devices, "has_triton", lambda: False)
     assert "heedful[gpu]" in str(TritonAdditiveScores().supports(REQUEST))
 
 

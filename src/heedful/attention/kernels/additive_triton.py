@@ -8,16 +8,17 @@ gradients, in float32 and without atomic additions.
 Triton is imported when the first score is asked for, not before.
 """
 
-import importlib.util
+import importlib
 import math
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, Final, final
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
+from heedful.attention.kernels.devices import interpreter_note, supports_device
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.pairs import AdditivePairs, Pairs
 from heedful.errors import ShapeError
@@ -25,9 +26,16 @@ from heedful.errors import ShapeError
 ROWS: Final = 32
 """Queries of a tile of scores, and rows of a tile of gradients."""
 COLUMNS: Final = 64
-"""Keys of a tile of scores."""
+"""Keys of a tile of scores; a block of keys is a multiple of it."""
 
-_DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
+QUICK: Final = 21.0
+"""Sums up to which products of two denominators of the quick form stay in range."""
+LARGE: Final = 0.5
+"""Sums that a feature must have somewhere, for the error of the quick form not to count."""
+MANY: Final = 128
+"""Features among which errors that do not shrink with the sums are no larger than those of tanh in float32."""
+BUSY: Final = 64
+"""Tiles of scores at a time that keep a device busy."""
 
 
 @final
@@ -39,13 +47,10 @@ class TritonAdditiveScores(ScoreKernel):
     def supports(self, request: Request) -> str | None:
         if request.pairs is not AdditivePairs:
             return "only additive scores"
-        if request.mode != "eager":
-            return f"Triton programs cannot be recorded ({request.mode})"
-        if request.device != "cuda":
-            return "only on a CUDA device"
-        if request.dtype not in _DTYPES:
-            return "only float32, bfloat16 and float16"
-        return None if _has_triton() else "needs Triton: pip install 'heedful[gpu]'"
+        return supports_device(request.mode, request.device, request.dtype)
+
+    def passes(self, request: Request) -> str | None:
+        return interpreter_note(request.device)
 
     def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
         if not isinstance(pairs, AdditivePairs):
@@ -59,8 +64,8 @@ class TritonAdditiveScores(ScoreKernel):
 def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Score every query against every key: score_ij = vector . tanh(query_i + key_j).
 
-    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Computed in float32 whatever
-    the type; the same to the bit in every run on one device. NaN and infinities give what the formula gives.
+    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Computed in float32 at least;
+    the same to the bit in every run on one device. NaN and infinities give what the formula gives.
     Differentiable once.
 
     Args:
@@ -74,8 +79,9 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     Raises:
         ShapeError: hidden sizes differ, or leading axes do not broadcast.
 
-    Cost: query * key * hidden times six operations and half a reciprocal, gradients twice that; memory six numbers for
-    each of query and key beside the scores, and for gradients one each for every element of the batch.
+    Cost: query * key * hidden times three and a half to six operations and half a reciprocal, gradients twice six and a
+    half; memory six numbers for each of query and key beside the scores (of a block of the keys, where there are many),
+    and for gradients one each for every element of the batch.
     """
     batch = _require_shapes(query, key, vector)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), vector.dtype)
@@ -84,7 +90,8 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
         scores = (torch.tanh(query[..., :, None, :] + key[..., None, :, :]) * vector).sum(dim=-1)
         return scores.to(dtype)
     # Conversions stand outside, so that their gradients are PyTorch's.
-    scores: Tensor = _AdditiveScores.apply(query.float(), key.float(), vector.float(), batch)  # pyright: ignore
+    real = torch.promote_types(dtype, torch.float32)
+    scores: Tensor = _AdditiveScores.apply(query.to(real), key.to(real), vector.to(real), batch)  # pyright: ignore
     return scores.to(dtype)
 
 
@@ -96,10 +103,10 @@ class _AdditiveScores(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(query, key, vector)
         ctx.batch = batch
-        queries, keys, features, scale = _prepare(query, key, vector)
-        scores = query.new_empty((*batch, query.shape[-2], key.shape[-2]))
-        _score(queries.mT.contiguous(), keys.mT.contiguous(), features, _index(query, key, batch), scores)
-        return scores.mul_(scale)
+        scores = query.new_empty((math.prod(batch), query.shape[-2], key.shape[-2]))
+        index = places(batch, query.shape[:-2], key.shape[:-2]).to(query.device)
+        fill_scores(scores, _flat(query), _flat(key), vector, index)
+        return scores.reshape(*batch, *scores.shape[1:])
 
     @staticmethod
     @once_differentiable
@@ -107,87 +114,223 @@ class _AdditiveScores(torch.autograd.Function):
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
         query, key, vector = ctx.saved_tensors
-        queries, keys, features, _ = _prepare(query, key, vector)
-        index = _index(query, key, ctx.batch)
-        grad = grad_outputs[0].contiguous()
-        needs_query, needs_key, needs_vector, _ = ctx.needs_input_grad
-        query_grad = key_grad = vector_grad = None
-        if needs_query or needs_vector:
-            own, shares = _differentiate(queries, keys, features, index, grad, needs_vector)
-            query_grad = _reduce(own, query, vector, ctx.batch)
-            vector_grad = shares.sum(dim=0, dtype=torch.float64)[: len(vector)].float()
-        if needs_key:
-            own, _ = _differentiate(keys, queries, features, index.flip(0), grad.mT, False)
-            key_grad = _reduce(own, key, vector, ctx.batch)
-        return query_grad if needs_query else None, key_grad, vector_grad if needs_vector else None, None
+        index = places(ctx.batch, query.shape[:-2], key.shape[:-2]).to(query.device)
+        grad = grad_outputs[0].reshape(-1, query.shape[-2], key.shape[-2])
+        sums = Gradients.zeros(query, key, vector, math.prod(ctx.batch), ctx.needs_input_grad)
+        add_gradients(sums, grad, _flat(query), _flat(key), vector, index)
+        return *sums.finish(query, key, vector, ctx.batch), None
 
 
-def _prepare(query: Tensor, key: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Operands [3, batch, row, hidden] of both sides, features [2, hidden], and what was divided out of the vector."""
-    programs = _programs()
-    padding = (0, -vector.shape[0] % programs.BLOCK.value)
-    rows = [functional.pad(part.reshape(-1, *part.shape[-2:]), padding) for part in (query, key)]
+@final
+@dataclass(frozen=True)
+class Sight:
+    """Intervals of keys, of all queries; nothing is computed where a whole tile sees nothing."""
+
+    start: Tensor
+    """[rows batch, query] int64 first keys."""
+    stop: Tensor
+    """[rows batch, query] int64, one past the last."""
+
+
+@final
+@dataclass(frozen=True)
+class Gradients:
+    """Sums of gradients over strips of queries, for each element of the batch; None = not wanted."""
+
+    query: Tensor | None
+    """[batch, query, padded hidden], without the factor of the vector."""
+    key: Tensor | None
+    """[batch, key, padded hidden], without the factor of the vector."""
+    vector: Tensor | None
+    """[padded hidden] float64"""
+
+    @staticmethod
+    def zeros(query: Tensor, key: Tensor, vector: Tensor, num_elements: int, wanted: tuple[bool, ...]) -> "Gradients":
+        """Start at 0.
+
+        Args:
+            query: [*, query, hidden].
+            key: [*, key, hidden].
+            vector: [hidden].
+            num_elements: of the batch.
+            wanted: whether those of query, key and vector are; the vector's come with those of the queries.
+
+        Returns:
+            The sums.
+        """
+        size = -(-len(vector) // _programs().BLOCK.value) * _programs().BLOCK.value
+        has_query, has_key, has_vector = wanted[:3]
+        return Gradients(
+            vector.new_zeros(num_elements, query.shape[-2], size) if has_query or has_vector else None,
+            vector.new_zeros(num_elements, key.shape[-2], size) if has_key else None,
+            vector.new_zeros(size, dtype=torch.float64) if has_vector else None,
+        )
+
+    def finish(
+        self, query: Tensor, key: Tensor, vector: Tensor, batch: tuple[int, ...]
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Put in the vector, and add up what elements of the batch that share a row gave it.
+
+        Args:
+            query: [*#batch, query, hidden].
+            key: [*#batch, key, hidden].
+            vector: [hidden].
+            batch: leading axes of the scores.
+
+        Returns:
+            Gradients of query, key and vector, of their shapes.
+        """
+
+        def reduce(own: Tensor | None, like: Tensor) -> Tensor | None:
+            if own is None:
+                return None
+            own = own[..., : len(vector)]
+            own = own.mul_(vector)
+            return own.reshape(*batch, *like.shape[-2:]).sum_to_size(like.shape)
+
+        by_vector = None if self.vector is None else self.vector[: len(vector)].to(vector.dtype)
+        return reduce(self.query, query), reduce(self.key, key), by_vector
+
+
+def fill_scores(
+    scores: Tensor,
+    query: Tensor,
+    key: Tensor,
+    vector: Tensor,
+    index: Tensor,
+    sight: Sight | None = None,
+    first_query: int = 0,
+) -> None:
+    """Score a strip of queries against all keys.
+
+    Args:
+        scores: [batch, query, key], out; with `sight` only tiles in which a query sees a key are written.
+        query: [query batch, query, hidden] the strip.
+        key: [key batch, key, hidden].
+        vector: [hidden] float32 or float64, as the scores.
+        index: [2 or 6, batch] int64 from `places`.
+        sight: intervals of all queries.
+        first_query: number of the strip's first query among all.
+    """
+    num_elements, num_queries = scores.shape[:2]
+    row_tiles = -(-num_queries // ROWS)
+    for block in _blocks(num_elements * row_tiles, key.shape[-2]):
+        queries, keys, features = _prepare(query, key[:, block], vector, is_transposed=True)
+        num_keys, hidden = keys.shape[-1], keys.shape[-2]
+        start, stop, total = _from(sight, first_query, index)
+        planes, sizes = (queries[0].numel(), keys[0].numel()), (num_queries, num_keys, hidden)
+        _programs().score_tile[(num_elements * row_tiles * -(-num_keys // COLUMNS),)](
+            queries, keys, features, index, start, stop, scores[:, :, block], num_elements, *planes, *sizes,
+            *scores.stride()[:2], block.start, total, HAS_ROWS=sight is not None, ROWS=ROWS, COLUMNS=COLUMNS,
+        )  # fmt: skip
+
+
+def add_gradients(
+    sums: Gradients,
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    vector: Tensor,
+    index: Tensor,
+    sight: Sight | None = None,
+    first_query: int = 0,
+) -> None:
+    """Add what a strip of queries gives.
+
+    Args:
+        sums: added to.
+        grad: [batch, query, key] of the strip's scores; with `sight`, read where tiles of queries see keys.
+        query: [query batch, query, hidden], the strip.
+        key: [key batch, key, hidden].
+        vector: [hidden].
+        index: [2 or 6, batch] int64 from `places`.
+        sight: intervals of all queries.
+        first_query: number of the strip's first query among all.
+    """
+    num_elements, num_queries = grad.shape[:2]
+    swapped = index.clone()
+    swapped[:2] = index[:2].flip(0)
+    start, stop, total = _from(sight, first_query, index)
+    for block in _blocks(num_elements * -(-num_queries // ROWS), key.shape[-2]):
+        queries, keys, features = _prepare(query, key[:, block], vector, is_transposed=False)
+        part = grad[:, :, block]
+        both = ((sums.query, queries, keys, index, part, first_query, block.start, True),)
+        both += ((sums.key, keys, queries, swapped, part.mT, block.start, 0, False),)
+        for own_grad, own, other, table, outer, first_own, first_other, is_query in both:
+            if own_grad is None:
+                continue
+            (num_rows, hidden), num_others = own.shape[-2:], other.shape[-2]
+            num_tiles, has_vector = -(-num_rows // ROWS), is_query and sums.vector is not None
+            shares = own.new_empty((num_elements * num_tiles if has_vector else 1, hidden))
+            sizes = (own[0].numel(), other[0].numel(), num_rows, num_others, hidden, *outer.stride())
+            _programs().gradient_tile[(num_elements * num_tiles * (hidden // _programs().BLOCK.value),)](
+                own, other, features, table, outer, start, stop, own_grad, shares, num_elements, *sizes,
+                own_grad.shape[1], first_own, first_other, total,
+                ROWS=ROWS, HAS_VECTOR=has_vector, HAS_ROWS=sight is not None, IS_QUERY=is_query,
+            )  # fmt: skip
+            if has_vector and sums.vector is not None:
+                sums.vector.add_(shares.sum(dim=0, dtype=torch.float64))
+
+
+@lru_cache(maxsize=256)
+def places(batch: tuple[int, ...], *leading: tuple[int, ...]) -> Tensor:
+    """Number which place of its own leading axes each element of a batch takes.
+
+    Args:
+        batch: leading axes.
+        leading: of each part, broadcastable to them.
+
+    Returns:
+        [part, batch] int64; not to be changed.
+    """
+    return torch.stack([torch.arange(math.prod(lead)).reshape(lead).expand(batch).reshape(-1) for lead in leading])
+
+
+def _flat(rows: Tensor) -> Tensor:
+    return rows.reshape(-1, *rows.shape[-2:])
+
+
+def _blocks(num_row_tiles: int, num_keys: int) -> list[slice]:
+    """Blocks of keys: as few as keep the device busy, for each holds six numbers for each of its keys."""
+    size = -(-BUSY // max(1, num_row_tiles)) * COLUMNS
+    return [slice(first, min(first + size, num_keys)) for first in range(0, num_keys, size)]
+
+
+def _from(sight: Sight | None, first_query: int, index: Tensor) -> tuple[Tensor, Tensor, int]:
+    if sight is None:
+        return index, index, 0
+    return sight.start[:, first_query:], sight.stop[:, first_query:], sight.start.shape[1]
+
+
+def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Operands [3, batch, row, hidden] of both sides (transposed: [3, batch, hidden, row]) and features [3, hidden]."""
+    programs, size = _programs(), vector.shape[0]
+    width = -(-size // programs.BLOCK.value) * programs.BLOCK.value
     # A maximum of NaN and numbers is NaN, and nothing is at most NaN.
-    ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in rows]
-    (lowest, centre), (_, highest) = ends
+    ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in (query, key)]
+    (lowest, centre), (lowest_key, highest) = ends
     fits = (centre - lowest <= programs.LIMIT.value) & (highest + centre <= programs.LIMIT.value)
     fits &= (highest + centre).isfinite()
+    is_quick = fits & (highest + centre <= QUICK) & (torch.maximum(highest + centre, -lowest - lowest_key) >= LARGE)
+    way = (~fits).to(vector.dtype) - is_quick.to(vector.dtype) * float(size >= MANY)
     # A power of two, so that no digit is lost; numbers times a denominator stay in range.
     largest = vector.abs().amax()
     exponent = torch.where(largest.isfinite(), torch.frexp(largest).exponent, 0)
-    scaled = functional.pad(torch.ldexp(vector, -exponent), padding)
-    features = torch.stack((scaled, (~fits).float()))
-    operands = [
-        torch.stack((part, *_exponentials(part + move))) for part, move in zip(rows, (-centre, centre), strict=True)
-    ]
-    return operands[0], operands[1], features, torch.ldexp(torch.ones_like(largest), exponent)
-
-
-def _exponentials(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """e^(2 rows) and that minus 1 of numbers in float64, each rounded once."""
-    return (2.0 * rows).exp().float(), (2.0 * rows).expm1().float()
-
-
-def _index(query: Tensor, key: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """[2, batch] which place of its own leading axes each element of the broadcast batch takes."""
-    places: list[Tensor] = []
-    for part in (query, key):
-        lead = part.shape[:-2]
-        numbers = torch.arange(math.prod(lead), device=part.device).reshape(lead)
-        places.append(numbers.expand(batch).reshape(-1))
-    return torch.stack(places)
-
-
-def _score(queries: Tensor, keys: Tensor, features: Tensor, index: Tensor, scores: Tensor) -> None:
-    """Operands are [3, batch, hidden, row] here."""
-    num_elements, num_queries, num_keys = index.shape[1], queries.shape[-1], keys.shape[-1]
-    num_programs = num_elements * -(-num_queries // ROWS) * -(-num_keys // COLUMNS)
-    planes, sizes = (queries[0].numel(), keys[0].numel()), (num_queries, num_keys, queries.shape[-2])
-    _programs().score_tile[(num_programs,)](
-        queries, keys, features, index, scores, num_elements, *planes, *sizes, ROWS=ROWS, COLUMNS=COLUMNS
-    )
-
-
-def _differentiate(
-    own: Tensor, other: Tensor, features: Tensor, index: Tensor, grad: Tensor, has_vector: bool
-) -> tuple[Tensor, Tensor]:
-    """Gradient [batch, row, hidden] without the vector, and the shares [tile, hidden] of the vector's."""
-    num_elements, (num_rows, hidden), num_others = index.shape[1], own.shape[-2:], other.shape[-2]
-    num_tiles, programs = -(-num_rows // ROWS), _programs()
-    own_grad = own.new_empty((num_elements, num_rows, hidden))
-    shares = own.new_empty((num_elements * num_tiles if has_vector else 1, hidden))
-    outputs, planes = (own_grad, shares, num_elements), (own[0].numel(), other[0].numel())
-    sizes = (num_rows, num_others, hidden, *grad.stride()[-2:])
-    num_programs = num_elements * num_tiles * (hidden // programs.BLOCK.value)
-    programs.gradient_tile[(num_programs,)](
-        own, other, features, index, grad, *outputs, *planes, *sizes, ROWS=ROWS, HAS_VECTOR=has_vector
-    )
-    return own_grad, shares
-
-
-def _reduce(own_grad: Tensor, like: Tensor, vector: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """Put in the vector, and add up what elements of the batch that share a row gave it."""
-    return own_grad[..., : len(vector)].mul(vector).reshape(*batch, *like.shape[-2:]).sum_to_size(like.shape)
+    features = vector.new_zeros(3, width)
+    features[0, :size] = torch.ldexp(vector, -exponent)
+    features[1, :size] = way
+    features[2] = torch.ldexp(torch.ones_like(largest), exponent)
+    operands: list[Tensor] = []
+    for part, move in ((query, -centre), (key, centre)):
+        num_rows = part.shape[1]
+        operand = vector.new_empty(3, len(part), *((width, num_rows) if is_transposed else (num_rows, width)))
+        grid = len(part) * -(-num_rows // ROWS) * (width // programs.BLOCK.value)
+        programs.operand_tile[(grid,)](
+            part, move, operand, num_rows, size, width, *part.stride(), operand[0].numel(),
+            IS_TRANSPOSED=is_transposed, ROWS=ROWS,
+        )  # fmt: skip
+        operands.append(operand)
+    return operands[0], operands[1], features
 
 
 def _require_shapes(query: Tensor, key: Tensor, vector: Tensor) -> tuple[int, ...]:
@@ -204,11 +347,6 @@ def _require_shapes(query: Tensor, key: Tensor, vector: Tensor) -> tuple[int, ..
             f"additive scores: leading axes {list(query.shape[:-2])} of query and {list(key.shape[:-2])} of key do not "
             "broadcast"
         ) from error
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 @cache

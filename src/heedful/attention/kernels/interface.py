@@ -15,6 +15,9 @@ from heedful.attention.softmax import Softmax
 Mode = Literal["eager", "compile", "export"]
 """Whether operations run as they are called, or are recorded for a compiler or for another runtime."""
 
+Precision = Literal["exact", "matched"]
+"""Whether scores are as exact as float32 makes them, or only as exact as inputs of 16 bits are."""
+
 MaskKind = Literal["none", "interval", "dense"]
 """Whether a mask is an interval of keys for each query, or also a table."""
 
@@ -39,6 +42,8 @@ class Request:
     mode: Mode = "eager"
     profile: str = ""
     """Of distance pairs."""
+    precision: Precision = "exact"
+    """What the error of scores may be."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,17 @@ class Kernel(ABC):
         Returns:
             None if it can, else the reason why not.
         """
+
+    def passes(self, request: Request) -> str | None:
+        """Say why "auto" should take another kernel, although this one can do it.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            The reason, or None where it may be taken.
+        """
+        return None
 
     def memory_of(self, request: Request) -> str:
         """Say what it allocates for one call.
@@ -121,6 +137,17 @@ class ScoreKernel(ABC):
         Returns:
             None if it can, else the reason why not.
         """
+
+    def passes(self, request: Request) -> str | None:
+        """Say why "auto" should take another kernel, although this one can make the scores.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            The reason, or None where it may be taken.
+        """
+        return None
 
     @abstractmethod
     def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:

@@ -1,0 +1,64 @@
+"""Where programs in Triton can run: on a CUDA device, and for trying them, in Triton's interpreter on a CPU."""
+
+import importlib.util
+import os
+from functools import cache
+from typing import Final
+
+import torch
+
+from heedful.attention.kernels.interface import Mode
+
+_DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
+
+
+def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
+    """Say whether programs can run.
+
+    Args:
+        mode: of the request.
+        device: where the tensors are, "cpu" or "cuda".
+        dtype: of the values.
+
+    Returns:
+        None if they can, else the reason why not.
+    """
+    if mode != "eager":
+        return f"Triton programs cannot be recorded ({mode})"
+    is_interpreted = is_interpreting()
+    if device != "cuda" and not is_interpreted:
+        return "only on a CUDA device"
+    if dtype not in _DTYPES and not (is_interpreted and dtype == torch.float64):
+        return "only float32, bfloat16 and float16"
+    return None if has_triton() else "needs Triton: pip install 'heedful[gpu]'"
+
+
+def interpreter_note(device: str) -> str | None:
+    """Say why `auto` should pass programs over.
+
+    Args:
+        device: where the tensors are.
+
+    Returns:
+        None on a device, else the reason.
+    """
+    return None if device == "cuda" else "runs in Triton's interpreter here: by name only"
+
+
+def is_interpreting() -> bool:
+    """Look whether Triton interprets its programs: TRITON_INTERPRET=1 in the environment.
+
+    Returns:
+        Whether it does.
+    """
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@cache
+def has_triton() -> bool:
+    """Look for Triton without importing it.
+
+    Returns:
+        Whether it is installed.
+    """
+    return importlib.util.find_spec("triton") is not None

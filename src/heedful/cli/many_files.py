@@ -1,0 +1,159 @@
+"""Translate many files with Ray Data: `heedful translate MODEL --ray FILE... --output FOLDER`.
+
+Every worker loads the model once and takes shard after shard. Ray gives the shard of a worker that was lost to another
+one; shards that are there are not made again, so the same command goes on where a run was stopped.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Protocol, final
+
+from heedful.cli.messages import Messages
+from heedful.errors import HeedfulError, MissingExtra, ResourceError, UsageError
+from heedful.runtime.shards import Shard, plan_jobs, run_jobs
+
+QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+"""Settings of Ray: it reports to nobody and draws no bars."""
+
+
+class Opener(Protocol):
+    """What travels to a worker: it loads there all that translating needs."""
+
+    def load(self) -> Callable[[Shard], int]:
+        """Load.
+
+        Returns:
+            A function that writes a shard's outputs and gives the number of lines that were cut.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class ManyFiles:
+    """What to translate, and how many at a time."""
+
+    sources: Sequence[Path]
+    folder: Path
+    num_workers: int
+    threads_each: int
+
+
+def translate_files(files: ManyFiles, about: dict[str, Any], opener: Opener, messages: Messages) -> None:
+    """Translate files into a folder, or go on with it.
+
+    Args:
+        files: inputs, and where outputs go.
+        about: what outputs depend on beside their inputs.
+        opener: makes what translates a shard.
+        messages: where to say which file is complete.
+
+    Raises:
+        UsageError: the inputs or the folder do not fit.
+        MissingExtra: Ray is not installed.
+        ResourceError: a worker ran out of disk or memory.
+    """
+    if find_spec("ray") is None:
+        raise MissingExtra("Ray", "ray", "translating with --ray")
+    jobs = plan_jobs(files.sources, files.folder, about)
+    left = sum(len(job.remaining) for job in jobs)
+    messages.say(f"{files.folder}: {left:,} of {sum(len(job.shards) for job in jobs):,} shards to do")
+
+    def run(shards: list[Shard]) -> Iterable[Shard]:
+        return run_with_ray(shards, opener, files, messages) if shards else ()
+
+    for job in run_jobs(jobs, run):
+        messages.say(f"{job.output}: complete")
+
+
+def run_with_ray(
+    shards: Sequence[Shard], opener: Opener, files: ManyFiles, messages: Messages | None = None
+) -> Iterator[Shard]:
+    """Do shards on Ray's workers: those of the cluster that RAY_ADDRESS names, or processes of this machine.
+
+    Args:
+        shards: what to do.
+        opener: makes what translates a shard.
+        files: how many workers, of how many threads.
+        messages: where to warn of lines that were cut.
+
+    Yields:
+        Each shard when its outputs are there.
+
+    Raises:
+        UsageError: a worker met an input that cannot be read.
+        ResourceError: a worker ran out of disk or memory.
+    """
+    os.environ.update({name: os.environ.get(name, value) for name, value in QUIET.items()})
+    import ray  # pyright: ignore[reportMissingImports]
+    import ray.data  # pyright: ignore[reportMissingImports]
+
+    is_local = "RAY_ADDRESS" not in os.environ
+    num_cpus = {"num_cpus": files.num_workers * files.threads_each, "include_dashboard": False} if is_local else {}
+    with _only_our_messages():
+        ray.init(log_to_driver=False, logging_level="error", **num_cpus)
+        try:
+            rows = ray.data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
+            pool = ray.data.ActorPoolStrategy(size=files.num_workers)
+            done = rows.map(_Worker, fn_constructor_args=(opener,), compute=pool, num_cpus=files.threads_each)
+            for row in done.iter_rows():
+                if row["exit_code"] == UsageError.exit_code:
+                    raise UsageError(row["fault"])
+                if row["fault"]:
+                    raise ResourceError(row["fault"])
+                if row["num_cut"] and messages:
+                    messages.warn(f"{row['source']}: {row['num_cut']:,} lines cut from line {row['first_line'] + 1} on")
+                yield Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _only_our_messages() -> Generator[None]:
+    """Keep what Ray says of its own affairs from standard error; it is in Ray's log files too.
+
+    Its C++ parts write to the file descriptor, so that one is turned away, and Python's stream goes where it went.
+    """
+    disabled = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        with open(kept, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
+            is_ours = sys.stderr is sys.__stderr__
+            with redirect_stderr(stream) if is_ours else nullcontext():
+                yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        logging.disable(disabled)
+
+
+@final
+class _Worker:
+    """Lives in a process of Ray's; a shard in, what became of it out."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._translate = opener.load()
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        shard = Shard(**row)
+        found = {**row, "num_cut": 0, "fault": "", "exit_code": 0}
+        try:
+            # Another worker may have done it just before it was lost.
+            found["num_cut"] = 0 if shard.is_done else self._translate(shard)
+        except HeedfulError as error:
+            found |= {"fault": str(error), "exit_code": error.exit_code}
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            fault = f"{shard.output}: {reason}; free some space and run the same command"
+            found |= {"fault": fault, "exit_code": ResourceError.exit_code}
+        return found

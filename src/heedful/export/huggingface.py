@@ -1,0 +1,292 @@
+"""Our Transformer as a Marian model in Hugging Face's layout, which `transformers` loads as MarianMTModel.
+
+What their model has no setting for is said in other weights, exactly: sinusoids and cosines in turn are a permutation
+of the model's dimensions, and another epsilon of the normalisations is another scale of the vectors between them. Only
+the first normalisation of each stack adds sinusoids, whose scale is fixed; there their epsilon stays.
+"""
+
+import json
+import math
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heedful.errors import FileRefused, ResourceError, UsageError
+from heedful.export.marian import read_marian
+from heedful.export.marian_layout import (
+    BIAS,
+    CONFIG,
+    GENERATION_CONFIG,
+    NORM_EPSILON,
+    OUTPUT_TABLE,
+    SHARED_TABLE,
+    SOURCE_PIECES,
+    SOURCE_TABLE,
+    TARGET_PIECES,
+    TARGET_TABLE,
+    TARGET_VOCABULARY,
+    TOKENIZER_CONFIG,
+    VOCABULARY,
+    WEIGHTS,
+    layer_tensors,
+)
+from heedful.export.parity import draw_sources, measure
+from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
+from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.runtime.exported import Parity
+from heedful.search.config import SearchConfig
+from heedful.text.marian import MarianTokenizer
+from heedful.text.tokenizer import PieceTokenizer, Tokenizer
+from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+
+MOST_COMPARED: Final = 100
+"""Positions of the longest source that is compared."""
+_SUBLAYERS: Final = {
+    "encoder": (
+        ("self_attention.in_proj_weight", "self_attention.out_proj", "around_attention"),
+        ("feedforward.inner.weight", "feedforward.outer", "around_feedforward"),
+    ),
+    "decoder": (
+        ("self_attention.in_proj_weight", "self_attention.out_proj", "around_self"),
+        ("cross_attention.in_proj_weight", "cross_attention.out_proj", "around_cross"),
+        ("feedforward.inner.weight", "feedforward.outer", "around_feedforward"),
+    ),
+}
+"""Of each sub-layer: the map that reads the stack's vectors, the one that adds to them, and the normalisation after."""
+
+PieceTokenizers = tuple[PieceTokenizer | MarianTokenizer, PieceTokenizer | MarianTokenizer]
+
+
+@final
+@dataclass(frozen=True)
+class Described:
+    """What a folder says of a model beside its weights."""
+
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    """Of source and target."""
+    max_tokens: int
+    """Of a source or an output, without end mark."""
+    search: SearchConfig
+    languages: tuple[str, str] = ("", "")
+
+
+def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parity:
+    """Write a folder, read it again, and compare what it gives with the model.
+
+    Args:
+        model: in evaluation mode.
+        described: its tokenizers, and how it searches.
+        out: the folder; there is nothing in it, or it does not exist.
+
+    Returns:
+        How near the folder's model comes.
+
+    Raises:
+        UsageError: there is something at `out`, or Marian's models cannot express this one.
+        FileRefused: what was written gives other numbers; nothing is kept of it.
+        ResourceError: the disk is full or refuses.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out}: there is something already; name another folder")
+    transformer, tokenizers = _expressible(model, described.tokenizers)
+    made = out.with_name(f".{out.name}-{os.getpid()}")
+    try:
+        made.mkdir(parents=True)
+        _write(transformer, tokenizers, described, made)
+        parity = _compared(transformer, made, described.max_tokens)
+        if not parity.is_exact:
+            raise FileRefused(f"{out}: log probabilities differ by {parity.max_difference:.2g} nats; not kept")
+        made.replace(out)
+    except OSError as error:
+        raise ResourceError(f"{out}: not written: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return parity
+
+
+def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Transformer, PieceTokenizers]:
+    """Narrow the types.
+
+    Raises:
+        UsageError: Marian's models cannot express the model.
+    """
+    source, target = tokenizers
+    if not isinstance(model, Transformer):
+        raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx")
+    if model.config.norm != "post":
+        raise UsageError(
+            "huggingface: Marian's models normalise after each sub-layer, and this one before; "
+            'train with --set model.norm="post"'
+        )
+    if model.config.positions == "learned":
+        raise UsageError("huggingface: Marian's models have sinusoidal positions, and this one learned ones")
+    if not isinstance(source, PieceTokenizer | MarianTokenizer) or not isinstance(
+        target, PieceTokenizer | MarianTokenizer
+    ):
+        raise UsageError(
+            "huggingface: Marian's models cut text by SentencePiece, and this one into words or characters"
+        )
+    return model, (source, target)
+
+
+def _compared(model: Transformer, folder: Path, max_tokens: int) -> Parity:
+    read = read_marian(folder)
+    sizes = len(read.source_tokenizer), len(read.target_tokenizer)
+    again = read.config.build(*sizes, read.config.tie == "all")
+    with torch.no_grad():
+        for name, parameter in again.named_parameters():
+            parameter.copy_(read.weights[name])
+    sources = draw_sources(sizes[0], min(max_tokens, MOST_COMPARED))
+    most = max_tokens + 1
+    return measure(torch_backend(model, most), torch_backend(again.eval(), most), sources, most)
+
+
+def _write(model: Transformer, tokenizers: PieceTokenizers, described: Described, folder: Path) -> None:
+    source, target = tokenizers
+    is_shared = model.target_embedding is model.source_embedding
+    vocabularies = {VOCABULARY: source} if is_shared else {VOCABULARY: source, TARGET_VOCABULARY: target}
+    for name, tokenizer in vocabularies.items():
+        pieces = tokenizer.pieces(range(len(tokenizer)))
+        _write_json(folder / name, {piece: index for index, piece in enumerate(pieces)})
+    (folder / SOURCE_PIECES).write_bytes(source.model)
+    (folder / TARGET_PIECES).write_bytes(target.model)
+    _write_json(folder / CONFIG, _config(model, tokenizers, described))
+    _write_json(folder / GENERATION_CONFIG, _generation(described))
+    languages = (
+        {}
+        if not all(described.languages)
+        else dict(zip(("source_lang", "target_lang"), described.languages, strict=True))
+    )
+    _write_json(
+        folder / TOKENIZER_CONFIG,
+        {
+            "tokenizer_class": "MarianTokenizer",
+            "pad_token": SPECIAL_TOKENS[PAD],
+            "unk_token": SPECIAL_TOKENS[UNK],
+            "eos_token": SPECIAL_TOKENS[EOS],
+            "model_max_length": described.max_tokens + 1,
+            "separate_vocabs": not is_shared,
+            "clean_up_tokenization_spaces": False,
+            **languages,
+        },
+    )
+    tensors = {name: tensor.contiguous() for name, tensor in _weights(model).items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def _config(model: Transformer, tokenizers: PieceTokenizers, described: Described) -> dict[str, Any]:
+    config = model.config
+    is_shared = model.target_embedding is model.source_embedding
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": len(tokenizers[0]),
+        "decoder_vocab_size": len(tokenizers[1]),
+        "d_model": config.model_size,
+        "encoder_layers": config.num_encoder_layers,
+        "decoder_layers": config.num_decoder_layers,
+        "encoder_attention_heads": config.num_heads,
+        "decoder_attention_heads": config.num_heads,
+        "encoder_ffn_dim": config.feedforward_size,
+        "decoder_ffn_dim": config.feedforward_size,
+        "activation_function": config.activation,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.feedforward_dropout,
+        "max_position_embeddings": described.max_tokens + 1,
+        "scale_embedding": True,
+        "static_position_embeddings": True,
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "share_encoder_decoder_embeddings": is_shared,
+        "tie_word_embeddings": model.output.weight is model.target_embedding.weight,
+        **_special_ids(),
+    }
+
+
+def _special_ids() -> dict[str, int]:
+    return {
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": EOS,
+    }
+
+
+def _generation(described: Described) -> dict[str, Any]:
+    search = described.search
+    never = [PAD, BOS, UNK] if search.forbid_unknown else [PAD, BOS]
+    return {
+        **_special_ids(),
+        "bad_words_ids": [[token] for token in never],
+        "max_length": described.max_tokens + 1,
+        "num_beams": search.beam,
+        "length_penalty": search.alpha if search.length_penalty == "power" else 1.0,
+    }
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
+
+
+def _weights(model: Transformer) -> dict[str, Tensor]:
+    """All tensors by their names."""
+    config = model.config
+    size = config.model_size
+    turns = torch.cat((torch.arange(0, size, 2), torch.arange(1, size, 2)))
+    order = torch.arange(size) if config.positions == "sinusoidal_halves" else turns
+    ours = _with_their_epsilon(model)
+    num_tokens = len(model.output.weight)
+    bias = ours.get("output.bias", torch.zeros(num_tokens))
+    found = {BIAS: bias[None]}
+    source = ours["source_embedding.weight"][:, order]
+    if model.target_embedding is model.source_embedding:
+        found[SHARED_TABLE] = source
+    else:
+        found |= {SOURCE_TABLE: source, TARGET_TABLE: ours["target_embedding.weight"][:, order]}
+    if "output.weight" in ours:
+        found[OUTPUT_TABLE] = ours["output.weight"][:, order]
+    for named in layer_tensors(config.num_encoder_layers, config.num_decoder_layers):
+        tensor = ours[named.ours]
+        tensor = tensor if named.third < 0 else tensor.chunk(3)[named.third]
+        for axis, kind in enumerate(named.axes):
+            tensor = tensor.index_select(axis, order) if kind == "model" else tensor
+        found[named.theirs] = tensor
+    return found
+
+
+def _with_their_epsilon(model: Transformer) -> dict[str, Tensor]:
+    """Copy our weights such that normalising with their epsilon gives what ours gives.
+
+    LN(x; e) = LN(c x; c^2 e): the vectors from each normalisation to the next are c times what they were, for which
+    its weights and the sub-layer's outputs are multiplied by c, and what reads them is divided by it.
+    """
+    weights = {name: tensor.detach().cpu().to(torch.float32, copy=True) for name, tensor in model.named_parameters()}
+    config: TransformerConfig = model.config
+    scale = math.sqrt(NORM_EPSILON / config.norm_epsilon)
+    for side, number in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
+        for index in range(number):
+            for place, (reads, adds, around) in enumerate(_SUBLAYERS[side]):
+                layer = f"{side}_layers.{index}"
+                is_first = index == place == 0
+                is_last = index == number - 1 and place == len(_SUBLAYERS[side]) - 1
+                if not is_first:
+                    # Of the attention over the source only the query reads this stack's vectors.
+                    rows = config.model_size if reads.startswith("cross_") else None
+                    weights[f"{layer}.{reads}"][:rows] /= scale
+                    for name in ("weight", "bias"):
+                        weights[f"{layer}.{adds}.{name}"] *= scale
+                if not is_last:
+                    for name in ("weight", "bias"):
+                        weights[f"{layer}.{around}.norm.{name}"] *= scale
+    return weights

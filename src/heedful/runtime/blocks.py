@@ -1,0 +1,175 @@
+"""Blocks of a fixed shape around an engine; `heedful.runtime.exact` says what for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.text.vocabulary import BOS, EOS, PAD, UNK
+
+MOST_ROWS: Final = 64
+"""Sources of a block: beyond it a row hardly costs less."""
+STEP: Final = 8
+"""What the least lengths are rounded up to."""
+_MOST_POSITIONS: Final = 4096
+"""Of all hypotheses of a block, padding included: long sources stand in smaller blocks."""
+
+
+def width_of(length: int, most: int) -> int:
+    """Round a length up to that of its block.
+
+    Args:
+        length: positions of a source, at least 1.
+        most: positions of the longest source that the model takes.
+
+    Returns:
+        The next multiple of 8, from 129 on of an eighth of the power of two below; not above `most`, but for a source
+        that is itself, which keeps its length.
+
+    Example:
+        >>> [width_of(length, 200) for length in (1, 8, 9, 70, 129, 195, 200, 300)]
+        [8, 8, 16, 72, 144, 200, 200, 300]
+    """
+    step = max(STEP, 2 ** (max(1, length - 1).bit_length() - 1) // 8)
+    return max(length, min(-(-length // step) * step, most))
+
+
+def rows_of(width: int, num_hypotheses: int) -> int:
+    """Say how many sources a block may have.
+
+    Args:
+        width: positions of each.
+        num_hypotheses: carried for each.
+
+    Returns:
+        A power of two, at most `MOST_ROWS`.
+
+    Example:
+        >>> rows_of(32, 5), rows_of(256, 5), rows_of(4096, 5)
+        (16, 2, 1)
+    """
+    rows = MOST_ROWS
+    while rows > 1 and rows * width * num_hypotheses > _MOST_POSITIONS:
+        rows //= 2
+    return rows
+
+
+@final
+class BlockScores(StepScores):
+    """Scores of the rows of a block that still count."""
+
+    def __init__(self, scores: StepScores, rows: IntArray, width: int) -> None:
+        """Look at some rows.
+
+        Args:
+            scores: of the whole block.
+            rows: [source] their places.
+            width: positions of the sources as the search knows them, without the filling of the block.
+        """
+        self._scores = scores
+        self._rows = rows
+        self._width = width
+
+    def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+        if adjust is not None:
+            places = self._rows[adjust.sources]
+            adjust = Adjust(adjust.banned, places, adjust.hypotheses, adjust.ids, adjust.values)
+        log_probs, ids = self._scores.top(k, adjust)
+        return log_probs[self._rows], ids[self._rows]
+
+    def full(self) -> NDArray[np.floating]:
+        return self._scores.full()[self._rows]
+
+    def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
+        return self._scores.of(self._rows[sources], hypotheses, ids)
+
+    @property
+    def vocab_size(self) -> int:
+        return self._scores.vocab_size
+
+    @property
+    def weights(self) -> WeightsArray:
+        return self._scores.weights[self._rows][:, :, : self._width]
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The engine's state of a block, and which of its rows still count."""
+
+    inner: object
+    num_rows: int
+    rows: IntArray
+    longest: int
+    """Place of a row as long as the block is wide."""
+    width: int
+    """Of the sources as the search knows them."""
+    is_first: bool = True
+
+
+@final
+class BlockEngine(Engine):
+    """An engine that is given blocks of few shapes, whatever it is asked for."""
+
+    def __init__(self, engine: Engine, width: int, fitting: Callable[[int], int]) -> None:
+        """Hold an engine.
+
+        Args:
+            engine: what computes.
+            width: positions of a block.
+            fitting: from a number of rows to the smallest block that holds them.
+        """
+        self._engine = engine
+        self._width: Final = width
+        self._fitting: Final = fitting
+
+    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
+        number, width = source.shape
+        has_longest = bool((source_lengths == self._width).any())
+        size = self._fitting(number if has_longest or number == 1 == self._fitting(2) else number + 1)
+        filled = np.full((size, self._width), PAD, dtype=np.int64)
+        filled[number:, 0] = EOS
+        filled[:number, :width] = source
+        lengths = np.ones(size, dtype=np.int64)
+        lengths[:number] = source_lengths
+        if size > number and not has_longest:
+            filled[number] = [UNK] * (self._width - 1) + [EOS]
+            lengths[number] = self._width
+        inner = self._engine.start(filled, lengths, num_hypotheses)
+        return _Running(inner, size, np.arange(number), int(lengths.argmax()), width)
+
+    def step(
+        self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None
+    ) -> tuple[StepScores, object]:
+        if not isinstance(state, _Running):
+            raise TypeError(f"engine: got a state of type {type(state).__name__}")
+        rows = state.rows if keep is None else state.rows[keep]
+        kept = self._kept(state, rows)
+        if kept is not None:
+            rows = np.searchsorted(kept, rows)
+        num_rows, num_hypotheses = state.num_rows if kept is None else kept.size, tokens.shape[1]
+        fed = np.full((num_rows, num_hypotheses), BOS if state.is_first else EOS, dtype=np.int64)
+        fed[rows] = tokens
+        moved = None
+        if num_hypotheses > 1 and not state.is_first:
+            moved = np.tile(np.arange(num_hypotheses), (num_rows, 1))
+            if parents is not None:
+                moved[rows] = parents
+        scores, inner = self._engine.step(state.inner, fed, moved, kept)
+        longest = state.longest if kept is None else int(np.searchsorted(kept, state.longest))
+        return BlockScores(scores, rows, state.width), _Running(inner, num_rows, rows, longest, state.width, False)
+
+    def _kept(self, state: _Running, rows: IntArray) -> IntArray | None:
+        """Rows of the next block, ascending; None where it is the same."""
+        if state.is_first:
+            return np.arange(state.num_rows)
+        if state.num_rows == 1 or rows.size == state.rows.size:
+            return None
+        needed = np.union1d(rows, state.longest)
+        size = self._fitting(needed.size)
+        if size >= state.num_rows:
+            return None
+        others = np.setdiff1d(np.arange(state.num_rows), needed)
+        return np.sort(np.concatenate((needed, others[: size - needed.size])))

@@ -1,0 +1,126 @@
+"""Which blocks give the same bits, found out by trying them; `heedful.runtime.exact` says what for."""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, final
+
+import numpy as np
+
+from heedful.runtime.blocks import MOST_ROWS, STEP, rows_of
+from heedful.search.interface import Engine, IntArray
+from heedful.text.vocabulary import BOS, EOS, PAD
+
+_REFERENCE_ROWS: Final = 16
+"""Rows of the blocks that others are compared with."""
+_TRIED_STEPS: Final = 4
+_FIRST_TOKEN: Final = EOS + 1
+
+
+@final
+@dataclass
+class Trial:
+    """Which blocks of one shape give the same bits; found out when first asked.
+
+    Attributes:
+        width: positions of a source.
+        num_hypotheses: carried for each.
+        has_weights: whether attention is compared as well.
+        num_source_tokens: size of the source vocabulary.
+    """
+
+    width: int
+    num_hypotheses: int
+    has_weights: bool
+    num_source_tokens: int
+    _known: dict[int, bool] = field(default_factory=dict)
+    _bits: list[bytes] = field(default_factory=list)
+
+    def most(self, engine: Engine, wanted: int) -> int:
+        """Say how many rows a block may have.
+
+        Args:
+            engine: what computes.
+            wanted: rows there are; larger blocks than hold them are not tried.
+
+        Returns:
+            The number; 1 where a row's place or its neighbours matter.
+        """
+        sizes = [size for size in self._sizes() if size < 2 * wanted]
+        return next((size for size in reversed(sizes) if self._is_same(engine, size)), 1)
+
+    def fitting(self, engine: Engine, rows: int) -> int:
+        """Find the smallest block that holds some rows.
+
+        Args:
+            engine: what computes.
+            rows: how many, at most `most`.
+
+        Returns:
+            Its number of rows.
+        """
+        return next((size for size in self._sizes() if size >= rows and self._is_same(engine, size)), 1)
+
+    def _sizes(self) -> list[int]:
+        most = rows_of(self.width, self.num_hypotheses)
+        return [2**power for power in range(1, most.bit_length())]
+
+    def _is_same(self, engine: Engine, size: int) -> bool:
+        if size not in self._known:
+            self._known[size] = self._is_alone(engine) and self._is_like_reference(engine, size)
+        return self._known[size]
+
+    def _is_alone(self, engine: Engine) -> bool:
+        """Whether a row of two blocks gives the same bits one place further, beside rows of the other block."""
+        half = self._half
+        if 0 not in self._known:
+            rows = np.arange(2 * half)
+            self._bits = [*self._run(engine, rows[:half]), *self._run(engine, rows[half:])]
+            moved = np.roll(rows.reshape(2, half), 1, axis=1)
+            is_odd = np.arange(half) % 2 == 1
+            mixed = (np.where(is_odd, *moved), np.where(is_odd, *moved[::-1]))
+            self._known[0] = all(self._run(engine, order) == [self._bits[row] for row in order] for order in mixed)
+        return self._known[0]
+
+    def _is_like_reference(self, engine: Engine, size: int) -> bool:
+        half, order = self._half, np.roll(np.arange(size), 1)
+        while len(self._bits) < size:
+            self._bits += self._run(engine, np.arange(half) + len(self._bits))
+        return size == half or self._run(engine, order) == [self._bits[row] for row in order]
+
+    @property
+    def _half(self) -> int:
+        return min(_REFERENCE_ROWS, rows_of(self.width, self.num_hypotheses))
+
+    def _run(self, engine: Engine, order: IntArray) -> list[bytes]:
+        """For each row a digest of the bits of all log probabilities, and of the weights."""
+        drawn = self._drawn(np.random.default_rng(self.width))
+        source, lengths, numbers, moves = (part[order] for part in drawn)
+        fed, parents, keep = (
+            np.full((len(order), self.num_hypotheses), BOS, dtype=np.int64),
+            None,
+            np.arange(len(order)),
+        )
+        state = engine.start(source, lengths.astype(np.int64), self.num_hypotheses)
+        found = [blake2b() for _ in order]
+        for step in range(_TRIED_STEPS):
+            scores, state = engine.step(state, fed, parents, keep)
+            for values in [scores.full(), *([scores.weights] if self.has_weights else [])]:
+                for digest, row in zip(found, values, strict=True):
+                    digest.update(row.tobytes())
+            span = max(1, scores.vocab_size - _FIRST_TOKEN)
+            fed = np.minimum(_FIRST_TOKEN + numbers[:, step] % span, scores.vocab_size - 1)
+            parents, keep = (moves[:, step] if self.num_hypotheses > 1 else None), None
+        return [digest.digest() for digest in found]
+
+    def _drawn(self, generator: np.random.Generator) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Sources, their lengths, what their hypotheses are fed, and where these come from."""
+        rows = max(MOST_ROWS, 2 * self._half)
+        lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
+        # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.
+        lengths[::2] = self.width
+        tokens = max(self.num_source_tokens, _FIRST_TOKEN + 1)
+        source = generator.integers(_FIRST_TOKEN, tokens, (rows, self.width))
+        source[np.arange(self.width) >= lengths[:, None]] = PAD
+        source[np.arange(rows), lengths - 1] = EOS
+        shape = (rows, _TRIED_STEPS, self.num_hypotheses)
+        return source, lengths, generator.integers(0, 2**31, shape), generator.integers(0, self.num_hypotheses, shape)

@@ -1,0 +1,361 @@
+"""One training by several processes, each with a share of every batch; the sum over them is what one would compute.
+
+The first process prepares, validates, saves and speaks; the others wait for it, but not for ever. All decide the same
+at each step, because what differs between them (clocks, signals, sums) is exchanged.
+
+Gradients are added in buckets that never change: `DistributedDataParallel` lays its own anew after the first step, so
+that a training that goes on from a checkpoint would add in another order than one that never stopped.
+"""
+
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+import torch
+from torch import Tensor, distributed, nn
+
+from heedful.errors import EndedElsewhere, HeedfulError, LostProcess, UsageError
+from heedful.text.batching import Batch
+from heedful.training.place import Place, place
+
+if TYPE_CHECKING:  # not in every build of PyTorch
+    from torch.distributed.distributed_c10d import Store
+
+DEADLINE_SECONDS: Final = 60.0
+"""A process that takes no part in a sum for so long counts as lost."""
+SILENT_SECONDS: Final = 30.0
+"""And so does the first, while the others wait for it, if it gives no sign of life for so long."""
+BEAT_SECONDS: Final = 5.0
+"""Between two signs of life."""
+_BUCKET_BYTES: Final = 1 << 25
+_OF_TALK: Final = ("gloo", "nccl", "connection", "timed out", "peer")
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+
+
+class Share(NamedTuple):
+    """The part of a batch that one process computes."""
+
+    batch: Batch
+    is_real: bool
+    """False where nothing is left for this process: then it has a row of another one, whose loss must not count."""
+
+
+class Ranks(ABC):
+    """The processes of one training, seen from one of them."""
+
+    place: Place
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this one writes and speaks."""
+        return self.place.rank == 0
+
+    def device(self, name: str) -> str:
+        """Choose this process's device.
+
+        Args:
+            name: as the user gave it.
+
+        Returns:
+            The same; of several CUDA devices, where none is named, one for each process of a machine.
+        """
+        return f"cuda:{self.place.local_rank}" if name == "cuda" and self.place.size > 1 else name
+
+    def share(self, batch: Batch) -> Share:
+        """Take every size-th row, from the rank-th: neighbours are about equally long, and so are the shares.
+
+        Args:
+            batch: the same on all.
+
+        Returns:
+            This process's part.
+        """
+        rank, size = self.place.rank, self.place.size
+        if size == 1:
+            return Share(batch, is_real=True)
+        is_real = rank < len(batch.source)
+        return Share(batch.rows(slice(rank, None, size) if is_real else slice(0, 1)), is_real)
+
+    def seed(self, seed: int, step: int) -> int:
+        """Make the seed of dropout, a function of the training's seed, the step and the rank.
+
+        Args:
+            seed: of the training, less than 2^31.
+            step: from 1.
+
+        Returns:
+            64 bits; of the first, those that a training by one process has.
+        """
+        return ((seed << 32) + step) ^ (self.place.rank * _GOLDEN & (1 << 64) - 1)
+
+    @contextmanager
+    def connected(self) -> Generator[None]:
+        """Have what is raised within, where processes talk without being asked to, say who is lost.
+
+        Yields:
+            Nothing.
+        """
+        yield
+
+    @abstractmethod
+    def spread(self, model: nn.Module) -> None:
+        """Give all the first one's parameters.
+
+        Args:
+            model: of the same shape on all.
+
+        Raises:
+            LostProcess: another one ended, or is silent.
+        """
+
+    @abstractmethod
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Replace each gradient by its sum over all; none counts as zero.
+
+        Args:
+            parameters: the same on all.
+
+        Raises:
+            LostProcess: another one ended, or is silent.
+        """
+
+    @abstractmethod
+    def gather(self, *numbers: float) -> list[tuple[float, ...]]:
+        """Exchange numbers.
+
+        Args:
+            numbers: as many on all.
+
+        Returns:
+            Those of each process, by rank: the same list on all.
+
+        Raises:
+            LostProcess: another one ended, or is silent.
+        """
+
+    @abstractmethod
+    def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
+        """Let the first do something while the others wait, as long as it gives signs of life.
+
+        Args:
+            body: what it does; the others don't call it.
+
+        Returns:
+            Its result, on all.
+
+        Raises:
+            LostProcess: the first one ended, or is silent.
+            EndedElsewhere: on the others, where an error left the body on the first.
+        """
+
+
+@final
+class Alone(Ranks):
+    """A training by one process."""
+
+    place = Place()
+
+    def spread(self, model: nn.Module) -> None: ...
+
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None: ...
+
+    def gather(self, *numbers: float) -> list[tuple[float, ...]]:
+        return [numbers]
+
+    def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
+        return list(body())
+
+
+@final
+class Together(Ranks):
+    """One process of several, connected by gloo, and on GPUs by NCCL."""
+
+    def __init__(self, place: Place, store: "Store") -> None:
+        """Begin at nothing.
+
+        Args:
+            place: this one's.
+            store: that all reach.
+        """
+        self.place = place
+        self._store: Final = store
+        self._turns: Final = count()
+
+    def spread(self, model: nn.Module) -> None:
+        with torch.no_grad(), self._connected():
+            for parameter in model.parameters():
+                distributed.broadcast(parameter.detach(), 0)
+
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        with self._connected():
+            sums = [(bucket, _flat(bucket)) for bucket in _buckets(trained)]
+            works = [distributed.all_reduce(flat, async_op=True) for _, flat in sums]
+            for (bucket, flat), work in zip(sums, works, strict=True):
+                if work is not None:
+                    work.wait()
+                for parameter, part in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
+                    parameter.grad = part.view_as(parameter)
+
+    def gather(self, *numbers: float) -> list[tuple[float, ...]]:
+        mine = torch.tensor(numbers, dtype=torch.float64)
+        rows = [torch.empty_like(mine) for _ in range(self.place.size)]
+        with self._connected():
+            distributed.all_gather(rows, mine)
+        return [tuple(row.tolist()) for row in rows]
+
+    def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
+        key = f"turn {next(self._turns)}"
+        numbers = self._lead(key, body) if self.is_first else self._wait(key)
+        self.gather()  # the first may host the store: it goes on, and perhaps ends, when all have read it
+        return numbers
+
+    def _lead(self, key: str, body: Callable[[], Sequence[float]]) -> list[float]:
+        try:
+            with self._beating(key):
+                numbers = list(body())
+        except BaseException as error:
+            code = error.exit_code if isinstance(error, HeedfulError) else 1
+            with suppress(HeedfulError), self._connected():
+                self._store.set(key, json.dumps({"ended": code}))
+                self.gather()
+            raise
+        with self._connected():
+            self._store.set(key, json.dumps({"numbers": numbers}))
+        return numbers
+
+    @contextmanager
+    def _beating(self, key: str) -> Generator[None]:
+        """Give signs of life while the body runs."""
+        is_done = threading.Event()
+
+        def beat() -> None:
+            for number in count():
+                if is_done.wait(BEAT_SECONDS if number else 0.0):
+                    return
+                try:
+                    self._store.set(f"{key} beat", str(number))
+                except RuntimeError:
+                    return  # the others, or who launched us, are gone: what comes next will find out
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            thread.join()
+
+    def _wait(self, key: str) -> list[float]:
+        beat, heard_at, pause = b"", time.monotonic(), 0.001
+        with self._connected():
+            while not self._store.check([key]):
+                time.sleep(pause)
+                pause = min(0.1, 2.0 * pause)
+                now = self._store.get(f"{key} beat") if self._store.check([f"{key} beat"]) else b""
+                if now != beat:
+                    beat, heard_at = now, time.monotonic()
+                if time.monotonic() - heard_at > SILENT_SECONDS:
+                    raise self._lost("silent")
+            told = json.loads(self._store.get(key))
+        if "ended" in told:
+            with suppress(HeedfulError):
+                self.gather()
+            raise EndedElsewhere(int(told["ended"]))
+        return [float(number) for number in told["numbers"]]
+
+    @contextmanager
+    def _connected(self) -> Generator[None]:
+        try:
+            yield
+        except HeedfulError:
+            raise
+        except RuntimeError as error:  # all that gloo, NCCL and the store raise
+            raise self._lost(str(error).partition("\n")[0]) from None
+
+    @contextmanager
+    def connected(self) -> Generator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if not any(word in str(error).lower() for word in _OF_TALK):
+                raise
+            raise self._lost(str(error).partition("\n")[0]) from None
+
+    def _lost(self, why: str) -> HeedfulError:
+        if not self.is_first:
+            return EndedElsewhere(LostProcess.exit_code)
+        return LostProcess(
+            f"another of the {self.place.size} processes ended or is silent ({why}); nothing of this step was kept; "
+            "the same command goes on from the last checkpoint"
+        )
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Generator[list[nn.Parameter]]:
+    """Cut parameters, in their order, into pieces of about equal size and of one type."""
+    bucket: list[nn.Parameter] = []
+    num_bytes = 0
+    for parameter in parameters:
+        is_other = bool(bucket) and (parameter.dtype, parameter.device) != (bucket[0].dtype, bucket[0].device)
+        if is_other or num_bytes >= _BUCKET_BYTES:
+            yield bucket
+            bucket, num_bytes = [], 0
+        bucket.append(parameter)
+        num_bytes += parameter.numel() * parameter.element_size()
+    if bucket:
+        yield bucket
+
+
+def _flat(bucket: Sequence[nn.Parameter]) -> Tensor:
+    return torch.cat([parameter.grad.flatten() for parameter in bucket if parameter.grad is not None])
+
+
+@contextmanager
+def joined(device: str) -> Generator[Ranks]:
+    """Join the other processes that `torchrun` started, if it did.
+
+    Args:
+        device: where to compute.
+
+    Yields:
+        The processes of this training.
+
+    Raises:
+        UsageError: this PyTorch cannot connect processes.
+        LostProcess: the others did not come.
+    """
+    here = place()
+    if here.size == 1:
+        yield Alone()
+        return
+    if not distributed.is_available():
+        raise UsageError("torchrun: this PyTorch was built without torch.distributed; train with one process")
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    wait = timedelta(seconds=DEADLINE_SECONDS)
+    backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
+    try:
+        store, rank, size = next(iter(rendezvous("env://", timeout=wait)))
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
+    except (RuntimeError, ValueError) as error:
+        raise LostProcess(f"torchrun: the {here.size} processes did not find each other: {error}") from None
+    ranks = Together(here, PrefixStore("heedful", store))
+    if device == "cuda":
+        torch.cuda.set_device(here.local_rank)
+    try:
+        yield ranks
+    finally:
+        # After an error perhaps nobody answers any more: then the process ends, and its connections with it.
+        leaving = threading.Thread(target=distributed.destroy_process_group, daemon=True)
+        leaving.start()
+        leaving.join(BEAT_SECONDS)

@@ -1,0 +1,147 @@
+"""One training in a folder at a time: a lock that the operating system frees when its holder dies, however it dies.
+
+Where a file system has no locks, as some network ones, a file that names its holder takes their place: it counts for
+nothing once no such process runs on its machine.
+"""
+
+import errno
+import json
+import os
+import socket
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from heedful.errors import UsageError
+from heedful.text.files import write_through
+
+NAME: Final = "lock"
+_TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+_UNKNOWN: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+class _NoLocks(Exception):
+    """The file system has none."""
+
+
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Hold a folder against other trainings.
+
+    Args:
+        folder: exists; a small file stays in it.
+
+    Yields:
+        Nothing. The folder is held until the body ends, or this process with all that it forked.
+
+    Raises:
+        UsageError: another training holds it; the message says which.
+        OSError: the folder cannot be written.
+    """
+    path = folder / NAME
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    named: Path | None = None
+    try:
+        try:
+            is_ours = _lock(descriptor)
+            if is_ours:
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, _holder())
+        except _NoLocks:
+            named = path.with_name(f"{NAME}.held")
+            is_ours = _take(named)
+        if not is_ours:
+            raise UsageError(_refusal(named or path, is_file_telling=named is not None))
+        try:
+            yield
+        finally:
+            if named is not None:
+                named.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> bool:
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far behind what is read: Windows lets nobody read what is locked
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            return _is_free(error)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return _is_free(error)
+        return True
+
+
+def _is_free(error: OSError) -> bool:
+    if error.errno in _TAKEN:
+        return False
+    if error.errno in _UNKNOWN:
+        raise _NoLocks
+    raise error
+
+
+def _holder() -> bytes:
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    return json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
+
+
+def _take(path: Path) -> bool:
+    """Write a file that says who we are, unless one that lives stands there."""
+    for _ in range(2):
+        try:
+            write_through(path, _holder())
+        except FileExistsError:
+            if _is_alive(path):
+                return False
+            path.unlink(missing_ok=True)
+        else:
+            return True
+    return False
+
+
+def _is_alive(path: Path) -> bool:
+    """Whether the holder may still run: only of our own machine do we know that it does not."""
+    told = _read(path)
+    if told.get("host") != socket.gethostname() or os.name == "nt":
+        return path.exists()
+    try:
+        os.kill(int(told["process"]), 0)
+    except (ProcessLookupError, ValueError, OverflowError, KeyError):
+        return False
+    except PermissionError:
+        pass  # somebody else's, which runs
+    return True
+
+
+def _read(path: Path) -> dict[str, str]:
+    with suppress(OSError, ValueError):
+        told = json.loads(path.read_bytes())
+        if isinstance(told, dict):
+            return {str(key): str(value) for key, value in told.items()}
+    return {}
+
+
+def _refusal(path: Path, is_file_telling: bool) -> str:
+    told = _read(path)
+    who = "another process"
+    if told.keys() >= {"process", "host", "since"}:
+        who = f"process {told['process']} on {told['host']}, since {told['since']},"
+    way_out = f"; if it is gone, delete {path}" if is_file_telling else ""
+    folder = path.parent.parent if path.parent.name == "run" else path.parent
+    return f"{folder}: {who} is training in it; wait for it, or choose another --out{way_out}"

@@ -1,0 +1,76 @@
+"""The log of a training, metrics.jsonl: a line of JSON for each validation."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final, final
+
+from heedful.text.files import written_whole
+
+
+@final
+class MetricsLog:
+    """Lines that are there once each, also after kills, full disks and resumes."""
+
+    def __init__(self, path: Path) -> None:
+        """Go on with a file, or begin one.
+
+        Args:
+            path: of the file.
+        """
+        self.path: Final = path
+        self._lines: list[str] = []
+        self._size = path.stat().st_size if path.is_file() else 0
+
+    def add(self, facts: Mapping[str, Any]) -> None:
+        """Take a line, to be written by `flush`.
+
+        Args:
+            facts: what JSON can hold; "step" among it.
+        """
+        self._lines.append(json.dumps(facts, ensure_ascii=False) + "\n")
+
+    def flush(self) -> None:
+        """Write what was added to the disk itself; after an error the next call writes it all.
+
+        Raises:
+            OSError: the disk is full or refuses.
+        """
+        if not self._lines:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab", buffering=0) as file:
+            if file.tell() > self._size:  # what a call that failed has left, perhaps half a line
+                file.truncate(self._size)
+            content = memoryview("".join(self._lines).encode())
+            while content:
+                content = content[file.write(content) or 0 :]
+            os.fsync(file.fileno())
+            self._size = file.tell()
+        self._lines = []
+
+    def cut(self, step: int) -> None:
+        """Forget what was logged after a checkpoint, half a line too: it will be logged again.
+
+        Args:
+            step: of the checkpoint.
+        """
+        if not self.path.is_file():
+            return
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        kept = list(takewhile(lambda line: _logged_step(line) <= step, lines))
+        if len(b"\n".join([*kept, b""])) != self.path.stat().st_size:
+            with written_whole(self.path) as file:
+                file.writelines(line.decode() + "\n" for line in kept)
+        self._size = self.path.stat().st_size
+
+
+def _logged_step(line: bytes) -> float:
+    """The step of a line; one that nobody could write is later than all."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf

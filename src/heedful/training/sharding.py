@@ -1,0 +1,72 @@
+"""A model whose parameters, gradients, optimizer and average lie in parts on the processes: FSDP2.
+
+Rajbhandari et al. 2020, arXiv:1910.02054; Zhao et al. 2023, arXiv:2304.11277. Feed-forward layers, which hold most of a
+Transformer's layers, are put together one at a time; the rest at once, because decoders use parts of their layers from
+outside. So a process holds 1/size of all but the parameters that it computes with.
+"""
+
+import warnings
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.layers.feedforward import FeedForward
+
+_PLAIN: Final = (Tensor, nn.Parameter)  # not every build of PyTorch has the others
+
+
+def shard(module: nn.Module, size: int) -> None:
+    """Leave each process its part of each parameter; the forward pass puts them together for as long as it needs.
+
+    Args:
+        module: the same on all; all call its forward and backward together.
+        size: how many processes.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    # What adds to their output in place would be wrong; residual connections don't.
+    warnings.filterwarnings("ignore", message=".*FSDPFeedForward.* returned a view", category=UserWarning)
+    mesh = init_device_mesh(next(module.parameters()).device.type, (size,))
+    for layer in module.modules():
+        if isinstance(layer, FeedForward):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(module, mesh=mesh)
+
+
+@torch.no_grad()
+def whole(tensor: Tensor) -> Tensor:
+    """Put a tensor together; all processes call this for the same one.
+
+    Args:
+        tensor: perhaps in parts.
+
+    Returns:
+        [*] all of it, on every process, without gradient.
+    """
+    if type(tensor) in _PLAIN:
+        return tensor.detach()
+    from torch.distributed.tensor import DTensor
+
+    return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor.detach()
+
+
+@torch.no_grad()
+def laid_as(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """Lay a tensor on the processes as a parameter lies; all call this for the same one.
+
+    Args:
+        tensor: whole, the same on all.
+        parameter: of the same shape.
+
+    Returns:
+        The tensor, in the parts of the parameter if that has parts.
+    """
+    if type(parameter) in _PLAIN:
+        return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(parameter, DTensor):
+        return tensor
+    return distribute_tensor(tensor.to(parameter.device), parameter.device_mesh, parameter.placements)

@@ -1,0 +1,121 @@
+"""What a training leaves on disk: checkpoints, the best model, a log. A disk that refuses costs it nothing but time."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, final
+
+from torch import Tensor
+
+from heedful.errors import ResourceError
+from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.metrics import MetricsLog
+
+Keep = Callable[[Mapping[str, Tensor]], None]
+"""Writes the weights of a new best model, or raises ResourceError."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """A model that was better than all before."""
+
+    score: float
+    step: int
+    weights: Mapping[str, Tensor]
+
+
+@final
+class Storage:
+    """Writes what is to last; what could not be written is held in memory until the next save."""
+
+    def __init__(self, folder: Path, keep: Keep, warn: Callable[[str], None]) -> None:
+        """Use a folder.
+
+        Args:
+            folder: for checkpoints and metrics.jsonl.
+            keep: given the weights of each new best model.
+            warn: told, in one line, of each save that failed.
+        """
+        self.metrics: Final = MetricsLog(folder / "metrics.jsonl")
+        self._checkpoints: Final = CheckpointFolder(folder / "checkpoints", warn=warn)
+        self._keep: Final = keep
+        self._warn: Final = warn
+        self._unkept: Best | None = None
+        self._kept: dict[str, float] = {"best": -math.inf, "best_step": 0}
+        self.saved_step = 0
+        """Of the newest checkpoint that is whole; 0 = there is none."""
+        self._failure = ""
+
+    def load(self) -> Checkpoint | None:
+        """Read the newest checkpoint that is whole.
+
+        Returns:
+            It, or None where there is none yet.
+
+        Raises:
+            FileRefused: there are checkpoints but all are damaged.
+        """
+        checkpoint = self._checkpoints.load_newest()
+        if checkpoint is not None:
+            self.saved_step = checkpoint.step
+            self._kept = {name: checkpoint.state[name] for name in self._kept}
+        return checkpoint
+
+    def cut(self) -> None:
+        """Forget what was logged after the checkpoint that was read."""
+        self.metrics.cut(self.saved_step)
+
+    def hold(self, best: Best) -> None:
+        """Take the best model so far, to be kept by the next save.
+
+        Args:
+            best: its weights may change only after that save.
+        """
+        self._unkept = best
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the best model, the log and a checkpoint; where one cannot be written, say so and try the others.
+
+        Args:
+            checkpoint: its state's "best" and "best_step" are those of the best model.
+        """
+        failures: list[str] = []
+        best = self._unkept
+        if best is not None:
+            try:
+                self._keep(best.weights)
+                self._kept, self._unkept = {"best": best.score, "best_step": best.step}, None
+            except ResourceError as error:
+                failures.append(str(error))
+                # Who goes on from this checkpoint finds an older model in the folder, and has to know its score.
+                checkpoint = replace(checkpoint, state={**checkpoint.state, **self._kept})
+        try:
+            self.metrics.flush()
+        except OSError as error:
+            failures.append(f"{self.metrics.path}: not written: {error.strerror}")
+        try:
+            self._checkpoints.save(checkpoint)
+            self.saved_step = checkpoint.step
+        except ResourceError as error:
+            failures.append(str(error))
+        if best is not None and self._unkept is not None:
+            self._unkept = replace(best, weights={name: held.clone() for name, held in best.weights.items()})
+        self._failure = failures[0] if failures else ""
+        if self._failure:
+            self._warn(f"{self._failure}; training goes on, and tries again at its next save")
+
+    def ensure(self, ending: str) -> None:
+        """See to it that no training ends as if all were saved when it is not.
+
+        Args:
+            ending: how it ends, such as "finished at step 9".
+
+        Raises:
+            ResourceError: the last save failed.
+        """
+        if self._failure:
+            last = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "there is no checkpoint"
+            raise ResourceError(
+                f"{ending}, but not saved: {self._failure}; {last}; free some space and run the same command"
+            )

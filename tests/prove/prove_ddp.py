@@ -1,0 +1,412 @@
+"""One training by several processes: equal to one process, and nothing lost when one of them dies: `make prove-ddp`."""
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import Tensor
+
+from heedful.models.interface import Decoded, Seq2Seq
+from heedful.training import distributed
+from heedful.training.checkpoint import CheckpointFolder
+from heedful.training.config import TrainingConfig
+from heedful.training.distributed import Alone, Ranks
+from heedful.training.likelihood import log_likelihood
+from heedful.training.loop import Trainer, Validation
+from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed
+from tests.prove.disk import without_waiting
+from tests.prove.prove_checkpoints import Record, bits, make_corpus, newest, table
+from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
+
+TIMED = ("seconds", "update_seconds", "tokens_per_second", "loss")
+PHASES = ("forward", "backward", "gather", "step", "validation", "save")
+WAYS = ("kill", "error")
+SURVIVE_SECONDS = 60.0
+"""In which all have to be gone after one is."""
+
+
+class Planned(Exception):
+    """An error in one process, as a bug would raise it."""
+
+
+@dataclass(frozen=True)
+class Doom:
+    """One process that dies, and when."""
+
+    rank: int
+    phase: str
+    way: str = "kill"
+    step: int = 5
+
+    def strike(self) -> None:
+        if self.way == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.way == "hang":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        raise Planned
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A tiny training in float64, of batches of very few rows, so that shares are uneven and some are empty."""
+
+    kind: str = "transformer-post"
+    has_chance: bool = True
+    num_steps: int = 10
+    batch_tokens: int = 12
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def trainer(self, folder: Path, ranks: Ranks, doom: Doom | None = None) -> Trainer:
+        config = CONFIGS[self.kind]
+        if not self.has_chance:
+            chances = [name for name in type(config).model_fields if "dropout" in name]
+            config = changed(config, **dict.fromkeys(chances, 0.0))
+        torch.manual_seed(7 + ranks.place.rank)  # the first one's weights count
+        model = config.build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False).double()
+        corpus = make_corpus(24)
+        training = TrainingConfig.model_validate(
+            {
+                "batch_tokens": self.batch_tokens,
+                "validate_every": 5,
+                "select_by": "loss",
+                "precision": "float32",
+                "max_steps": self.num_steps,
+                "optimizer": {"kind": "sgd", "learning_rate": 0.5},
+                **self.settings,
+            }
+        )
+        is_doomed = doom is not None and doom.rank == ranks.place.rank
+
+        def validate(model: Seq2Seq) -> Validation:
+            if doom is not None and is_doomed and doom.phase == "validation":
+                doom.strike()
+            return Validation({"loss": log_likelihood(model, corpus).loss}, ("a", "b", "c"))
+
+        def keep(weights: Mapping[str, Tensor]) -> None:
+            content = b"".join(tensor.detach().numpy().tobytes() for tensor in weights.values())
+            (folder / "best").write_bytes(content)
+
+        trainer = Trainer(
+            model, training, corpus, folder, validate, keep, lambda progress: None, lambda line: None, ranks
+        )
+        if doom is not None and is_doomed:
+            _plan(trainer, doom)
+        return trainer
+
+    def train(self, folder: Path, size: int, doom: Doom | None = None) -> Ended:
+        """Train in so many processes; the first writes the loss of each step to `losses`."""
+
+        def body(ranks: Ranks) -> None:
+            trainer = self.trainer(folder, ranks, doom)
+            losses = noted_losses(trainer)
+            trainer.run()
+            if ranks.is_first:
+                (folder / "losses").write_text(json.dumps([loss.hex() for loss in losses]), encoding="utf-8")
+
+        return launch(size, body, hung=doom.rank if doom and doom.way == "hang" else -1)
+
+
+def noted_losses(trainer: Trainer) -> list[float]:
+    """The loss of each step that is yet to come."""
+    losses: list[float] = []
+    known = trainer._learner.differentiate
+
+    def noted(*given: object) -> tuple[float, float]:
+        found = known(*given)  # type: ignore[arg-type]
+        losses.append(found[0])
+        return found
+
+    trainer._learner.differentiate = noted  # type: ignore[method-assign]
+    return losses
+
+
+def _plan(trainer: Trainer, doom: Doom) -> None:
+    """Have a process die in a phase of a step."""
+
+    def is_due() -> bool:
+        return trainer._course.step == doom.step
+
+    def before(target: object, name: str) -> None:
+        known = getattr(target, name)
+
+        def doomed(*given: object, **options: object) -> object:
+            if is_due():
+                doom.strike()
+            return known(*given, **options)
+
+        setattr(target, name, doomed)
+
+    model = trainer._learner.model
+    match doom.phase:
+        case "forward":
+            model.register_forward_pre_hook(lambda module, given: doom.strike() if is_due() else None)
+        case "backward":
+
+            def watch(module: object, given: object, decoded: Decoded) -> None:
+                if decoded.features.requires_grad:
+                    decoded.features.register_hook(lambda gradient: doom.strike() if is_due() else None)
+
+            model.register_forward_hook(watch)
+        case "gather":
+            before(trainer._ranks, "gather")
+        case "step":
+            before(trainer._learner.optimizer, "step")
+        case "validation" if doom.rank:
+            before(trainer, "_validate_now")  # while the first validates, it waits
+        case "save" if doom.rank:
+            before(trainer, "_save")
+        case "save":
+            before(trainer._storage._checkpoints, "save")
+        case _:
+            pass
+
+
+def result(folder: Path) -> dict[str, object]:
+    """Weights, average, optimizer, state, metrics and best model at the end of a training."""
+    checkpoint = newest(folder / "checkpoints")
+    if checkpoint is None:
+        return {}
+    state = {key: value for key, value in checkpoint.state.items() if key not in TIMED}
+    lines = (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
+    metrics = [{key: value for key, value in json.loads(line).items() if key not in TIMED} for line in lines]
+    return bits(checkpoint) | {"state": state, "metrics": metrics, "best": (folder / "best").read_bytes()}
+
+
+# -------------------------------------------------------------------------------------------------------- equal
+
+
+def difference(folder: Path, toy: Toy, size: int) -> float:
+    """Train in one process and in several; the largest relative difference of a loss, or of the last weights."""
+    alone, together = folder / "alone", folder / "together"
+    for each in (alone, together):
+        each.mkdir(parents=True)
+    trainer = toy.trainer(alone, Alone())
+    wanted = noted_losses(trainer)
+    trainer.run()
+    ended = toy.train(together, size)
+    if any(ended.codes):
+        return float("inf")
+    found = [float.fromhex(loss) for loss in json.loads((together / "losses").read_text(encoding="utf-8"))]
+    worst = max(abs(a - b) / abs(a) for a, b in zip(wanted, found, strict=True))
+    weights = [CheckpointFolder(each / "checkpoints").load_newest() for each in (alone, together)]
+    for group in ("model", "average"):
+        one, other = (dict(each.tensors[group]) if each else {} for each in weights)
+        scale = max(float(tensor.abs().max()) for tensor in one.values())
+        worst = max(worst, *(float((one[name] - other[name]).abs().max()) / scale for name in one))
+    return worst
+
+
+@without_waiting()
+def sweep_equal(
+    root: Path, sizes: Sequence[int], kinds: Sequence[str], record: Record, parallel: str = "data"
+) -> float:
+    """Every model, whole and accumulated batches, means over tokens and pairs; all without chance, in float64."""
+    worst = 0.0
+    for number, (kind, size) in enumerate((kind, size) for kind in kinds for size in sizes):
+        settings: dict[str, object] = {"accumulate": 1 + 2 * (number % 2), "parallel": parallel}
+        if number % 3 == 2:
+            settings["optimizer"] = {"kind": "sgd", "learning_rate": 0.05, "mean_over": "pairs"}
+        toy = Toy(kind, has_chance=False, num_steps=6, settings=settings)
+        with mock.patch.object(distributed, "DEADLINE_SECONDS", 600.0):  # a busy machine is no matter here
+            found = difference(root / f"{kind} {size}", toy, size)
+        worst = max(worst, found)
+        record.ask(found <= 1e-12, f"{kind}, {size} processes: {found:.1e} from one")
+    return worst
+
+
+# -------------------------------------------------------------------------------------------------------- death
+
+
+@without_waiting()
+def sweep_deaths(
+    root: Path,
+    size: int,
+    dooms: Sequence[Doom],
+    record: Record,
+    toy: Toy = Toy(),
+) -> float:
+    """Let one process die; all are gone in time and none as if all were well, and going on gives the same bits."""
+    (root / "whole").mkdir(parents=True)
+    assert toy.train(root / "whole", size).codes == [0] * size
+    wanted = result(root / "whole")
+    longest = 0.0
+    for number, doom in enumerate(dooms):
+        folder = root / str(number)
+        folder.mkdir()
+        ended = toy.train(folder, size, doom)
+        is_told = 0 not in ended.codes and 99 not in ended.codes
+        again = toy.train(folder, size)
+        is_same = again.codes == [0] * size and result(folder) == wanted
+        rubbish = [path for path in (folder / "checkpoints").iterdir() if path.name.startswith(".")]
+        longest = max(longest, ended.seconds)
+        is_well = is_told and is_same and ended.seconds <= SURVIVE_SECONDS and not rubbish
+        record.ask(is_well, f"{doom} of {size}: {ended}, then {again.codes}, {is_same=}, {rubbish}")
+        shutil.rmtree(folder)
+    return longest
+
+
+def all_dooms(size: int) -> list[Doom]:
+    return [Doom(rank, phase, way) for rank in range(size) for phase in PHASES for way in WAYS]
+
+
+@without_waiting()
+def sweep_hangs(root: Path, dooms: Sequence[Doom], size: int, record: Record, deadline: float = 4.0) -> float:
+    """Let one process stand still; the others end. What stands still is for the launcher to kill."""
+    longest = 0.0
+    with (
+        mock.patch.object(distributed, "DEADLINE_SECONDS", deadline),
+        mock.patch.object(distributed, "SILENT_SECONDS", deadline),
+        mock.patch.object(distributed, "BEAT_SECONDS", deadline / 12),
+    ):
+        for number, doom in enumerate(dooms):
+            folder = root / str(number)
+            folder.mkdir(parents=True)
+            ended = Toy().train(folder, size, doom)
+            longest = max(longest, ended.all_seconds)
+            is_told = (
+                all(code > 0 for rank, code in enumerate(ended.codes) if rank != doom.rank) and 99 not in ended.codes
+            )
+            record.ask(is_told and ended.all_seconds <= 2 * deadline + 10, f"{doom} of {size}: {ended}")
+    return longest
+
+
+# ----------------------------------------------------------------------------------------------------- torchrun
+
+
+def sweep_torchrun(root: Path, size: int, record: Record) -> float:
+    """The command itself, and a process of it that is killed; seconds from there until all are gone."""
+    root.mkdir(parents=True)
+    words = ["".join("abcdef"[(number * 7 + place * 3) % 6] for place in range(2 + number % 7)) for number in range(99)]
+    data = root / "words.tsv"
+    data.write_bytes("".join(f"{word}{n}\t{word.upper()}{n}\n" for n, word in enumerate(words)).encode())
+    settings = "precision=float32 batch_tokens=128 validate_every=10 max_steps=60 optimizer.learning_rate=0.01".split()
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(size), "-m", "heedful", "train"]
+    command += [str(data), *(word for each in settings for word in ("--set", f"training.{each}"))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_PORT": "0"}
+    longest = 0.0
+
+    def train(out: Path) -> subprocess.Popen[bytes]:
+        given = [*command, "--out", str(out)]
+        given.insert(3, f"--master-port={free_port()}")
+        return subprocess.Popen(given, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    whole = train(root / "whole")
+    whole.communicate()
+    wanted = _model_bits(root / "whole")
+    for rank in range(size):
+        folder = root / str(rank)
+        process = train(folder)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith(b"step 20"):
+                break
+        workers = _children(process.pid)
+        os.kill(workers[rank % len(workers)], signal.SIGKILL)
+        killed_at = time.monotonic()
+        process.communicate()
+        seconds = time.monotonic() - killed_at
+        left = [pid for pid in workers if _is_running(pid)]
+        again = train(folder)
+        again.communicate()
+        longest = max(longest, seconds)
+        is_well = process.returncode != 0 and not left and seconds <= SURVIVE_SECONDS and again.returncode == 0
+        record.ask(
+            is_well and _model_bits(folder) == wanted, f"torchrun, worker {rank} of {size} killed: {seconds:.0f} s"
+        )
+    return longest
+
+
+def _model_bits(folder: Path) -> dict[str, object]:
+    checkpoint = newest(folder / "run" / "checkpoints")
+    found = bits(checkpoint) if checkpoint else {}
+    return {key: value for key, value in found.items() if key != "state"}
+
+
+def _children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text(encoding="ascii").split()] if path.is_file() else []
+
+
+def _is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.is_file() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
+
+
+# ---------------------------------------------------------------------------------------------------------- all
+
+
+def prove(say: Callable[[str], None], root: Path) -> dict[str, Record]:
+    """All sweeps.
+
+    Returns:
+        What each met, by name.
+    """
+    torch.set_num_threads(1)
+    importlib.import_module("torch.distributed.fsdp")  # once, before any fork
+    records: dict[str, Record] = {}
+
+    def sweep(name: str, run: Callable[[Record], float], unit: str) -> None:
+        began = time.monotonic()
+        records[name] = Record()
+        worst = run(records[name])
+        told = f"{worst:.1e}" if unit == "of difference" else f"{worst:.1f}"
+        say(f"{name}: at most {told} {unit}; {time.monotonic() - began:.0f} s")
+        for failure in records[name].failures:
+            say(f"  {failure}")
+
+    for size in (2, 4):
+        sweep(f"equal, {size}", lambda r, n=size: sweep_equal(root / f"e{n}", [n], list(CONFIGS), r), "of difference")
+        sweep(
+            f"deaths, {size}",
+            lambda r, n=size: sweep_deaths(root / f"d{n}", n, all_dooms(n), r),
+            "s until all were gone",
+        )
+    sharded = Toy(settings={"parallel": "sharded", "optimizer": {"learning_rate": 0.01}})
+    for size in (2, 4):
+        sweep(
+            f"sharded, {size}",
+            lambda r, n=size: sweep_equal(root / f"s{n}", [n], list(CONFIGS), r, "sharded"),
+            "of difference",
+        )
+        sweep(
+            f"sharded deaths, {size}",
+            lambda r, n=size: sweep_deaths(root / f"g{n}", n, all_dooms(n), r, sharded),
+            "s until all were gone",
+        )
+    dooms = [Doom(rank, phase, "hang") for rank in range(2) for phase in ("forward", "validation")]
+    sweep("hangs, 2", lambda r: sweep_hangs(root / "h", dooms, 2, r), "s in all, the deadline being 4")
+    sweep("torchrun, 2", lambda r: sweep_torchrun(root / "t", 2, r), "s until all were gone")
+    return records
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sweep and print the table.
+
+    Returns:
+        0 if nothing was lost, else 1.
+    """
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args(arguments)
+    if not IS_POSSIBLE:
+        print(f"prove_ddp {REASON}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
+        records = prove(lambda line: print(line, file=sys.stderr, flush=True), Path(name))
+    print(table(records, time.monotonic() - began))
+    return int(any(each.failures for each in records.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Several processes that train together, forked from this one, with a hand on each: `torchrun` without its start-up."""
+
+import os
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import distributed
+
+from heedful.errors import HeedfulError
+from heedful.training.distributed import Ranks, joined
+
+REASON = "needs os.fork and torch.distributed with gloo"
+IS_POSSIBLE = hasattr(os, "fork") and distributed.is_available() and distributed.is_gloo_available()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the processes ended."""
+
+    codes: list[int]
+    """Exit codes by rank; negative for a signal, 99 for one that had to be killed at the deadline."""
+    seconds: float
+    """From the first end to the last."""
+    all_seconds: float
+    """From the start."""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, hung: int = -1) -> Ended:
+    """Run a body in so many processes; one that is going to hang is killed once the others are gone.
+
+    Returns:
+        How they ended.
+    """
+    # As with torchrun, none of the processes holds what they find each other by.
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    port = store.port
+    pids = [_fork(rank, size, port, body) for rank in range(size)]
+    codes: dict[int, int] = {}
+    first_end = began = time.monotonic()
+    while len(codes) < size:
+        for rank, pid in enumerate(pids):
+            if pid in codes:
+                continue
+            if rank == hung and len(codes) == size - 1:
+                os.kill(pid, signal.SIGKILL)
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                first_end = time.monotonic() if not codes else first_end
+                codes[pid] = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() - began > deadline:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                codes[pid] = 99
+        time.sleep(0.005)
+    ended_at = time.monotonic()
+    return Ended([codes[pid] for pid in pids], ended_at - first_end, ended_at - began)
+
+
+def _fork(rank: int, size: int, port: int, body: Callable[[Ranks], object]) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch has threads; the child uses none of them
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
+        torch.set_num_threads(1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what gloo says of lost connections
+        with joined("cpu") as ranks:
+            body(ranks)
+        code = 0
+    except HeedfulError as error:
+        code = error.exit_code
+    except SystemExit as error:
+        code = int(error.code or 0)
+    finally:
+        os._exit(code)
