@@ -101,7 +101,7 @@ def make_batch(corpus: EncodedCorpus, indices: Ids) -> Batch:
     return Batch(source, source_lengths, padded_in, target_out, target_lengths, _links(corpus.links, indices))
 
 
-def _links(links: EncodedCorpus, indices: IntArray) -> IntArray:
+def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
     """[link, 3] row, target position, source position."""
     rows = np.repeat(np.arange(len(indices)), links.source.lengths[indices])
     sides = (np.concatenate([side[i] for i in indices]).astype(np.int64) for side in (links.target, links.source))
