@@ -303,7 +303,7 @@ def test_languages_are_read_off_the_names_of_files(
         asked.append(language)
         return dict.fromkeys(("bleu", "chrf", "exact_match", "token_error_rate"), 0.0)
 
-    monkeypatch.setattr("heedful.recipe.quick_scores", quick_scores)
+    monkeypatch.setattr("heedful.validation.quick_scores", quick_scores)
     files = tmp_path / "numbers.en", tmp_path / "numbers.zh"
     for side, file in enumerate(files):
         file.write_text("".join(row[side] + "\n" for row in ROWS), encoding="utf-8", newline="\n")

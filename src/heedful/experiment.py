@@ -31,6 +31,7 @@ from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
 from heedful.training.loop import Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
+from heedful.training.step_times import NOT_TIMED, StepTimes
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
@@ -307,6 +308,7 @@ def make_trainer(
     watch: Watcher,
     warn: Callable[[str], None],
     ranks: Ranks | None = None,
+    times: StepTimes = NOT_TIMED,
 ) -> Trainer:
     """Prepare a training that keeps the best model in a folder all along.
 
@@ -320,6 +322,7 @@ def make_trainer(
         watch: told how it goes.
         warn: told what a person should know.
         ranks: the processes that train together; None = this one alone.
+        times: takes the time of every phase.
 
     Returns:
         The trainer, before its first step.
@@ -337,6 +340,7 @@ def make_trainer(
         watch,
         warn,
         ranks,
+        times,
     )
 
 

@@ -2,35 +2,34 @@
 
 import json
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
+import torch
+
+from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
 from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
-from heedful.evaluation.evaluate import quick_scores
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
-from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.reading import encode_source
-from heedful.search.config import SearchConfig
+from heedful.pages.training import PAGE, write_training_page
 from heedful.text.corpus import find_pairs
 from heedful.text.corpus_links import read_linked
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.files import language_names, written_whole
 from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.text.tokenizer import TextConfig
-from heedful.text.vocabulary import EOS
 from heedful.training.distributed import Ranks, joined
-from heedful.training.likelihood import log_likelihood
+from heedful.training.history import History
 from heedful.training.lock import locked
-from heedful.training.loop import Outcome, Validation, Watcher
+from heedful.training.loop import Outcome, Trainer, Validation, Watcher
+from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.translator import Translator, load
+from heedful.validation import Validator
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -43,8 +42,6 @@ FREE_ON_RESUME: Final = (
 )
 """Settings that may change when a run goes on; all others would make another model."""
 EXPERIMENT: Final = "run/experiment.toml"
-VALIDATION_SOURCES: Final = 1000
-VALIDATION_TOKENS: Final = 8192
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,13 @@ class Started:
     """Of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
 
 
-def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], warn: Callable[[str], None]) -> Outcome:
+def train(
+    recipe: Recipe,
+    watch: Watcher,
+    started: Callable[[Started], None],
+    warn: Callable[[str], None],
+    times: StepTimes = NOT_TIMED,
+) -> Outcome:
     """Train, or go on training, and leave the best model in its folder.
 
     Where `torchrun` started several processes, each calls this with the same recipe.
@@ -92,6 +95,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
         watch: told how it goes.
         started: told what was found, before the first step; of several processes, the first alone is told anything.
         warn: told what a person should know.
+        times: takes the time of every phase.
 
     Returns:
         How it ended.
@@ -117,7 +121,7 @@ def train(recipe: Recipe, watch: Watcher, started: Callable[[Started], None], wa
 
         sizes = ranks.first(begin)
         if ranks.is_first:
-            return _lead(begun[0], ranks, recipe.device, watch, started, warn)
+            return _lead(begun[0], ranks, recipe.device, watch, started, warn, times)
         return _follow(_folder(recipe, _find(recipe)), (int(sizes[0]), int(sizes[1])), ranks, recipe.device)
 
 
@@ -129,7 +133,7 @@ class _Begun:
     prepared: Prepared
     experiment: Experiment
     languages: tuple[str, str]
-    validator: "Validator"
+    validator: Validator
     pretrained: list[Pretrained]
 
     @property
@@ -165,6 +169,7 @@ def _lead(
     watch: Watcher,
     started: Callable[[Started], None],
     warn: Callable[[str], None],
+    times: StepTimes,
 ) -> Outcome:
     folder, prepared, experiment = begun.folder, begun.prepared, begun.experiment
     model = build_model(experiment, *begun.sizes)
@@ -173,11 +178,45 @@ def _lead(
     if begun.pretrained:
         facts["vectors"] = {one.side: str(one) for one in begun.pretrained}
     model.to(ranks.device(device))
-    trainer = make_trainer(experiment, model, prepared.train, folder, facts, begun.validator, watch, warn, ranks)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in begun.pretrained))
-    started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, trainer.resume()))
-    return trainer.run()
+    about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
+    versions = f"heedful {__version__}, PyTorch {torch.__version__}"
+    history = History(folder / "run", 0, {**about, "versions": versions, "report": report})
+    followed, corpus = history.watched(watch), prepared.train
+    trainer = make_trainer(experiment, model, corpus, folder, facts, begun.validator, followed, warn, ranks, times)
+    history.step = trainer.resume()
+    started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, history.step))
+    with _recorded(history, trainer, folder, warn) as outcomes:
+        outcomes.append(trainer.run())
+    return outcomes[0]
+
+
+@contextmanager
+def _recorded(
+    history: History, trainer: Trainer, folder: Path, warn: Callable[[str], None]
+) -> Generator[list[Outcome]]:
+    """Note how training ends, and leave a page about it.
+
+    Raises:
+        Stopped: as it came.
+    """
+    outcomes: list[Outcome] = []
+    try:
+        yield outcomes
+    except Stopped as error:
+        history.end("stopped", trainer.saved_step, str(error))
+        raise
+    except Exception as error:
+        history.end("failed", trainer.saved_step, str(error))
+        raise
+    else:
+        history.end("finished", outcomes[0].step, outcomes[0].reason)
+    finally:
+        try:
+            write_training_page(folder, folder / "run" / PAGE)
+        except (ResourceError, UsageError) as error:
+            warn(str(error))
 
 
 def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> Outcome:
@@ -212,53 +251,6 @@ def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
     return [
         read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
     ]
-
-
-@final
-class Validator:
-    """Scores a model by its loss on gold targets and by what it says."""
-
-    def __init__(self, prepared: Prepared, experiment: Experiment, target_language: str) -> None:
-        """Encode the validation set once.
-
-        Args:
-            prepared: tokenizers and the set; its first 1,000 sources are used.
-            experiment: whose search and text settings.
-            target_language: chooses BLEU's tokenizer.
-        """
-        self._dev: Final = EvaluationSet(
-            prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
-        )
-        self._experiment: Final = experiment
-        self._target_tokenizer: Final = prepared.target_tokenizer
-        self._language: Final = target_language
-        self._sources: Final = [
-            encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
-        ]
-        most = experiment.text.max_tokens - 1
-        gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
-        self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
-        by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
-        self._sample: Final = by_length[len(by_length) // 2]
-
-    def __call__(self, model: Seq2Seq) -> Validation:
-        """Validate by loss and by greedy decoding.
-
-        Args:
-            model: in evaluation mode.
-
-        Returns:
-            "loss", "bleu", "chrf", "exact_match" and "token_error_rate", and a sample.
-        """
-        greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
-        backend = torch_backend(model, self._experiment.text.max_tokens)
-        decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
-        outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
-        scores = quick_scores(outputs, self._dev.references, self._language)
-        index = self._sample
-        sample = (self._dev.sources[index], self._dev.references[index][0], outputs[index])
-        loss = log_likelihood(model, self._corpus).loss
-        return Validation({"loss": loss, **scores}, sample)
 
 
 def _find(recipe: Recipe) -> Sources:

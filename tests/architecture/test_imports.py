@@ -14,7 +14,7 @@ import pytest
 from tests.architecture.package import ROOT, SOURCE, Module, read_package
 
 # What runs a model; DESIGN: none of it reaches torch or numba.
-RUN_TIME = frozenset({"errors", "config", "text", "search", "runtime", "evaluation", "serving"})
+RUN_TIME = frozenset({"errors", "config", "text", "search", "runtime", "evaluation", "pages", "serving"})
 
 
 def imports_from_packages(module: Module, packages: Container[str], modules: Container[str]) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned, duration
+from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned
 
 
 def test_quiet_says_only_warnings(capsys: pytest.CaptureFixture[str]):
@@ -22,13 +22,6 @@ def test_many_warnings_end_in_their_number(capsys: pytest.CaptureFixture[str], c
     assert lines[:MOST_WARNINGS] == [f"heedful: warning: line {n}" for n in range(min(count, MOST_WARNINGS))]
     last = [f"heedful: warning: ... {count:,} lines were cut in all"] if count > MOST_WARNINGS else []
     assert lines[MOST_WARNINGS:] == last
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (59.6, "1 min 00 s"), (3599, "59 min 59 s"), (3600, "1 h 00 min")]
-)
-def test_duration(seconds: float, text: str):
-    assert duration(seconds) == text
 
 
 def test_aligned_nothing():

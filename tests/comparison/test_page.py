@@ -79,5 +79,5 @@ def test_without_a_picture_the_tables_stand_alone():
 
 def test_the_baseline_is_marked():
     text, _ = page()
-    assert text.count('class="baseline"') == 2
-    assert '<tr class="baseline"><th scope="row">none</th>' in text
+    assert text.count('class="marked"') == 2
+    assert '<tr class="marked"><th scope="row">none</th>' in text

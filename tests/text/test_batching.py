@@ -1,3 +1,4 @@
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -201,6 +202,45 @@ def test_padding_nothing():
     rows, found = pad([])
     assert (rows.shape, found.tolist()) == ((0, 0), [])
     assert pad([np.array([], dtype=np.int64), np.array([4])])[0].tolist() == [[PAD], [4]]
+
+
+def cut_plainly(
+    source: np.ndarray, target: np.ndarray, batch_tokens: int, generator: np.random.Generator
+) -> list[list[int]]:
+    """The same walk from 64-bit numbers, without a table: what checkpoints of earlier versions count on."""
+    shuffled = generator.permutation(len(source))
+    source, target = source.astype(np.int64)[shuffled], target.astype(np.int64)[shuffled]
+    shift = generator.integers(0, 1 + max(source.max(initial=0), target.max(initial=0)), size=2)
+    order = np.argsort(_places_on_curve(source + shift[0], target + shift[1]), kind="stable")
+    batches: list[list[int]] = [[]]
+    for index in shuffled[order].tolist():
+        held = [*batches[-1], index]
+        lengths = np.maximum(*(side[np.argsort(shuffled)][held] for side in (source, target)))
+        if lengths.max() * len(held) > batch_tokens and batches[-1]:
+            batches.append([])
+        batches[-1].append(index)
+    return batches
+
+
+@pytest.mark.parametrize("longest", [1, 7, 40, 400])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_walks_are_the_same_from_a_table_and_from_the_curve_itself(longest: int, dtype: type):
+    random = np.random.default_rng(longest)
+    source, target = (random.integers(1, longest + 1, size=300).astype(dtype) for _ in range(2))
+    found = cut_batches(source, target, 4 * longest, np.random.default_rng(5))
+    assert [batch.tolist() for batch in found] == cut_plainly(source, target, 4 * longest, np.random.default_rng(5))
+
+
+def test_an_epoch_of_many_pairs_needs_few_bytes_a_pair():
+    num = 200_000
+    source, target = (np.random.default_rng(seed).integers(1, 60, size=num).astype(np.int32) for seed in (1, 2))
+    tracemalloc.start()
+    batches = cut_batches(source, target, 2000, np.random.default_rng(0))
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(map(len, batches)) == num
+    assert most < 45 * num
+    assert held < 12 * num
 
 
 def test_links_come_with_their_row():

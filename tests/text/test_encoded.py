@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +40,22 @@ def test_ids_take_as_few_bytes_as_the_vocabulary_allows(vocabulary_size: int, si
 def test_nothing_is_read_before_it_is_used(tmp_path: Path):
     write_encoded(tmp_path, iter(PAIRS), 100)
     corpus = EncodedCorpus.read(tmp_path)
-    assert isinstance(corpus.source[0], np.memmap)
+    path = tmp_path / "source.ids"
+    changed = np.fromfile(path, "<u2")
+    changed[0] = 77
+    with path.open("r+b") as file:
+        file.write(changed.tobytes())
+    assert corpus.source[0][0] == 77
     with pytest.raises(ValueError, match="read-only"):
         corpus.source[0][0] = 1
+
+
+def test_a_file_that_has_become_shorter_is_named(tmp_path: Path):
+    write_encoded(tmp_path, iter(PAIRS), 100)
+    corpus = EncodedCorpus.read(tmp_path)
+    os.truncate(tmp_path / "source.ids", 0)
+    with pytest.raises(FileRefused, match=r"source\.ids: has become shorter"):
+        _ = corpus.source[0]
 
 
 def test_an_interrupted_writing_leaves_nothing_that_could_be_taken_for_whole(tmp_path: Path):

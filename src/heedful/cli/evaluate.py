@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.messages import Messages, duration
+from heedful.cli.messages import Messages
 from heedful.cli.options import (
     Beam,
     ColumnsText,
@@ -28,6 +28,7 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.errors import DataError
+from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.cli.scoring import Evaluated, Perplexity

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heedful.cli.messages import aligned, duration
+from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.runtime.exported import Exported

@@ -29,6 +29,7 @@ VERBS: Final = (
     "vectors",
     "check",
     "info",
+    "report",
     "list",
     "doctor",
 )

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from heedful.cli.messages import Messages, duration
+from heedful.cli.messages import Messages
+from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.training.loop import Progress as TrainingProgress

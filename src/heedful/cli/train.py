@@ -11,12 +11,13 @@ Examples:
 
 import json
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.cli.messages import Messages, duration
+from heedful.cli.messages import Messages
 from heedful.cli.options import (
     ColumnsText,
     DataPaths,
@@ -32,7 +33,8 @@ from heedful.cli.options import (
     parse_languages,
     use_threads,
 )
-from heedful.errors import EndedElsewhere
+from heedful.errors import EndedElsewhere, ResourceError
+from heedful.text.durations import duration
 from heedful.training.place import place
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of weights, order and dropout.", show_default="1")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Say where a step's time goes, beside its floor.")] = False,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -86,19 +89,21 @@ def run(
         settings=(*changes, *(settings or ())),
         device=choose_device(device),
     )
-    started, outcome = train_and_watch(recipe, messages)
+    started, outcome = train_and_watch(recipe, messages, profile)
     print(ending(started, outcome))
     if len(started.test):
         print(_test_scores(started, recipe.device, messages), end="")
-    print(f"model: {started.folder}\nnext:  heedful translate {shlex.quote(str(started.folder))}")
+    print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
+    print(f"next:  heedful translate {shlex.quote(str(started.folder))}")
 
 
-def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Outcome]":
+def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
     """Train, and show on standard error how it goes.
 
     Args:
         recipe: data and settings.
         messages: where to.
+        is_profiled: whether to say where a step's time goes.
 
     Returns:
         What was known at the start, and how it ended.
@@ -108,6 +113,7 @@ def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Out
     """
     from heedful.cli.progress import followed
     from heedful.recipe import train
+    from heedful.training.step_times import StepTimes
 
     known: list[Started] = []
 
@@ -117,7 +123,7 @@ def train_and_watch(recipe: "Recipe", messages: Messages) -> "tuple[Started, Out
             messages.say(line)
 
     with followed(messages) as watch:
-        outcome = train(recipe, watch, started, messages.warn)
+        outcome = train(recipe, watch, started, messages.warn, StepTimes(messages.say if is_profiled else None))
     if not known:
         raise EndedElsewhere(0)
     return known[0], outcome
@@ -166,6 +172,16 @@ def ending(started: "Started", outcome: "Outcome") -> str:
         if outcome.best_step
         else text
     )
+
+
+def _write_page(folder: Path) -> Path:
+    """Write the page that training left again, now with the test scores."""
+    from heedful.pages.training import PAGE, write_training_page
+
+    page = folder / "run" / PAGE
+    with suppress(ResourceError):  # training has warned
+        write_training_page(folder, page)
+    return page
 
 
 def _test_scores(started: "Started", device: str, messages: Messages) -> str:

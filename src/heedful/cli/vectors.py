@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from heedful.cli.messages import Messages, duration
+from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+from heedful.text.durations import duration
 
 
 def run(

@@ -29,7 +29,7 @@ Words = list[tuple[int, ...]]
 
 
 def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
-    """Give a corpus the links between its tokens; they are found once and then mapped from files.
+    """Give a corpus the links between its tokens; they are found once and then read from files.
 
     Args:
         corpus: encoded pairs.

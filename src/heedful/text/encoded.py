@@ -1,6 +1,8 @@
-"""A corpus as token ids in memory-mapped files: encoded once, read without parsing, constant memory."""
+"""A corpus as token ids in files: encoded once, read without parsing, memory of 4 bytes a pair and side."""
 
 import json
+import os
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,23 +14,73 @@ from numpy.typing import NDArray
 from heedful.errors import FileRefused
 
 Ids = NDArray[np.integer]
+_PIECE: Final = 1 << 18
+
+
+@final
+class StoredIds:
+    """Integers in a file, read where they are wanted.
+
+    Not mapped: reading pairs in random order, the system would bring what lies around each into memory with it.
+    """
+
+    def __init__(self, path: Path, dtype: str, count: int) -> None:
+        """Open a file.
+
+        Args:
+            path: little-endian integers and nothing else.
+            dtype: of each, as NumPy names it.
+            count: how many there are.
+
+        Raises:
+            ValueError: the file has another size.
+        """
+        self._path: Final = path
+        self._dtype: Final = np.dtype(dtype)
+        self._count: Final = count
+        self._descriptor: Final = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._descriptor)
+        size, wanted = os.fstat(self._descriptor).st_size, count * self._dtype.itemsize
+        if size != wanted:
+            raise ValueError(f"{path.name} has {size} bytes, expected {wanted}")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, part: slice) -> Ids:
+        start, stop, _ = part.indices(self._count)
+        size, place = (stop - start) * self._dtype.itemsize, start * self._dtype.itemsize
+        if hasattr(os, "pread"):
+            data = os.pread(self._descriptor, size, place)
+        else:
+            os.lseek(self._descriptor, place, os.SEEK_SET)
+            data = os.read(self._descriptor, size)
+        if len(data) != size:
+            raise FileRefused(f"{self._path}: has become shorter; delete its folder to encode again")
+        return np.frombuffer(data, self._dtype)
 
 
 @final
 class EncodedSide:
-    """One side of a corpus: all ids in one array, and where each sequence starts."""
+    """One side of a corpus: all ids in one row, and where each sequence starts."""
 
-    def __init__(self, ids: Ids, offsets: NDArray[np.int64]) -> None:
+    def __init__(self, ids: Ids | StoredIds, offsets: NDArray[np.int64] | StoredIds) -> None:
         self._ids = ids
         self._offsets = offsets
-        self.lengths: Final[NDArray[np.int64]] = np.diff(offsets)
+        self.lengths: Final[NDArray[np.int32]] = np.empty(len(offsets) - 1, dtype=np.int32)
         """[sequence] number of ids in each."""
+        # Piece by piece: of tens of millions of offsets no second copy is made.
+        for start in range(0, len(self.lengths), _PIECE):
+            stop = min(start + _PIECE, len(self.lengths))
+            self.lengths[start:stop] = np.diff(offsets[start : stop + 1])
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> Ids:
-        return self._ids[self._offsets[index] : self._offsets[index + 1]]
+        place = index % len(self.lengths) if self.lengths.size else index
+        start, stop = self._offsets[place : place + 2]
+        return self._ids[int(start) : int(stop)]
 
     def counts(self, num_tokens: int) -> NDArray[np.int64]:
         """Count how often each token occurs.
@@ -39,7 +91,10 @@ class EncodedSide:
         Returns:
             [token] counts.
         """
-        return np.bincount(self._ids, minlength=num_tokens)
+        found = np.zeros(num_tokens, dtype=np.int64)
+        for start in range(0, len(self._ids), _PIECE):
+            found += np.bincount(self._ids[start : start + _PIECE], minlength=num_tokens)
+        return found
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> "EncodedSide":
@@ -72,34 +127,28 @@ class EncodedCorpus:
 
     @classmethod
     def read(cls, folder: Path) -> "EncodedCorpus":
-        """Map the files that `write_encoded` made.
+        """Open the files that `write_encoded` made.
 
         Args:
             folder: where they are.
 
         Returns:
-            The corpus; nothing is read until it is used.
+            The corpus; of ids nothing is read until it is used.
 
         Raises:
             FileRefused: files are missing or have another size than was written.
         """
         try:
             facts = json.loads((folder / "encoded.json").read_text(encoding="utf-8"))
-            source, target = (_map_side(folder, name, facts) for name in ("source", "target"))
+            source, target = (_open_side(folder, name, facts) for name in ("source", "target"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileRefused(f"{folder}: not an encoded corpus: {error}; delete the folder to encode again") from None
         return cls(source, target)
 
 
-def _map_side(folder: Path, name: str, facts: dict[str, int | str]) -> EncodedSide:
-    ids = _map(folder / f"{name}.ids", str(facts["dtype"]), int(facts[f"num_{name}_ids"]))
-    return EncodedSide(ids, _map(folder / f"{name}.offsets", "<i8", int(facts["num_pairs"]) + 1))
-
-
-def _map(path: Path, dtype: str, count: int) -> NDArray[np.int64]:
-    if path.stat().st_size != count * np.dtype(dtype).itemsize:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes, expected {count * np.dtype(dtype).itemsize}")
-    return np.memmap(path, dtype=dtype, mode="r", shape=(count,)) if count else np.zeros(0, dtype=dtype)
+def _open_side(folder: Path, name: str, facts: dict[str, int | str]) -> EncodedSide:
+    ids = StoredIds(folder / f"{name}.ids", str(facts["dtype"]), int(facts[f"num_{name}_ids"]))
+    return EncodedSide(ids, StoredIds(folder / f"{name}.offsets", "<i8", int(facts["num_pairs"]) + 1))
 
 
 def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vocabulary_size: int) -> int:

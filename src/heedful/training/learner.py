@@ -18,23 +18,26 @@ from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import autocast
 from heedful.training.sharding import laid_as, shard, whole
+from heedful.training.step_times import NOT_TIMED, StepTimes
 
 
 @final
 class Learner:
     """A model that learns, by one process or by several together."""
 
-    def __init__(self, model: Seq2Seq, config: TrainingConfig, ranks: Ranks) -> None:
+    def __init__(self, model: Seq2Seq, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
         """Begin with the first process's weights.
 
         Args:
             model: on its device; trained in place.
             config: how, resolved.
             ranks: the processes that train together; all make the same calls.
+            times: takes the time of forward and backward.
         """
+        self._times: Final = times
         self._config: Final = config
         self._ranks: Final = ranks
-        self._device: Final = next(model.parameters()).device
+        self.device: Final = next(model.parameters()).device
         self._is_sharded: Final = config.parallel == "sharded" and ranks.place.size > 1
         ranks.spread(model)
         # Who validates calls parts of a model, which the parts of a sharded one do not bear.
@@ -70,15 +73,18 @@ class Learner:
         total = 0.0
         for batch in batches:
             share = self._ranks.share(batch)
-            with self._ranks.connected(), autocast(self._config.precision, self._device):
+            with self._ranks.connected(), autocast(self._config.precision, self.device):
                 sums: LossSum = self.module(*self.tensors_of(share.batch))
             loss = sums.total / (divisor if share.is_real else math.inf)
             total += float(loss.detach())
+            self._times.mark("forward")
             with self._ranks.connected():
                 (loss * scale if scale > 1 else loss).backward()
+            self._times.mark("backward")
         parameters = list(self.module.parameters())
         if not self._is_sharded:
             self._ranks.add_gradients(parameters)
+            self._times.mark("backward")
         with self._ranks.connected():
             norm = whole(nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True))
         return sum(row[0] for row in self._ranks.gather(total)), float(norm)
@@ -108,7 +114,7 @@ class Learner:
         arrays = [batch.source, batch.source_lengths, batch.target_in, batch.target_out]
         if self._config.alignment_weight:
             arrays.append(batch.links)
-        return [torch.from_numpy(array).to(self._device, non_blocking=True) for array in arrays]
+        return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in arrays]
 
     def averaged(self) -> dict[str, Tensor]:
         """Give the weights that are validated and kept; all processes call this.

@@ -20,6 +20,7 @@ from heedful.training.distributed import Alone, Ranks
 from heedful.training.learner import Learner
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
+from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
 
 
@@ -31,6 +32,8 @@ class Validation:
     """By metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
     sample: tuple[str, str, str] = ("", "", "")
     """Source, reference and the model's output of one fixed sentence."""
+    samples: tuple[tuple[str, str, str], ...] = ()
+    """The same of a few fixed sentences, short to long."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,11 @@ class _Course:
     num_target_tokens: int = 0
     update_seconds: float = 0.0
     """Of `seconds`, what updates took; the rest was validation."""
+    recent_loss: float = 0.0
+    """Since the last validation, like the two below: summed over tokens, in nats."""
+    recent_tokens: int = 0
+    recent_seconds: float = 0.0
+    """Of updates."""
     best: float = -math.inf
     best_step: int = 0
     num_without_better: int = 0
@@ -124,6 +132,7 @@ class Trainer:
         watch: Watcher,
         warn: Callable[[str], None] = print,
         ranks: Ranks | None = None,
+        times: StepTimes = NOT_TIMED,
     ) -> None:
         """Put the parts together.
 
@@ -138,10 +147,12 @@ class Trainer:
             warn: told what a person should know.
             ranks: the processes that share each batch; None = this one alone. Of several, only the first validates,
                 keeps, watches and writes.
+            times: takes the time of every phase.
         """
+        self._times: Final = times
         self._ranks: Final = ranks or Alone()
         self._config: Final = config
-        self._learner: Final = Learner(model, config, self._ranks)
+        self._learner: Final = Learner(model, config, self._ranks, times)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
@@ -169,9 +180,14 @@ class Trainer:
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
         with StopRequest() as stop:
+            self._times.start()
             while not course.finished:
-                self._update([next(batches) for _ in range(self._config.accumulate)])
-                number, is_save_due = self._agree(stop.signal_number)
+                drawn = [next(batches) for _ in range(self._config.accumulate)]
+                self._times.mark("batch preparation")
+                with self._times.step(sum(batch.num_target_tokens for batch in drawn), self._learner.device):
+                    self._update(drawn)
+                    number, is_save_due = self._agree(stop.signal_number)
+                    self._times.mark("optimizer")
                 course.finished = self._limit_reached()
                 # The last step is validated too: a run shorter than an epoch leaves a model all the same.
                 if course.finished or course.step % self._config.validate_every == 0:
@@ -183,6 +199,7 @@ class Trainer:
                 if number and not course.finished:
                     self._ensure(f"stopped at step {course.step}")
                     raise Stopped(f"stopped at step {course.step}; the same command goes on", number)
+        self._times.end()
         self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         found = (course.step, course.seconds, course.best, course.best_step, course.finished)
@@ -225,10 +242,19 @@ class Trainer:
         taken = time.monotonic() - started
         course.seconds += taken
         course.update_seconds += taken
+        course.recent_loss += total * divisor
+        course.recent_tokens += num_tokens
+        course.recent_seconds += taken
 
     def _validate_now(self) -> None:
         course = self._course
-        progress = self._progress()
+        # Of all steps since the last validation: what is logged must not hang on when a report fell due.
+        loss, speed = (
+            course.recent_loss / max(1, course.recent_tokens),
+            course.recent_tokens / max(1e-9, course.recent_seconds),
+        )
+        progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
+        course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
         found: list[Validation] = []
         weights = self._learner.averaged()
@@ -251,12 +277,18 @@ class Trainer:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
         if found:
             facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-            scores, sample = dict(found[0].scores), found[0].sample
-            self._storage.metrics.add(facts | {"is_best": is_best, "scores": scores, "sample": sample})
+            facts |= {"is_best": is_best, "scores": dict(found[0].scores), "sample": found[0].sample}
+            self._storage.metrics.add(facts | ({"samples": found[0].samples} if found[0].samples else {}))
+        self._times.mark("validation")
         self._save()
         if found:
             self._watch(replace(progress, validation=found[0], is_best=is_best))
         self._window = _Window()
+
+    @property
+    def saved_step(self) -> int:
+        """Of the newest checkpoint; 0 = there is none."""
+        return self._storage.saved_step
 
     @property
     def _metric(self) -> str:
@@ -311,6 +343,7 @@ class Trainer:
 
         self._ranks.first(write)
         self._saved_at = time.monotonic()
+        self._times.mark("checkpoints")
 
     def _ensure(self, ending: str) -> None:
         def check() -> list[float]:

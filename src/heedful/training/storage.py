@@ -43,7 +43,8 @@ class Storage:
         self._warn: Final = warn
         self._unkept: Best | None = None
         self._kept: dict[str, float] = {"best": -math.inf, "best_step": 0}
-        self._saved_step = 0
+        self.saved_step = 0
+        """Of the newest checkpoint that is whole; 0 = there is none."""
         self._failure = ""
 
     def load(self) -> Checkpoint | None:
@@ -57,13 +58,13 @@ class Storage:
         """
         checkpoint = self._checkpoints.load_newest()
         if checkpoint is not None:
-            self._saved_step = checkpoint.step
+            self.saved_step = checkpoint.step
             self._kept = {name: checkpoint.state[name] for name in self._kept}
         return checkpoint
 
     def cut(self) -> None:
         """Forget what was logged after the checkpoint that was read."""
-        self.metrics.cut(self._saved_step)
+        self.metrics.cut(self.saved_step)
 
     def hold(self, best: Best) -> None:
         """Take the best model so far, to be kept by the next save.
@@ -95,7 +96,7 @@ class Storage:
             failures.append(f"{self.metrics.path}: not written: {error.strerror}")
         try:
             self._checkpoints.save(checkpoint)
-            self._saved_step = checkpoint.step
+            self.saved_step = checkpoint.step
         except ResourceError as error:
             failures.append(str(error))
         if best is not None and self._unkept is not None:
@@ -114,9 +115,7 @@ class Storage:
             ResourceError: the last save failed.
         """
         if self._failure:
-            last = (
-                f"the last checkpoint is of step {self._saved_step}" if self._saved_step else "there is no checkpoint"
-            )
+            last = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "there is no checkpoint"
             raise ResourceError(
                 f"{ending}, but not saved: {self._failure}; {last}; free some space and run the same command"
             )

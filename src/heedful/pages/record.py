@@ -1,0 +1,129 @@
+"""What a training run left in its folder, read for people; whatever is missing or damaged is left out."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast, final
+
+from heedful.errors import UsageError
+
+METRICS: Final = "metrics.jsonl"
+HISTORY: Final = "history.jsonl"
+CONFIG_PLACES: Final = ("run/experiment.toml", "config.toml")
+
+
+@final
+@dataclass(frozen=True)
+class RunRecord:
+    """A run."""
+
+    name: str
+    validations: tuple[Mapping[str, Any], ...]
+    """Lines of metrics.jsonl, in order of steps."""
+    history: tuple[Mapping[str, Any], ...]
+    """Lines of history.jsonl: "began", "resumed", "finished", "stopped" and "failed", in order of time."""
+    config: str
+    """TOML, every value resolved."""
+    about: Mapping[str, Any]
+    """What `heedful.json` says of the kept model."""
+    tested: Mapping[str, Any]
+    """What the kept model reached on the test set, as `heedful train` noted it."""
+    checkpoint: Mapping[str, Any]
+    """State of the newest checkpoint."""
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The validation of the model that was kept."""
+        return next((line for line in reversed(self.validations) if line.get("is_best")), {})
+
+    @property
+    def metric(self) -> str:
+        """Name of the score that chose it, as far as the configuration says."""
+        for line in self.config.split("\n"):
+            key, _, value = line.partition("=")
+            if key.strip() == "select_by":
+                return value.strip().strip('"')
+        return "loss"
+
+
+def read_run(model: Path) -> RunRecord:
+    """Read what is there.
+
+    Args:
+        model: a model folder, finished or still in training.
+
+    Returns:
+        The run.
+
+    Raises:
+        UsageError: the folder holds no training run.
+    """
+    run = model / "run"
+    validations = [line for line in read_lines(run / METRICS) if {"step", "scores"} <= line.keys()]
+    history = read_lines(run / HISTORY)
+    if not validations and not history:
+        raise UsageError(
+            f"{model}: holds no training run (no {run.name}/{METRICS}); give a folder that heedful train made"
+        )
+    config = next((text for place in CONFIG_PLACES if (text := _text(model / place))), "")
+    states = sorted((run / "checkpoints").glob("[0-9]*/state.json"), key=lambda path: path.parent.name.rjust(20))
+    newest = _tree(states[-1]).get("state", {}) if states else {}
+    found = _tree(model / "heedful.json"), _tree(run / "test.json"), newest
+    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, *found)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file of JSON objects, one a line.
+
+    Args:
+        path: the file; one that is not there has no lines.
+
+    Returns:
+        The objects; a line that a crash cut off is left out.
+    """
+    found: list[dict[str, Any]] = []
+    for line in _text(path).split("\n"):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(cast(dict[str, Any], value))
+    return found
+
+
+def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") -> list[tuple[float, float]]:
+    """Collect a figure over steps.
+
+    Args:
+        validations: lines of metrics.jsonl.
+        key: name in the line.
+        score: name below "scores", where the key is that.
+
+    Returns:
+        (step, value); what is no number is nan.
+    """
+    found: list[tuple[float, float]] = []
+    for line in validations:
+        value = line.get(key)
+        if score and isinstance(value, dict):
+            value = cast(dict[str, Any], value).get(score)
+        found.append((float(line["step"]), float(value) if isinstance(value, int | float) else math.nan))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(_text(path) or "{}")
+    except ValueError:
+        return {}
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -1,0 +1,233 @@
+"""The page of a training run: how it went and ended, curves, samples getting better, data, configuration."""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from heedful.errors import ResourceError
+from heedful.pages.chart import Series, chart, number
+from heedful.pages.document import document, folded, listed, table, texts
+from heedful.pages.record import RunRecord, points, read_run
+from heedful.text.durations import duration
+from heedful.text.files import written_whole
+
+PAGE: Final = "report.html"
+NAMES: Final = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "exact_match": "exact match, %",
+    "token_error_rate": "token error rate, % (lower is better)",
+    "loss": "loss",
+}
+MOST_OUTPUTS: Final = 8
+"""Different outputs shown of a sample: first, last, kept and some between."""
+
+
+def write_training_page(model: Path, path: Path) -> None:
+    """Write the page of a run.
+
+    Args:
+        model: a model folder, finished or still in training.
+        path: where to; whole or not at all.
+
+    Raises:
+        UsageError: the folder holds no training run.
+        ResourceError: the file cannot be written.
+    """
+    page = training_page(read_run(model))
+    try:
+        with written_whole(path) as stream:
+            stream.write(page)
+    except OSError as error:
+        raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another -o") from None
+
+
+def training_page(run: RunRecord) -> str:
+    """Make the page.
+
+    Args:
+        run: what is known.
+
+    Returns:
+        HTML with everything in it.
+    """
+    parts = [texts(summary(run))]
+    if run.validations:
+        parts += ["<h2>Curves</h2>", _key(run), '<div class="charts">', *_charts(run), "</div>"]
+        parts.append(folded("All figures", table(_figures(run), f"{_step(run.best):,}")))
+        if samples := _samples(run):
+            parts += [
+                "<h2>Samples over time</h2>",
+                '<p class="faint">Validation sources, short to long, as the model of each step put them (greedy '
+                "search). Steps that changed nothing are left out; the kept model's row is tinted.</p>",
+                *samples,
+            ]
+    parts += _data(run)
+    if len(run.history) > 1:
+        parts += ["<h2>How it went on</h2>", listed([_event(line) for line in run.history])]
+    if run.config:
+        parts += [
+            "<h2>Configuration</h2>",
+            folded("Every setting, resolved", f"<pre>{escape(run.config.strip())}</pre>"),
+        ]
+    return document(f"Training of {run.name}", parts)
+
+
+def summary(run: RunRecord) -> list[tuple[str, str]]:
+    """Say the most important things first.
+
+    Args:
+        run: what is known.
+
+    Returns:
+        Label and text of each.
+    """
+    began = next((line for line in run.history if line.get("event") in ("began", "resumed")), {})
+    best, last = run.best, run.validations[-1] if run.validations else {}
+    languages = [str(name) for name in run.about.get("languages", ()) if name]
+    kind = str(run.about.get("kind", "")) or str(began.get("kind", ""))
+    size = f", {int(began['num_parameters']):,} parameters" if "num_parameters" in began else ""
+    facts = [
+        ("model", f"{kind}{size}"),
+        ("languages", "" if languages == ["source", "target"] else " to ".join(languages)),
+        ("status", ended(run)),
+    ]
+    if best:
+        name = NAMES.get(run.metric, run.metric).partition(" (")[0]
+        score = number(float(best["scores"].get(run.metric, math.nan)))
+        facts.append(("kept", f"the model of step {_step(best):,}: {name} {score} on validation"))
+    results: Sequence[Mapping[str, Any]] = run.tested.get("results", ())
+    if results:
+        shown = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
+        facts.append(("test", f"{shown} (95 % intervals)"))
+    newest = max(last, run.checkpoint, key=_step)
+    if newest:
+        epochs = f", {last['epoch']:.1f} epochs" if newest is last and "epoch" in last else ""
+        facts.append(("trained", f"{_step(newest):,} steps{epochs}, {duration(newest.get('seconds', 0))}"))
+    where = [str(began[key]) for key in ("device", "versions") if began.get(key)]
+    facts.append(("computed", ", ".join(where)))
+    return [(label, text) for label, text in facts if text]
+
+
+def ended(run: RunRecord) -> str:
+    """Say how training stands.
+
+    Args:
+        run: what is known.
+
+    Returns:
+        A sentence.
+    """
+    last = run.history[-1] if run.history else {}
+    finished = str(run.checkpoint.get("finished", ""))
+    event = last.get("event")
+    if event == "finished" or (not last and finished):
+        reason = str(last.get("reason", "")) or finished
+        text = f"finished: {reason}"
+    elif event in ("stopped", "failed"):
+        text = f"{event}: {last.get('reason', '')}"
+    elif last:
+        text = "in training, or ended without a word (killed, or the power failed); the same command goes on"
+    else:
+        text = "not finished; the same command goes on"
+    resumed = sum(line.get("event") == "resumed" for line in run.history)
+    times = "" if not resumed else "; resumed once" if resumed == 1 else f"; resumed {resumed} times"
+    return text + times
+
+
+def _key(run: RunRecord) -> str:
+    words = ["Over steps; the pointer on a dot tells its value.", "Loss: nats a token, in training label-smoothed."]
+    if run.best:
+        words.append("Dashed: the model that was kept.")
+    if _breaks(run):
+        words.append("Short strokes on the axis: training was resumed there.")
+    return f'<p class="faint">{" ".join(words)}</p>'
+
+
+def _breaks(run: RunRecord) -> list[int]:
+    return [int(line.get("step", 0)) for line in run.history if line.get("event") == "resumed"]
+
+
+def _charts(run: RunRecord) -> list[str]:
+    lines, best, breaks = run.validations, _step(run.best), _breaks(run)
+    both = [Series("training", points(lines, "loss")), Series("validation", points(lines, "scores", "loss"))]
+    found = [chart("Loss", both, best, breaks)]
+    for name in (name for name in _score_names(run) if name != "loss"):
+        title = NAMES.get(name, name)
+        title = title[0].upper() + title[1:] if name in ("exact_match", "token_error_rate") else title
+        found.append(chart(title, [Series("", points(lines, "scores", name))], best, breaks, from_zero=True))
+    found.append(chart("Learning rate", [Series("", points(lines, "learning_rate"))], 0, breaks, from_zero=True))
+    speed = [Series("", points(lines, "tokens_per_second"))]
+    found.append(chart("Target tokens a second", speed, 0, breaks, from_zero=True))
+    return found
+
+
+def _figures(run: RunRecord) -> list[list[str]]:
+    names = _score_names(run)
+    heads = ["validation loss" if name == "loss" else NAMES.get(name, name).partition(" (")[0] for name in names]
+    rows = [["step", "epoch", "time", "training loss", *heads, "learning rate", "tokens/s"]]
+    for line in run.validations:
+        scores = [number(float(line["scores"].get(name, math.nan))) for name in names]
+        where = [f"{_step(line):,}", f"{line.get('epoch', 0):.2f}", duration(line.get("seconds", 0))]
+        rates = [number(float(line.get(key, math.nan))) for key in ("loss", "learning_rate", "tokens_per_second")]
+        rows.append([*where, rates[0], *scores, *rates[1:]])
+    return rows
+
+
+def _score_names(run: RunRecord) -> list[str]:
+    """All names of scores; the one that decides comes first."""
+    names = [str(name) for name in run.validations[-1]["scores"]]
+    return sorted(names, key=lambda name: name != run.metric)
+
+
+def _samples(run: RunRecord) -> list[str]:
+    """A table for each fixed source: what it is, what it should become, what models of some steps made of it."""
+    shown: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for line in run.validations:
+        for source, reference, output in line.get("samples") or [line.get("sample", ["", "", ""])]:
+            outputs = shown.setdefault((source, reference), [])
+            if not outputs or outputs[-1][1] != output:
+                outputs.append((_step(line), output))
+    best = _step(run.best)
+    tables: list[str] = []
+    for (source, reference), outputs in shown.items():
+        if not source:
+            continue
+        kept = max((step for step, _ in outputs if step <= best), default=0)
+        rows = [("source", source), ("reference", reference)]
+        rows += [(f"step {step:,}", text) for step, text in _chosen(outputs, kept)]
+        tables.append(texts(rows, f"step {kept:,}"))
+    return tables
+
+
+def _chosen(outputs: Sequence[tuple[int, str]], kept: int) -> list[tuple[int, str]]:
+    """Some of many: first, last, the kept model's, and others evenly between."""
+    if len(outputs) <= MOST_OUTPUTS:
+        return list(outputs)
+    places = {round(i * (len(outputs) - 1) / (MOST_OUTPUTS - 2)) for i in range(MOST_OUTPUTS - 1)}
+    return [one for place, one in enumerate(outputs) if place in places or one[0] == kept]
+
+
+def _data(run: RunRecord) -> list[str]:
+    lines = next((line["report"] for line in reversed(run.history) if line.get("report")), ())
+    return ["<h2>Data</h2>", listed([str(line) for line in lines])] if lines else []
+
+
+def _event(line: Mapping[str, Any]) -> str:
+    words = {
+        "began": "began",
+        "resumed": "resumed at step",
+        "finished": "finished at step",
+        "stopped": "stopped at step",
+        "failed": "failed after the save at step",
+    }
+    event = str(line.get("event", ""))
+    step = "" if event == "began" else f" {int(line.get('step', 0)):,}"
+    reason = f": {line['reason']}" if line.get("reason") else ""
+    return f"{line.get('time', '')} {words.get(event, event)}{step}{reason}".strip()
+
+
+def _step(line: Mapping[str, Any]) -> int:
+    return int(line.get("step", 0))

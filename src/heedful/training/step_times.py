@@ -1,0 +1,199 @@
+"""Where the time of a step goes, and the floor below it: the step's own matrix products, each timed alone."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Literal, NamedTuple, final
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+Phase = Literal["batch preparation", "forward", "backward", "optimizer", "validation", "checkpoints"]
+STEP_PHASES: Final[Sequence[Phase]] = ("batch preparation", "forward", "backward", "optimizer")
+OTHER_PHASES: Final[Sequence[Phase]] = ("validation", "checkpoints")
+
+WARM_STEPS: Final = 5
+"""Compiling, first allocations; not counted."""
+COUNTED_STEPS: Final = 20
+TRIES: Final = 5
+
+
+class Product(NamedTuple):
+    """A matrix product by its shapes, [rows, inputs] x [inputs, outputs], `batch` of them at once (0 = a plain one)."""
+
+    batch: int
+    rows: int
+    inputs: int
+    outputs: int
+    dtype: torch.dtype
+
+
+@final
+class StepTimes:
+    """Takes the time of phases, where it is wanted, and says after some steps what it found."""
+
+    def __init__(self, say: Callable[[str], None] | None = None, counted_steps: int = COUNTED_STEPS) -> None:
+        """Decide whether to take times.
+
+        Args:
+            say: told the table; None = nothing is timed.
+            counted_steps: after how many steps, beside the first few, to say it.
+        """
+        self._say: Final = say
+        self._counted_steps: Final = counted_steps
+        self._seconds: Final[dict[str, float]] = dict.fromkeys(STEP_PHASES, 0.0)
+        self._others: Final[dict[str, float]] = dict.fromkeys(("steps", *OTHER_PHASES), 0.0)
+        self._step = 0
+        self._num_counted = 0
+        self._num_tokens = 0
+        self._products: Counter[Product] = Counter()
+        self._num_recorded_tokens = 0
+        self._device = torch.device("cpu")
+        self._marked = 0.0
+
+    def start(self) -> None:
+        """Begin to take time; what went before belongs to nothing."""
+        if self._say:
+            self._marked = self._now()
+
+    def mark(self, phase: Phase) -> None:
+        """Say what the time since the last mark went into.
+
+        Args:
+            phase: what was just done.
+        """
+        if not self._say:
+            return
+        # A step begins with its data.
+        self._step += phase == "batch preparation"
+        now = self._now()
+        taken, self._marked = now - self._marked, now
+        if phase in OTHER_PHASES:
+            self._others[phase] += taken
+            return
+        self._others["steps"] += taken
+        if self._is_counted:
+            self._seconds[phase] += taken
+
+    @contextmanager
+    def step(self, num_tokens: int, device: torch.device) -> Generator[None]:
+        """Follow a step; its products are noted in the last one that is not timed.
+
+        Args:
+            num_tokens: real target tokens of the step.
+            device: that computes.
+        """
+        if not self._say:
+            yield
+            return
+        self._device = device
+        if self._step == WARM_STEPS:
+            with _Recorder() as recorder:
+                yield
+            self._products, self._num_recorded_tokens = recorder.products, num_tokens
+        else:
+            yield
+        if self._is_counted:
+            self._num_counted += 1
+            self._num_tokens += num_tokens
+            if self._num_counted == self._counted_steps:
+                self._say_table()
+                self.start()
+
+    @property
+    def _is_counted(self) -> bool:
+        return WARM_STEPS < self._step <= WARM_STEPS + self._counted_steps
+
+    def _say_table(self) -> None:
+        if self._say:
+            for line in self.table():
+                self._say(line)
+
+    def table(self) -> list[str]:
+        """Say where a step's time goes.
+
+        Returns:
+            Lines.
+        """
+        num_steps = max(1, self._num_counted)
+        total = sum(self._seconds.values())
+        lines = [f"where a step's time goes ({num_steps} steps of {self._num_tokens / num_steps:,.0f} target tokens)"]
+        lines += [_line(phase, self._seconds[phase] / num_steps, total / num_steps) for phase in STEP_PHASES]
+        lines.append(_line("a step", total / num_steps, total / num_steps))
+        floor = sum(count * seconds_alone(product, self._device) for product, count in self._products.items())
+        floor *= self._num_tokens / num_steps / max(1, self._num_recorded_tokens)
+        words = f"{sum(self._products.values()):,} matrix products alone, the floor"
+        return [*lines, _line(words, floor, total / num_steps)]
+
+    def end(self) -> None:
+        """Say what training took beside steps."""
+        if not self._say:
+            return
+        if 0 < self._num_counted < self._counted_steps:
+            self._say_table()
+        total = sum(self._others.values())
+        self._say("where the time of this training went")
+        for name in ("steps", *OTHER_PHASES):
+            self._say(_line(name, self._others[name], total))
+
+    def _now(self) -> float:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return time.perf_counter()
+
+
+NOT_TIMED: Final = StepTimes()
+"""Takes no time at all."""
+
+
+def _line(name: str, seconds: float, total: float) -> str:
+    amount = f"{1000 * seconds:,.1f} ms" if seconds < 10 else f"{seconds:,.1f} s"
+    return f"  {name:<42}{amount:>12}{100 * seconds / max(1e-12, total):>8.1f} %"
+
+
+@final
+class _Recorder(TorchDispatchMode):
+    """Notes the matrix products that PyTorch makes, after autocast and in backward too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: Final[Counter[Product]] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        matrices = [one for one in args if isinstance(one, Tensor)][1 if name in ("addmm", "baddbmm") else 0 :][:2]
+        if name in ("mm", "addmm", "bmm", "baddbmm") and len(matrices) == 2:
+            first, second = matrices
+            batch = first.shape[0] if first.ndim == 3 else 0
+            self.products[Product(batch, first.shape[-2], first.shape[-1], second.shape[-1], first.dtype)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def seconds_alone(product: Product, device: torch.device) -> float:
+    """Time a product by itself.
+
+    Args:
+        product: shapes.
+        device: where.
+
+    Returns:
+        Seconds, the fewest of a few tries.
+    """
+    leading = (product.batch,) if product.batch else ()
+    first = torch.randn(*leading, product.rows, product.inputs, device=device).to(product.dtype)
+    second = torch.randn(*leading, product.inputs, product.outputs, device=device).to(product.dtype)
+    best = math.inf
+    for _ in range(TRIES):
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        started = time.perf_counter()
+        torch.matmul(first, second)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - started)
+    return best
