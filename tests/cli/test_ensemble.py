@@ -1,10 +1,12 @@
 """Several models that decode as one: the same answers from equal ones, a mean from others, and refusals."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from heedful.cli.main import main
 from heedful.errors import UsageError
@@ -49,11 +51,22 @@ def test_probabilities_are_averaged(trained: Trained, other: Path):
     np.testing.assert_allclose(np.exp(both), (np.exp(first) + np.exp(second)) / 2, rtol=1e-4)
 
 
-def test_exact_results_do_not_depend_on_others_in_an_ensemble_either(trained: Trained, other: Path):
-    translator = load(trained.model, ensemble=[other])
+@pytest.fixture
+def _two_threads() -> Iterator[None]:
+    number = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(number)
+
+
+@pytest.mark.usefixtures("_two_threads")
+@pytest.mark.parametrize("is_ensemble", [False, True])
+def test_exact_results_do_not_depend_on_others_by_several_threads(is_ensemble: bool, trained: Trained, other: Path):
+    translator = load(trained.model, ensemble=[other] if is_ensemble else [])
     lines = texts(trained)
     together = [each.log_prob for each in translator.translate(lines, exact=True)]
     assert [translator.translate([line], exact=True)[0].log_prob for line in lines] == together
+    assert torch.get_num_threads() == 2
 
 
 def test_the_commands_take_more_models(trained: Trained, other: Path, capfd: pytest.CaptureFixture[str]):

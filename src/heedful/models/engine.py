@@ -117,7 +117,22 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
         The backend.
     """
     has_attention = bool(model.alignment)
-    return Stepwise("torch", lambda with_weights: TorchEngine(model, with_weights), max_length, has_attention)
+
+    def make_engine(with_weights: bool) -> TorchEngine:
+        return TorchEngine(model, with_weights)
+
+    return Stepwise("torch", make_engine, max_length, has_attention, by_one_thread)
+
+
+@contextmanager
+def by_one_thread() -> Generator[None]:
+    """Let PyTorch use one thread: several share a product by its size, and with it the order of a row's sums."""
+    number = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(number)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def ticks(low: float, high: float) -> list[float]:
 
     Example:
         >>> ticks(0.0, 4380.0)
-        [0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0]
+        [0.0, 2000.0, 4000.0, 6000.0]
     """
     if high <= low:
         margin = abs(low) / 10 or 1.0

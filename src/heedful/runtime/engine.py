@@ -1,7 +1,8 @@
 """Backends: what `translate`, `evaluate` and `serve` hold, whatever computes the model underneath."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Final, final
 
@@ -111,7 +112,12 @@ class Stepwise(Backend):
     """The one search over an engine that runs a model token by token; supports all that the model has."""
 
     def __init__(
-        self, name: str, make_engine: Callable[[bool], Engine], max_length: int, has_attention: bool = True
+        self,
+        name: str,
+        make_engine: Callable[[bool], Engine],
+        max_length: int,
+        has_attention: bool = True,
+        by_one_thread: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Hold an engine.
 
@@ -120,7 +126,9 @@ class Stepwise(Backend):
             make_engine: given whether attention weights are wanted.
             max_length: most tokens of an output, end mark included.
             has_attention: whether the model attends to its source.
+            by_one_thread: within which it uses a single thread of the processor, where several share work by its size.
         """
+        self.by_one_thread: Final = by_one_thread
         self.name = name
         self.make_engine: Final = make_engine
         self.max_length: Final = max_length
@@ -185,9 +193,17 @@ def together(backends: Sequence[Backend]) -> Stepwise:
     def make_engine(with_weights: bool) -> Engine:
         return Ensemble([member.make_engine(with_weights) for member in members])
 
+    @contextmanager
+    def by_one_thread() -> Generator[None]:
+        with ExitStack() as stack:
+            for member in members:
+                stack.enter_context(member.by_one_thread())
+            yield
+
     names = "+".join(member.name for member in members)
     has_attention = all(member.supports_reading(need_alignment=True) is None for member in members)
-    return Stepwise(names, make_engine, min(member.max_length for member in members), has_attention)
+    most = min(member.max_length for member in members)
+    return Stepwise(names, make_engine, most, has_attention, by_one_thread)
 
 
 def decode_sorted(

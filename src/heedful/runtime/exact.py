@@ -18,8 +18,9 @@ places and beside others, and in blocks of other numbers of rows. A number that 
 places or neighbours matter, as where products in eight bits share a scale, blocks of this shape have one row: then the
 engine is given nothing but the source.
 
-Equal are results of one model, engine and kind of processor, with one number of threads. Samples depend on the number
-of their line as well.
+PyTorch computes by one thread here, for with several the order of sums depends on how rows are shared. Equal are
+results of one model, engine and kind of processor, for ONNX Runtime with one number of threads. Samples depend on the
+number of their line as well.
 """
 
 from collections import Counter
@@ -77,18 +78,19 @@ class Exact(Backend):
         # How many of the best tokens an engine is asked for depends on how many the phrases of a source have.
         kinds = [0] * len(source_ids) if demands is None else [_num_phrase_ids(demand) for demand in demands]
         results: list[list[Hypothesis]] = [[] for _ in source_ids]
-        for places, width in self._blocks(engine, source_ids, kinds, config.width, has_weights):
-            found = search(
-                self._block_engine(engine, width, config.width, has_weights),
-                [source_ids[place] for place in places],
-                config,
-                max_length=self._backend.max_length,
-                need_alignment=need_alignment,
-                demands=None if demands is None else [demands[place] for place in places],
-                cancelled=cancelled,
-            )
-            for place, hypotheses in zip(places, found, strict=True):
-                results[place] = hypotheses
+        with self._backend.by_one_thread():
+            for places, width in self._blocks(engine, source_ids, kinds, config.width, has_weights):
+                found = search(
+                    self._block_engine(engine, width, config.width, has_weights),
+                    [source_ids[place] for place in places],
+                    config,
+                    max_length=self._backend.max_length,
+                    need_alignment=need_alignment,
+                    demands=None if demands is None else [demands[place] for place in places],
+                    cancelled=cancelled,
+                )
+                for place, hypotheses in zip(places, found, strict=True):
+                    results[place] = hypotheses
         return results
 
     def read(
@@ -96,14 +98,15 @@ class Exact(Backend):
     ) -> list[Reading]:
         engine = self._backend.make_engine(need_alignment)
         readings: dict[int, Reading] = {}
-        for places, width in self._blocks(engine, source_ids, [0] * len(source_ids), 1, need_alignment):
-            found = read_outputs(
-                self._block_engine(engine, width, 1, need_alignment),
-                [source_ids[place] for place in places],
-                [outputs[place] for place in places],
-                need_alignment,
-            )
-            readings.update(zip(places, found, strict=True))
+        with self._backend.by_one_thread():
+            for places, width in self._blocks(engine, source_ids, [0] * len(source_ids), 1, need_alignment):
+                found = read_outputs(
+                    self._block_engine(engine, width, 1, need_alignment),
+                    [source_ids[place] for place in places],
+                    [outputs[place] for place in places],
+                    need_alignment,
+                )
+                readings.update(zip(places, found, strict=True))
         return [readings[place] for place in range(len(source_ids))]
 
     def _blocks(
