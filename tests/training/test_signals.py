@@ -1,5 +1,6 @@
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +17,15 @@ def test_the_first_signal_is_only_remembered(number: signal.Signals):
     assert signal.getsignal(number) is before
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """A shell lets what it runs in the background ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_the_second_one_does_what_it_does_without_us():
     with StopRequest() as stop:
         signal.raise_signal(signal.SIGINT)
