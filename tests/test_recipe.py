@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.errors import ConfigError, DataError, ResourceError, Stopped, UsageError
+from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, Stopped, UsageError
+from heedful.inspection.tensorboard import EVENTS
 from heedful.recipe import Recipe, Started, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.training.loop import Outcome, Progress
@@ -188,6 +189,26 @@ def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path
     _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
     assert log.started[0].step == 2
     assert [line.endswith("taking the one before it") for line in log.warned] == [True]
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_notes_that_it_failed(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=4", "training.validate_every=2")
+    for file in (tmp_path / "m/run/checkpoints").glob("*/model.safetensors"):
+        file.write_bytes(b"")
+    with pytest.raises(FileRefused):
+        run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
+    events = [json.loads(line)["event"] for line in (tmp_path / "m/run/history.jsonl").read_bytes().split(b"\n")[:-1]]
+    assert events == ["began", "finished", "began", "failed"]
+
+
+def test_tensorboard_shows_a_training_that_asks_for_it(tmp_path: Path):
+    pytest.importorskip("tensorboard", reason="needs TensorBoard: pip install 'heedful[tensorboard]'")
+    data, out = write(tmp_path / "n.tsv"), tmp_path / "m"
+    run(data, out, "training.max_steps=2")
+    assert not (out / EVENTS).exists()
+    run(data, out, "training.max_steps=4", "training.tensorboard=true")
+    assert len(list((out / EVENTS).iterdir())) == 1
 
 
 @pytest.mark.parametrize(

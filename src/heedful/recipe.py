@@ -14,6 +14,7 @@ from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
 from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
+from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
@@ -38,6 +39,7 @@ FREE_ON_RESUME: Final = (
     "training.max_minutes",
     "training.patience",
     "training.parallel",
+    "training.tensorboard",
     "search.",
 )
 """Settings that may change when a run goes on; all others would make another model."""
@@ -121,7 +123,9 @@ def train(
 
         sizes = ranks.first(begin)
         if ranks.is_first:
-            return _lead(begun[0], ranks, recipe.device, watch, started, warn, times)
+            is_wanted = begun[0].experiment.training.tensorboard
+            shown = held.enter_context(shown_in_tensorboard(watch, begun[0].folder, is_wanted, warn))
+            return _lead(begun[0], ranks, recipe.device, shown, started, warn, times)
         return _follow(_folder(recipe, _find(recipe)), (int(sizes[0]), int(sizes[1])), ranks, recipe.device)
 
 
@@ -185,9 +189,9 @@ def _lead(
     history = History(folder / "run", 0, {**about, "versions": versions, "report": report})
     followed, corpus = history.watched(watch), prepared.train
     trainer = make_trainer(experiment, model, corpus, folder, facts, begun.validator, followed, warn, ranks, times)
-    history.step = trainer.resume()
-    started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, history.step))
     with _recorded(history, trainer, folder, warn) as outcomes:
+        history.step = trainer.resume()
+        started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, history.step))
         outcomes.append(trainer.run())
     return outcomes[0]
 

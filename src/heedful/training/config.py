@@ -33,6 +33,8 @@ class TrainingConfig(Config):
     max_target_tokens: int = Field(default=0, ge=0)
     """Real ones, end marks included, of all epochs together."""
     max_minutes: float = Field(default=0.0, ge=0.0)
+    tensorboard: bool = False
+    """Write what is reported to run/tensorboard in the model's folder too."""
     validate_every: int = Field(default=0, ge=0)
     """Steps between validations; 0 = about an epoch."""
     patience: int = Field(default=8, ge=1)

@@ -1,0 +1,110 @@
+"""A training as TensorBoard shows it, while it runs."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from heedful.errors import MissingExtra
+from heedful.training.loop import Progress, Watcher
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+EVENTS: Final = "run/tensorboard"
+"""Below the model's folder."""
+SECONDS: Final = 10.0
+"""Between events that report no validation, at least."""
+
+
+@contextmanager
+def shown_in_tensorboard(
+    watch: Watcher, folder: Path, is_wanted: bool, warn: Callable[[str], None]
+) -> Generator[Watcher]:
+    """Write what training reports as TensorBoard's events too.
+
+    Args:
+        watch: whom reports are passed on to.
+        folder: the model's.
+        is_wanted: whether anything is written.
+        warn: told once where events cannot be written; training does not end for them.
+
+    Yields:
+        What training should report to.
+
+    Raises:
+        MissingExtra: TensorBoard is not installed.
+    """
+    if not is_wanted:
+        yield watch
+        return
+    events = _Events(folder / EVENTS, warn)
+
+    def report(progress: Progress) -> None:
+        events.add(progress)
+        watch(progress)
+
+    try:
+        yield report
+    finally:
+        events.close()
+
+
+@final
+class _Events:
+    """One file of events for each time that training is started; TensorBoard shows them as one run."""
+
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        self._path: Final = path
+        self._warn: Final = warn
+        self._writer: SummaryWriter | None = None
+        self._is_refused = False
+        self._written_at = -SECONDS
+        _writer_class()  # what is not installed is said before training begins
+
+    def add(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._is_refused or (progress.validation is None and now - self._written_at < SECONDS):
+            return
+        self._written_at = now
+        try:
+            self._write(progress)
+        except OSError as error:
+            self._is_refused = True
+            self._warn(f"{self._path}: no more events for TensorBoard: {error.strerror or error}")
+
+    def _write(self, progress: Progress) -> None:
+        step = progress.step
+        if self._writer is None:
+            # What a killed process wrote beyond its last checkpoint is done, and written, again.
+            self._writer = _writer_class()(str(self._path), purge_step=step)
+        figures = {
+            "training/loss": progress.loss,
+            "training/tokens_per_second": progress.tokens_per_second,
+            "training/learning_rate": progress.learning_rate,
+            "training/epoch": progress.epoch,
+        }
+        found = progress.validation
+        if found is not None:
+            figures |= {f"validation/{name}": score for name, score in found.scores.items()}
+            # As code: a text may hold what Markdown would read as its own.
+            source, reference, output = (f"    {' '.join(text.split())}" for text in found.sample)
+            sample = f"source\n\n{source}\n\nreference\n\n{reference}\n\nmodel\n\n{output}\n"
+            self._writer.add_text("validation/sample", sample, step)
+        for name, value in figures.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
+
+
+def _writer_class() -> "type[SummaryWriter]":
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingExtra("tensorboard", "tensorboard", "events for TensorBoard") from None
+    return SummaryWriter
