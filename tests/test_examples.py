@@ -94,7 +94,7 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
         assert f'"{path.name}"' in tests, f"{path.name} is run by no test"
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("compare_*.toml")), ids=lambda path: path.name)
 def test_every_row_of_a_grid_can_be_run(path: Path):
     import torch
 
@@ -117,6 +117,15 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
         assert training.max_target_tokens > 0
     assert len(budgets) == 1
     assert f"heedful compare examples/{path.name}" in path.read_bytes().decode("utf-8")
+
+
+def test_settings_for_one_training_are_valid_and_say_how_to_use_them():
+    from heedful.experiment import load_experiment
+
+    grids = {*EXAMPLES.glob("compare_*.toml")}
+    for path in {*EXAMPLES.glob("*.toml")} - grids:
+        assert load_experiment("", path, ()).model.kind
+        assert f"--config examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
 
 
 def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
