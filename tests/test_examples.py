@@ -80,6 +80,57 @@ def test_write_linked_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert error_rate <= 15.0
 
 
+def test_join_pairs(tmp_path: Path):
+    example = runpy.run_path(str(EXAMPLES / "join_pairs.py"))
+    files = [tmp_path / name for name in ("train.de", "train.en", "val.de", "val.en")]
+    for number, path in enumerate(files):
+        side = path.suffix[1:]
+        path.write_bytes("".join(f"{side}{place} word\n" for place in range(400 >> number // 2)).encode())
+    example["main"](tmp_path / "joined", files)
+    for name, count in (("train", 400), ("val", 200)):
+        left, right = (
+            (tmp_path / "joined" / f"{name}.{side}").read_bytes().decode().split("\n")[:-1] for side in ("de", "en")
+        )
+        sources = [line.split()[::2] for line in left]
+        assert sources == [[word.replace("en", "de") for word in line.split()[::2]] for line in right]
+        assert sorted(word for line in sources for word in line) == sorted(f"de{place}" for place in range(count))
+        assert [word for line in sources for word in line] != [f"de{place}" for place in range(count)]
+        sizes = [len(line) for line in sources]
+        assert all(sizes.count(size) > count / 20 for size in (1, 2, 3, 4))
+        assert set(sizes) == {1, 2, 3, 4}
+    pairs = [(str(place), "") for place in range(50)]
+    join = example["join_pairs"]
+    assert join(pairs) == join(pairs) != join(pairs, seed=2)
+    assert all(" " not in source for source, _ in join(pairs, most=1))
+
+
+def test_alignment_baselines(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "alignment_baselines.py"))
+    words = [f"w{place}" for place in range(12)]
+    # Four words of a circle, and the same the other way round: the diagonal is wrong, and IBM model 1 sees it.
+    sources = [[words[(start + step * jump) % 12] for step in range(4)] for start in range(12) for jump in (1, 3, 5)]
+    text = "".join(f"{' '.join(side)} ||| {' '.join(side[::-1]).upper()}\n" for side in sources)
+    (tmp_path / "pairs").write_bytes(text.encode())
+    (tmp_path / "gold").write_bytes(b"1-4 2-3 3?2 4-1\n" * len(sources))
+    example["main"](tmp_path / "out", [tmp_path / "pairs"], tmp_path / "gold", one_based=True)
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[0].endswith("36 pairs to train on, 12 to validate on, 36 aligned by hand")
+    assert shown[1].startswith("diagonal: AER 100.0 %")
+    assert shown[2].startswith("IBM model 1: AER 0.0 %")
+    assert (tmp_path / "out" / "gold.links").read_bytes() == b"0-3 1-2 2p1 3-0\n" * 36
+    assert (tmp_path / "out" / "gold.tsv").read_bytes() == (tmp_path / "out" / "pairs.tsv").read_bytes()
+    for side in (0, 1):
+        lines = "".join(line.split(" ||| ")[side] + "\n" for line in text.split("\n")[:-1])
+        (tmp_path / f"side{side}").write_bytes(lines.encode())
+    (tmp_path / "some").write_bytes(b"0\t0-3 1-2 2?1 3-0\n")
+    example["main"](tmp_path / "two", [tmp_path / "side0", tmp_path / "side1"], tmp_path / "some")
+    again = capsys.readouterr().out.split("\n")
+    assert again[0].endswith("26 pairs to train on, 10 to validate on, 1 aligned by hand")
+    rows = [(tmp_path / "two" / f"{name}.tsv").read_bytes().split(b"\n")[:-1] for name in ("pairs", "dev", "gold")]
+    assert sorted(rows[0] + rows[1]) == sorted(line.replace(" ||| ", "\t").encode() for line in text.split("\n")[:-1])
+    assert rows[2][0] in rows[0]
+
+
 def test_nadaraya_watson(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     runpy.run_path(str(EXAMPLES / "nadaraya_watson.py"))["main"](tmp_path)
     scores = [float(line.partition("R^2 =")[2]) for line in capsys.readouterr().out.split("\n")[:3]]
@@ -126,6 +177,28 @@ def test_settings_for_one_training_are_valid_and_say_how_to_use_them():
     for path in {*EXAMPLES.glob("*.toml")} - grids:
         assert load_experiment("", path, ()).model.kind
         assert f"--config examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
+
+
+def test_the_grid_of_lengths_runs_on_joined_pairs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    runpy.run_path(str(EXAMPLES / "write_pairs.py"))["main"](tmp_path, num_pairs=400)
+    files: list[Path] = []
+    for name in ("pairs", "test"):
+        rows = [line.split("\t") for line in (tmp_path / f"{name}.tsv").read_bytes().decode("utf-8").split("\n")[:-1]]
+        for side in (0, 1):
+            files.append(tmp_path / f"{name}.{side}")
+            files[-1].write_bytes("".join(f"{row[side]}\n" for row in rows).encode())
+    runpy.run_path(str(EXAMPLES / "join_pairs.py"))["main"](tmp_path / "joined", files)
+    train, test = ([tmp_path / "joined" / f"{name}.{side}" for side in (0, 1)] for name in ("pairs", "test"))
+    done = main(
+        [
+            *["compare", str(EXAMPLES / "compare_lengths.toml"), *map(str, train), "--out", str(tmp_path / "out")],
+            *["--test", str(test[0]), "--test", str(test[1]), "--minutes-per-run", "1e-4", "--quiet"],
+        ]
+    )
+    shown = capfd.readouterr()
+    assert done == 0, shown.err
+    assert "not run" not in shown.out
+    assert "\nRNNsearch  " in shown.out
 
 
 def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.messages import Messages
 from heedful.comparison.finding import Finding, read_record
 from heedful.errors import Stopped
+from heedful.recipe import Recipe
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
@@ -160,7 +162,7 @@ def test_the_command_of_a_run_does_it_alone(compared: Compared, tmp_path: Path):
 def test_the_same_command_trains_nothing_again(
     copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, compared: Compared
 ):
-    monkeypatch.setattr("heedful.cli.comparing.measure", None)
+    monkeypatch.setattr("heedful.comparison.running.measure", None)
     done = heedful(*copied)
     assert done.code == 0, done.err
     assert done.out.split("\ntables:")[0] == compared.done.out.split("\ntables:")[0]
@@ -243,18 +245,18 @@ def test_a_signal_stops_and_the_same_command_goes_on_within_the_run(tmp_path: Pa
 
 
 def test_what_was_found_before_a_stop_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from heedful.cli import comparing
+    from heedful.cli import train as verb
 
-    train = comparing.train_and_watch
+    train = verb.train_and_watch
 
-    def stopped(recipe: comparing.Recipe, messages: comparing.Messages) -> object:
+    def stopped(recipe: Recipe, messages: Messages) -> object:
         if "local-m" in str(recipe.out):
             raise Stopped("stopped at step 3; the same command goes on", signal.SIGINT)
         return train(recipe, messages)
 
     command = make_grid(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(comparing, "train_and_watch", stopped)
+        patch.setattr(verb, "train_and_watch", stopped)
         done = heedful(*command)
     assert (done.code, done.out) == (130, "")
     assert [row["name"] for row in json.loads((tmp_path / "out" / "table.json").read_bytes())["rows"]] == ["plain"]

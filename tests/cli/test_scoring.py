@@ -1,15 +1,10 @@
 import pytest
 
-from heedful.cli.scoring import changed_search, default_metrics, perplexity, score_outputs
-from heedful.evaluation.metrics.table import METRICS
+from heedful.cli.scoring import changed_search, score_outputs
+from heedful.perplexity import perplexity
 from heedful.text.prepare import EvaluationSet
 from heedful.translator import load
 from tests.cli.conftest import Trained
-
-
-@pytest.mark.parametrize("units", ["pieces", "words", "characters"])
-def test_default_metrics_exist(units: str):
-    assert set(default_metrics(units)) <= METRICS.keys()  # type: ignore[arg-type]
 
 
 def test_a_changed_search_keeps_the_rest(trained: Trained):

@@ -71,7 +71,7 @@ def test_columns_without_figures_are_left_out_and_measures_have_theirs():
     assert keys == ["num_parameters", "perplexity", "tokens_per_second", "num_target_tokens", "seconds"]
     measured = [make_finding("a", 3, measures={"aer": 0.5}), make_finding("b", 3)]
     found = summarise("", ITEMS, ("bleu",), by_row(measured), "a", {})
-    assert "AER" in [column.title for column in found.columns()]
+    assert "AER %" in [column.title for column in found.columns()]
     assert found.rows[0].figures["aer"] == Spread(0.5, 0.0, 1)
     assert "aer" not in found.rows[1].figures
 

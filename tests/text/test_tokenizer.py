@@ -12,6 +12,7 @@ from heedful.text.tokenizer import (
     Normalization,
     PieceTokenizer,
     TextConfig,
+    Units,
     UnitTokenizer,
     choose_size,
     load_tokenizer,
@@ -272,3 +273,18 @@ def test_a_vocabulary_is_not_a_piece_model(tmp_path: Path):
     Vocabulary([*SPECIAL_TOKENS, "a"]).save(tmp_path / "v.json")
     with pytest.raises(FileRefused, match="not a SentencePiece model"):
         load_tokenizer(tmp_path / "v.json", "pieces", "NFC")
+
+
+@pytest.mark.parametrize(
+    ("units", "token"), [("words", "New York"), ("words", ""), ("words", " "), ("characters", "ab"), ("characters", "")]
+)
+def test_a_vocabulary_of_what_no_text_is_cut_into_is_refused(units: Units, token: str, tmp_path: Path):
+    Vocabulary([*SPECIAL_TOKENS, "a", token]).save(tmp_path / "v.json")
+    with pytest.raises(FileRefused, match=rf"v\.json: token '{token}' is not one of {units}"):
+        load_tokenizer(tmp_path / "v.json", units, "NFC")
+
+
+@pytest.mark.parametrize(("units", "tokens"), [("words", ["New\u00a0York", "a\tb"]), ("characters", [" ", "\n"])])
+def test_spaces_that_texts_may_hold_are_taken(units: Units, tokens: list[str], tmp_path: Path):
+    Vocabulary([*SPECIAL_TOKENS, *tokens]).save(tmp_path / "v.json")
+    assert load_tokenizer(tmp_path / "v.json", units, "NFC").encode(tokens[0]) == [4]

@@ -40,7 +40,7 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.runtime.reading import ReadPair
-    from heedful.text.links import Links
+    from heedful.text.links import GoldLinks, Links
 
 OutputFormat = Literal["text", "jsonl"]
 _GOLD: Final = "Against links made by hand"
@@ -77,11 +77,13 @@ def run(
     messages = Messages(quiet)
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
+    from heedful.evaluation.alignment_error import gold_links
     from heedful.text.corpus import find_pairs
     from heedful.translator import load
 
     pairs = find_pairs(data, parse_columns(columns))
-    by_hand = _Gold(gold, one_based, turned, sum(1 for _ in pairs)) if gold else None
+    texts = ((pair.source, pair.target) for pair in pairs)
+    by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
     translator = load(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     read = translator.read(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
@@ -93,7 +95,7 @@ def run(
             if output is not None:
                 _write(output, found, links, pair.line, output_format)
             if by_hand:
-                by_hand.add(index, found, links)
+                by_hand.add(index, links)
     cut.close()
     if by_hand:
         print(by_hand.report(output_format))
@@ -122,24 +124,12 @@ def _write(output: TextIO, found: "ReadPair", links: "Links", line: int, output_
 class _Gold:
     """Links made by hand, and those found for the same pairs."""
 
-    def __init__(self, path: Path, one_based: bool, turned: bool, num_pairs: int) -> None:
-        from heedful.evaluation.alignment_error import find_gold
-        from heedful.text.links import GoldLinks
-
-        self._path: Final = path
-        self._gold: Final = find_gold(path, num_pairs, one_based)
-        if turned:
-            for sentence, links in self._gold.items():
-                self._gold[sentence] = GoldLinks(*([(target, source) for source, target in side] for side in links))
+    def __init__(self, gold: "dict[int, GoldLinks]") -> None:
+        self._gold: Final = gold
         self._found: Final[dict[int, Links]] = {}
 
-    def add(self, sentence: int, found: "ReadPair", links: "Links") -> None:
-        from heedful.evaluation.alignment_error import check_gold
-
+    def add(self, sentence: int, links: "Links") -> None:
         if sentence in self._gold:
-            # Spaces alone part words, for the model too.
-            source, target = (sum(word != "" for word in text.split(" ")) for text in (found.source, found.target))
-            check_gold({sentence: self._gold[sentence]}, {sentence: (source, target)}, str(self._path))
             self._found[sentence] = links
 
     def report(self, output_format: OutputFormat) -> str:

@@ -5,13 +5,19 @@ combination of "axes" is a row too; examples/compare_attention.toml is one. Ever
 budget. What one run found is a file in --out, and the same command again goes on where it stopped, in the middle of a
 training too. A row that cannot be run is named, and the others are run all the same.
 
+With --gold, or with "links" in the grid's table "gold", the table has a column AER: every row whose model has attention
+aligns the test pairs, or those of --gold-pairs, and its links are compared with those made by hand. FILE is as for
+heedful align --gold. It may be asked for later, too: what was trained stays.
+
 Examples:
   heedful compare grid.toml pairs.tsv --minutes-per-run 10
+  heedful compare grid.toml pairs.tsv --gold-pairs aligned.tsv --gold aligned.links
   heedful compare grid.toml train.de train.en --dev val.de --dev val.en --test test.de --test test.en --seeds 1,2,3
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -33,6 +39,20 @@ from heedful.cli.options import (
 )
 from heedful.errors import UsageError
 
+_GOLD: Final = "Alignments against links made by hand"
+GoldPath = Annotated[
+    Path | None,
+    typer.Option("--gold", metavar="FILE", help="Links for the test pairs: adds a column AER.", rich_help_panel=_GOLD),
+]
+GoldPairs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="Or for these pairs; give it twice for two aligned files.", rich_help_panel=_GOLD
+    ),
+]
+OneBased = Annotated[bool, typer.Option("--one-based", help="Its words are counted from 1.", rich_help_panel=_GOLD)]
+Turned = Annotated[bool, typer.Option("--turned", help="Its links are target-source.", rich_help_panel=_GOLD)]
+
 
 def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="A TOML file of rows.", show_default=False)],
@@ -48,6 +68,10 @@ def run(
         float, typer.Option(min=0, help="Train each for at most so long; 0 = what the grid says.")
     ] = 0,
     seeds: Annotated[str, typer.Option(metavar="A,B,...", help="Train with each.", show_default="the grid's")] = "",
+    gold: GoldPath = None,
+    gold_pairs: GoldPairs = None,
+    one_based: OneBased = False,
+    turned: Turned = False,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -56,30 +80,33 @@ def run(
     """Train and compare all rows of a grid."""
     use_threads(threads)
     messages = Messages(quiet)
-    from heedful.cli.comparing import Plan, compare, shell_command
-    from heedful.comparison.grid import read_grid, rows_of
-    from heedful.comparison.tables import to_text
-    from heedful.recipe import Recipe
+    from heedful.cli.train import train_and_watch
+    from heedful.comparison.compared import compare_grid
+    from heedful.comparison.running import Runner
 
-    settings = read_grid(grid)
-    recipe = Recipe(
-        data=tuple(data),
-        out=out or Path(f"{grid.stem}.compare"),
-        dev=tuple(dev or ()),
-        test=tuple(test or ()),
+    table = compare_grid(
+        grid,
+        *data,
+        out=out or "",
+        dev=dev or (),
+        test=test or (),
         columns=parse_columns(columns),
         languages=parse_languages(languages),
-        settings=(f"training.max_minutes={minutes_per_run}",) if minutes_per_run else (),
+        minutes_per_run=minutes_per_run,
+        seeds=parse_seeds(seeds),
+        gold=_gold_settings(gold, gold_pairs or (), one_based, turned),
         device=choose_device(device),
+        runner=Runner(lambda recipe: train_and_watch(recipe, messages), messages.say, messages.warn),
     )
-    options = ["--out", str(out)] if out else []
-    options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
-    options += ["--seeds", seeds] if seeds else []
-    command = shell_command(("compare", str(grid)), recipe, options)
-    plan = Plan(settings, rows_of(settings), parse_seeds(seeds) or settings.seeds, recipe, command)
-    found = compare(plan, messages)
-    print(to_text(found), end="")
-    print(f"\ntables: {plan.out / 'table.md'}, {plan.out / 'table.json'}\nreport: {plan.out / 'report.html'}")
+    print(table, end="")
+    print(f"\ntables: {table.out / 'table.md'}, {table.out / 'table.json'}\nreport: {table.out / 'report.html'}")
+
+
+def _gold_settings(gold: Path | None, pairs: Sequence[Path], one_based: bool, turned: bool) -> dict[str, Any]:
+    """What the options say of the links; the rest is the grid's."""
+    given = {"links": str(gold or ""), "pairs": [str(path) for path in pairs]}
+    flags = {"is_one_based": one_based, "is_turned": turned}
+    return {key: value for key, value in {**given, **flags}.items() if value}
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -31,7 +31,8 @@ from heedful.errors import DataError
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.cli.scoring import Evaluated, Perplexity
+    from heedful.cli.scoring import Evaluated
+    from heedful.perplexity import Perplexity
     from heedful.text.prepare import EvaluationSet
 
 
@@ -68,7 +69,8 @@ def run(
     _check_metrics(keys)
 
     def score(path: Path) -> "tuple[Evaluated, Perplexity]":
-        from heedful.cli.scoring import changed_search, load_to_run, perplexity, score_outputs, tell_engine
+        from heedful.cli.scoring import changed_search, load_to_run, score_outputs, tell_engine
+        from heedful.perplexity import perplexity
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
         asked = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})

@@ -1,11 +1,10 @@
 """Translate an evaluation set and score the output: what `evaluate`, `train` and `demo` share."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import choose_device
@@ -16,14 +15,7 @@ if TYPE_CHECKING:
     from heedful.search.config import SearchConfig
     from heedful.search.demands import Demand
     from heedful.text.prepare import EvaluationSet
-    from heedful.text.tokenizer import Units
     from heedful.translator import Translator
-
-_METRICS: Final[dict[str, tuple[str, ...]]] = {
-    "pieces": ("bleu", "chrf", "ter", "exact_match"),
-    "words": ("exact_match", "token_error_rate"),
-    "characters": ("exact_match", "character_error_rate"),
-}
 
 
 def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
@@ -83,18 +75,6 @@ def tell_engine(
     return search
 
 
-def default_metrics(target_units: "Units") -> tuple[str, ...]:
-    """Choose metrics that say something of a model's outputs.
-
-    Args:
-        target_units: what the target's tokens are.
-
-    Returns:
-        Keys of the table of metrics.
-    """
-    return _METRICS[target_units]
-
-
 def changed_search(
     translator: "Translator", beam: int | None, nbest: int = 1, changes: Mapping[str, Any] | None = None
 ) -> "SearchConfig":
@@ -118,66 +98,6 @@ def changed_search(
         carried = {"beam": beam} if beam else {}
         config = validate(SearchConfig, config.model_dump(mode="json") | carried | given, "search")
     return with_outputs(config, beam or 0, nbest)
-
-
-@dataclass(frozen=True)
-class Perplexity:
-    """How probable a model finds the references."""
-
-    per_token: float
-    """exp of the mean negative log probability of a target token: comparable between models with the same tokens."""
-    bits_per_character: float
-    """Comparable between any two models."""
-    num_tokens: int
-    num_cut: int
-    """References longer than the model takes, of which only the beginning counts."""
-
-
-def perplexity(translator: "Translator", items: "EvaluationSet") -> Perplexity:
-    """Read the references with a model, by forced decoding.
-
-    Args:
-        translator: the model; what decodes by its own settings computes.
-        items: what to read; at least one item.
-
-    Returns:
-        The perplexity over all references.
-    """
-    from heedful.runtime.reading import encode_source
-    from heedful.text.vocabulary import EOS
-
-    most = translator.text.max_tokens - 1
-    sources: list[list[int]] = []
-    targets: list[list[int]] = []
-    num_cut = num_characters = 0
-    for source, texts in zip(items.sources, items.references, strict=True):
-        ids = encode_source(translator.source_tokenizer, source, translator.text)[0].tolist()
-        for text in texts:
-            gold = translator.target_tokenizer.encode(text)
-            num_cut += len(gold) > most
-            num_characters += len(translator.target_tokenizer.normalize(text))
-            sources.append(ids)
-            targets.append([*gold[:most], EOS])
-    log_prob, num_tokens = _read(translator, sources, targets), sum(map(len, targets))
-    bits = -log_prob / math.log(2.0) / max(1, num_characters)
-    return Perplexity(math.exp(min(-log_prob / num_tokens, 700.0)), bits, num_tokens, num_cut)
-
-
-def _read(translator: "Translator", sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
-    """The log probability of all targets together."""
-    backend = translator.backends.reading()
-    if backend.name == "torch":
-        from heedful.text.encoded import EncodedCorpus, EncodedSide
-        from heedful.training.likelihood import log_likelihood
-
-        corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
-        return log_likelihood(translator.model(), corpus).log_prob
-    import numpy as np
-
-    from heedful.runtime.engine import read_sorted
-
-    ids = [np.array(source, dtype=np.int64) for source in sources]
-    return sum(float(found.log_probs.sum()) for found in read_sorted(backend, ids, targets))
 
 
 @dataclass(frozen=True)
@@ -218,6 +138,7 @@ def score_outputs(
         Outputs and scores.
     """
     from heedful.evaluation.evaluate import evaluate
+    from heedful.evaluation.metrics.table import default_metrics
 
     translator.backends.searching(search)  # loads the weights, which are no part of the speed
     started = time.perf_counter()

@@ -46,6 +46,8 @@ class Finding(Config):
     bits_per_character: float
     measures: dict[str, float] = Field(default_factory=dict)
     """Figures beside those made from the outputs, by column key; see `heedful.comparison.summary.COLUMNS`."""
+    gold: str = ""
+    """Names the pairs and links made by hand that the alignment was measured with; empty = with none."""
     outputs: tuple[str, ...]
     """One for each source of the items."""
 

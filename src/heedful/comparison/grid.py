@@ -42,6 +42,19 @@ class NamedSettings(Settings):
     """Rows above whose models decode together; then nothing is trained for this row, and it has no settings."""
 
 
+class GoldSettings(Config):
+    """Links between words, made by hand, that each row's alignment is compared with."""
+
+    links: str = ""
+    """A file in any notation that `heedful align --gold` reads; empty = no alignment error rate."""
+    pairs: tuple[str, ...] = ()
+    """The pairs they are of, in one file or two; empty = the test pairs."""
+    is_one_based: bool = False
+    """Whether words are counted from 1, in a file with a sentence a line."""
+    is_turned: bool = False
+    """Whether links are target-source."""
+
+
 class Grid(Config):
     """What is compared: the product of the axes, then the rows listed one by one, each laid on what all share."""
 
@@ -54,6 +67,8 @@ class Grid(Config):
     """Keys of the table of metrics, the first of which decides; empty = what suits the outputs."""
     length_edges: tuple[int, ...] = ()
     """Source lengths at which a new range begins; empty = ranges of about equally many sources."""
+    gold: GoldSettings = GoldSettings()
+    """Links made by hand."""
     base: Settings = Settings()
     """What all rows share."""
     kinds: dict[str, dict[str, Any]] = Field(default_factory=dict)

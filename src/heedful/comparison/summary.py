@@ -35,7 +35,7 @@ COLUMNS: Final = (
     Column("num_parameters", "parameters", 0),
     Column("perplexity", "perplexity", 2),
     Column("bleu_before_unknown", "BLEU before unknown replacement", 2),
-    Column("aer", "AER", 3),
+    Column("aer", "AER %", 1),
     Column("tokens_per_second", "target tokens/s", 0),
     Column("num_target_tokens", "target tokens", 0),
     Column("seconds", "seconds", 0),
@@ -176,6 +176,7 @@ def summarise(
     length_edges: Sequence[int] = (),
     num_resamples: int = 1000,
     seed: int = 12345,
+    remarks: Sequence[str] = (),
 ) -> Comparison:
     """Make the table of what is known so far.
 
@@ -193,6 +194,7 @@ def summarise(
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many sources.
         num_resamples: behind each interval, 1 or more.
         seed: of the resamples.
+        remarks: what else the reader should know, a sentence each.
 
     Returns:
         The table.
@@ -244,7 +246,7 @@ def summarise(
         num_items=len(items.sources),
         rows=rows,
         missing=missing,
-        notes=tuple(_notes(items, [found for runs in findings.values() for found in runs], rows, baseline)),
+        notes=(*remarks, *_notes(items, [found for runs in findings.values() for found in runs], rows, baseline)),
     )
 
 

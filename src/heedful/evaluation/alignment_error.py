@@ -6,7 +6,7 @@ precision = |A and P| / |A|, recall = |A and S| / |S|, AER = 1 - (|A and S| + |A
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -221,6 +221,38 @@ def find_gold(path: Path, num_sentences: int, one_based: bool = False) -> dict[i
     if (last := max(found)) >= num_sentences or min(found) < 0:
         raise DataError(f"{path}: aligns sentence {last + 1:,} of a corpus of {num_sentences:,} pairs")
     return found
+
+
+def gold_links(
+    path: Path, pairs: Iterable[tuple[str, str]], one_based: bool = False, turned: bool = False
+) -> dict[int, GoldLinks]:
+    """Read the hand-made alignments of a corpus and check that they are of its words.
+
+    Args:
+        path: a file as for `find_gold`.
+        pairs: source and target of each pair; words are what stands between spaces, for models too.
+        one_based: whether words are counted from 1 in a file with a sentence a line.
+        turned: whether its links are target-source.
+
+    Returns:
+        By 0-based pair, the sure and possible links between 0-based words.
+
+    Raises:
+        DataError: the file is no such file, is of another corpus, or a link leads out of its pair.
+    """
+    num_words = [(_count_words(source), _count_words(target)) for source, target in pairs]
+    found = find_gold(path, len(num_words), one_based)
+    if turned:
+        found = {
+            sentence: GoldLinks(*([(target, source) for source, target in side] for side in links))
+            for sentence, links in found.items()
+        }
+    check_gold(found, {sentence: num_words[sentence] for sentence in found}, str(path))
+    return found
+
+
+def _count_words(text: str) -> int:
+    return sum(word != "" for word in text.split(" "))
 
 
 def _numbered_lines(path: Path, one_based: bool) -> dict[int, GoldLinks]:

@@ -1,8 +1,7 @@
 """Effective approaches to attention: global and local. Luong, Pham and Manning 2015, arXiv:1508.04025.
 
-Names of the paper: decoder state h_t, source states h_s, alignment a_t(s) = softmax_s(score(h_t, h_s)), context c_t,
-attentional vector h~_t = tanh(W_c [c_t; h_t]), words softmax(W_s h~_t). The query is the *current* state of the highest
-layer, h_t -> a_t -> c_t -> h~_t; input feeding gives h~_{t-1} to the lowest layer beside the word.
+The query is the *current* state of the highest layer; input feeding gives what attention made of the last one to the
+lowest layer, beside the word.
 """
 
 from dataclasses import dataclass
@@ -136,7 +135,14 @@ class LuongState(State):
 
 @final
 class Luong(Seq2Seq):
-    """Stacked encoder and decoder, with attention on top."""
+    """h_t -> a_t -> c_t -> h~_t: a stacked encoder and decoder, with attention on top.
+
+    Symbols of the paper: source states h_s, s = 1..S; decoder state h_t; alignment a_t(s) = softmax_s(score(h_t, h_s));
+    context c_t = sum_s a_t(s) h_s; attentional vector h~_t = tanh(W_c [c_t; h_t]); words softmax(W_s h~_t). Windows
+    [p_t - D, p_t + D]: local-m has p_t = t; local-p has p_t = S sigmoid(v_p . tanh(W_p h_t)), and a_t(s) times
+    exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2. Scores: dot h_t . h_s; general h_t W_a h_s; concat
+    v_a . tanh(W_a [h_t; h_s]); location a_t = softmax(W_a h_t).
+    """
 
     def __init__(self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int) -> None:
         super().__init__()

@@ -165,7 +165,13 @@ class RNNEncoderDecoderState(State):
 
 @final
 class RNNEncoderDecoder(Seq2Seq):
-    """A recurrent encoder whose final states are all that the recurrent decoder knows of the source."""
+    """h_N -> c -> s_t: a recurrent encoder whose final states are all that the recurrent decoder knows of the source.
+
+    Symbols: source words x_j, j = 1..N; encoder states h_j = f(h_{j-1}, x_j); summary c = tanh(V h_N) of Cho, h_N of
+    RNNencdec, none of Sutskever; decoder states s_t = f(s_{t-1}, y_{t-1}, c), in Cho's paper h'_t, which begin as
+    s_0 = tanh(V' c), or as the encoder's final states, layer by layer, in Sutskever's; words softmax(G s_t), or of a
+    maxout readout of s_t, y_{t-1} and c.
+    """
 
     def __init__(self, config: RNNEncoderDecoderConfig, num_source_tokens: int, num_target_tokens: int) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
 """RNNsearch: jointly learning to align and translate. Bahdanau, Cho and Bengio 2015, arXiv:1409.0473.
 
-Names of the paper: annotations h_j, alignment model e_ij = v . tanh(W_a s_{i-1} + U_a h_j), context c_i, decoder state
-s_i = f(s_{i-1}, y_{i-1}, c_i), readout t_i. The query is the state *before* the step, and the context enters the cell.
+The query is the state *before* the step, and the context enters the cell.
 """
 
 from dataclasses import dataclass
@@ -126,7 +125,13 @@ class RNNsearchState(State):
 
 @final
 class RNNsearch(Seq2Seq):
-    """A bidirectional encoder, and a decoder that searches the source at each word."""
+    """s_{i-1} -> a_i -> c_i -> s_i: a bidirectional encoder, and a decoder that searches the source at each word.
+
+    Symbols of the paper: source words x_j, j = 1..T_x; annotations h_j, both directions' states side by side; energies
+    e_ij = v_a . tanh(W_a s_{i-1} + U_a h_j); alignment a_ij = softmax_j(e_ij); context c_i = sum_j a_ij h_j; decoder
+    state s_i = f(s_{i-1}, y_{i-1}, c_i); readout t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i); words
+    softmax(W_o t_i). Sizes: n hidden units, m of an embedding, n' of the alignment model, l of the maxout.
+    """
 
     def __init__(self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int) -> None:
         super().__init__()

@@ -77,6 +77,9 @@ PRESETS: Final[dict[str, TransformerConfig]] = {
     "base": TransformerConfig(
         num_encoder_layers=6, num_decoder_layers=6, model_size=512, num_heads=8, feedforward_size=2048
     ),
+    "big": TransformerConfig(
+        num_encoder_layers=6, num_decoder_layers=6, model_size=1024, num_heads=16, feedforward_size=4096, dropout=0.3
+    ),
 }
 
 
@@ -148,7 +151,13 @@ class DecoderLayer(nn.Module):
 
 @final
 class Transformer(Seq2Seq):
-    """Encoder and decoder of stacked attention layers."""
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, in stacked layers of an encoder and a decoder.
+
+    Symbols of the paper: N layers, num_encoder_layers and num_decoder_layers; d_model = model_size; h = num_heads, with
+    d_k = d_v = d_model / h; d_ff = feedforward_size of FFN(x) = max(0, x W_1 + b_1) W_2 + b_2; P_drop = dropout.
+    A sub-layer is LayerNorm(x + Sublayer(x)) where norm = "post", as in the paper, and x + Sublayer(LayerNorm(x)) where
+    norm = "pre".
+    """
 
     def __init__(
         self, config: TransformerConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool

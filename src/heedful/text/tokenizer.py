@@ -361,10 +361,14 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
         The tokenizer.
 
     Raises:
-        FileRefused: the file is missing or is no tokenizer of that kind.
+        FileRefused: the file is missing or is no tokenizer of that kind, such as words with a space inside.
     """
     if units != "pieces":
-        return UnitTokenizer(Vocabulary.load(path), units, normalization)
+        vocabulary = Vocabulary.load(path)
+        for token in vocabulary.tokens[len(SPECIAL_TOKENS) :]:
+            if UnitTokenizer.split(token, units) != [token]:
+                raise FileRefused(f"{path}: token {token[:40]!r} is not one of {units}: no text could hold it")
+        return UnitTokenizer(vocabulary, units, normalization)
     if path.suffix == ".marian":
         from heedful.text.marian import MarianTokenizer  # it builds on this module
 

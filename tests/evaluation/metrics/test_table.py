@@ -9,7 +9,7 @@ import pytest
 from heedful.errors import UsageError
 from heedful.evaluation.interface import Matrix, Metric, References, Setting, corpus_score
 from heedful.evaluation.metrics.exact_match import ExactMatch
-from heedful.evaluation.metrics.table import METRICS, build_metric
+from heedful.evaluation.metrics.table import METRICS, build_metric, default_metrics
 from tests.evaluation.corpus import HYPOTHESES, REFERENCES, WORSE
 
 
@@ -167,3 +167,8 @@ def test_unknown_metrics_are_refused_with_a_guess():
 def test_names_with_two_meanings_are_refused(key: str):
     with pytest.raises(UsageError, match=r"token_error_rate .* wrong_outputs"):
         build_metric(key, Setting())
+
+
+@pytest.mark.parametrize("units", ["pieces", "words", "characters"])
+def test_default_metrics_exist(units: str):
+    assert set(default_metrics(units)) <= METRICS.keys()  # type: ignore[arg-type]

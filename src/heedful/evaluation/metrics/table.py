@@ -1,6 +1,7 @@
 """All metrics by name. To add one, write its file and its line here."""
 
 from collections.abc import Callable
+from typing import Final
 
 from heedful.errors import UsageError, did_you_mean
 from heedful.evaluation.interface import Metric, Setting
@@ -9,6 +10,7 @@ from heedful.evaluation.metrics.chrf import Chrf
 from heedful.evaluation.metrics.error_rate import CharacterErrorRate, TokenErrorRate
 from heedful.evaluation.metrics.exact_match import ExactMatch, WrongOutputs
 from heedful.evaluation.metrics.ter import Ter
+from heedful.text.tokenizer import Units
 
 METRICS: dict[str, Callable[[Setting], Metric]] = {
     "bleu": lambda setting: Bleu(setting.tokenizer, setting.lowercase),
@@ -20,6 +22,24 @@ METRICS: dict[str, Callable[[Setting], Metric]] = {
     "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
     "character_error_rate": lambda setting: CharacterErrorRate(setting.lowercase),
 }
+
+_SUITED: Final[dict[str, tuple[str, ...]]] = {
+    "pieces": ("bleu", "chrf", "ter", "exact_match"),
+    "words": ("exact_match", "token_error_rate"),
+    "characters": ("exact_match", "character_error_rate"),
+}
+
+
+def default_metrics(target_units: Units) -> tuple[str, ...]:
+    """Choose metrics that say something of a model's outputs.
+
+    Args:
+        target_units: what the target's tokens are.
+
+    Returns:
+        Keys of the table of metrics.
+    """
+    return _SUITED[target_units]
 
 
 def build_metric(key: str, setting: Setting) -> Metric:

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from heedful.cli.comparing import Plan, shell_command
-from heedful.cli.measuring import MEASURES, bleu_before_unknown
 from heedful.comparison.grid import Grid, Row
+from heedful.comparison.measuring import MEASURES, bleu_before_unknown
+from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.summary import COLUMNS
 from heedful.config import parse_overrides
 from heedful.recipe import Recipe

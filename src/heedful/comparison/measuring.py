@@ -7,12 +7,12 @@ from typing import Final
 import torch
 
 from heedful import __version__
-from heedful.cli.scoring import perplexity
 from heedful.comparison.finding import Finding, Items
 from heedful.config import validate
 from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
+from heedful.perplexity import perplexity
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, digest
 from heedful.text.prepare import EvaluationSet

@@ -1,0 +1,92 @@
+"""Links made by hand that the rows of a comparison are measured against, and how far a model's are from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from heedful.comparison.finding import run_key
+from heedful.comparison.grid import GoldSettings
+from heedful.errors import ConfigError
+from heedful.evaluation.alignment_error import gold_links, score_alignments
+from heedful.runtime.reading import TextPair
+from heedful.text.corpus import find_pairs
+from heedful.text.links import GoldLinks
+from heedful.translator import Translator
+
+AER: Final = "aer"
+"""Key of its column in `heedful.comparison.summary.COLUMNS`."""
+
+
+@final
+@dataclass(frozen=True)
+class Gold:
+    """Pairs that were aligned by hand, and their links.
+
+    Attributes:
+        pairs: source and target of each.
+        links: sure and possible ones between the words of each.
+        paths: of the links, then of the pairs.
+        key: names all of it: equal keys, same pairs and links.
+    """
+
+    pairs: tuple[TextPair, ...]
+    links: tuple[GoldLinks, ...]
+    paths: tuple[Path, ...]
+    key: str
+
+    def remark(self) -> str:
+        """Say what the column holds."""
+        return (
+            f"AER: of {len(self.pairs):,} pairs aligned by hand ({self.paths[0]}), read by forced decoding, a link for "
+            "each target word; - where a model has no attention"
+        )
+
+
+def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: tuple[int, int]) -> Gold | None:
+    """Read the pairs and links that a comparison names.
+
+    Args:
+        settings: which files.
+        test: what stands in for pairs that the settings do not name.
+        columns: 1-based columns of source and target.
+
+    Returns:
+        The pairs that are aligned, in the file's order; None where no links are named.
+
+    Raises:
+        ConfigError: links without pairs, or pairs without links.
+        DataError: a file cannot be used, or the links are not of these pairs.
+    """
+    if not settings.links:
+        if settings.pairs or settings.is_one_based or settings.is_turned:
+            raise ConfigError("gold.links: name the file of the links made by hand")
+        return None
+    paths = [Path(path) for path in settings.pairs] or [*test]
+    if not paths:
+        raise ConfigError("gold.pairs: name the pairs that the links are of, or give --test, whose links they are then")
+    pairs = [(pair.source, pair.target) for pair in find_pairs(paths, columns)]
+    links = gold_links(Path(settings.links), pairs, settings.is_one_based, settings.is_turned)
+    aligned = tuple(pairs[place] for place in links)
+    return Gold(
+        pairs=aligned,
+        links=tuple(links.values()),
+        paths=(Path(settings.links), *paths),
+        key=run_key({"pairs": aligned, "links": [*links.values()]}),
+    )
+
+
+def alignment_error(translator: Translator, gold: Gold) -> float | None:
+    """Align the pairs with a model, as `heedful align` does, and compare with the links made by hand.
+
+    Args:
+        translator: the model, or several that decode together.
+        gold: pairs and their links.
+
+    Returns:
+        The alignment error rate in per cent; None where the model has no attention.
+    """
+    if translator.backends.reading(attention=True).supports_reading(True):
+        return None
+    found = translator.read(gold.pairs, attention=True)
+    return score_alignments([list(pair.alignment or ()) for pair in found], gold.links, num_resamples=1).error_rate

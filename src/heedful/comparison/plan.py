@@ -1,0 +1,142 @@
+"""What a comparison is to run: a recipe for each row and seed, its folder, its key, the command that does it alone."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+from heedful.comparison.finding import run_key
+from heedful.comparison.gold import Gold
+from heedful.comparison.grid import Grid, Row
+from heedful.comparison.measuring import MEASURES
+from heedful.recipe import Recipe
+from heedful.text.corpus import find_pairs
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run."""
+
+    grid: Grid
+    rows: tuple[Row, ...]
+    seeds: tuple[int, ...]
+    recipe: Recipe
+    """Data, budget and device of all runs; its folder holds theirs."""
+    command: str
+    gold: Gold | None = None
+    """Links made by hand that alignments are compared with; None = nobody's."""
+
+    @property
+    def out(self) -> Path:
+        """The folder of the comparison."""
+        return self.recipe.out or Path()
+
+    def run(self, row: Row, seed: int) -> Recipe:
+        """Give the recipe of one run.
+
+        Args:
+            row: of the grid.
+            seed: of weights, order and dropout.
+
+        Returns:
+            What `heedful train` would be told.
+        """
+        settings = (*row.settings, *self.recipe.settings, f"training.seed={seed}")
+        return replace(self.recipe, preset=row.preset, settings=settings, out=self.folder(row, seed))
+
+    def folder(self, row: Row, seed: int) -> Path:
+        """Name the model folder of one run.
+
+        Args:
+            row: of the grid.
+            seed: of weights, order and dropout.
+
+        Returns:
+            The folder.
+        """
+        return self.out / "runs" / f"{row.folder}-{seed}"
+
+    def folders(self, row: Row, seed: int) -> list[Path]:
+        """Name the models that decode for a row: its own, or those of an ensemble.
+
+        Args:
+            row: of the grid.
+            seed: of weights, order and dropout.
+
+        Returns:
+            At least one folder.
+        """
+        by_name = {each.name: each for each in self.rows}
+        return [self.folder(by_name[name], seed) for name in row.members] or [self.folder(row, seed)]
+
+    def key(self, row: Row, seed: int, data: Mapping[str, str]) -> str:
+        """Name a run by all that decides what it finds.
+
+        Args:
+            row: of the grid.
+            seed: of weights, order and dropout.
+            data: fingerprints of the files.
+
+        Returns:
+            Equal for the same run alone.
+        """
+        by_name = {each.name: each for each in self.rows}
+        if row.members:
+            return run_key({"members": [self.key(by_name[name], seed, data) for name in row.members]})
+        recipe = self.run(row, seed)
+        given = {"preset": recipe.preset, "settings": recipe.settings, "languages": recipe.languages}
+        return run_key({**given, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
+
+    def context(self) -> list[str]:
+        """Say what all rows share.
+
+        Returns:
+            Lines.
+        """
+        recipe = self.recipe
+        parts = {"training": recipe.data, "validation": recipe.dev, "test": recipe.test}
+        parts["links made by hand"] = self.gold.paths if self.gold else ()
+        data = [f"{name}: {', '.join(map(str, paths))}" for name, paths in parts.items() if paths]
+        budget = [f"budget of each run: {setting}" for setting in recipe.settings]
+        return [*data, f"seeds: {', '.join(map(str, self.seeds))}", *budget]
+
+
+def fingerprints(recipe: Recipe) -> dict[str, str]:
+    """Name the data of a comparison.
+
+    Args:
+        recipe: whose files.
+
+    Returns:
+        What changes with the files, by their part.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
+    found = {name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths}
+    return {name: json.dumps(pairs.fingerprint()) for name, pairs in found.items()}
+
+
+def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) -> str:
+    """Write a command as a shell takes it.
+
+    Args:
+        words: the verb, and what stands before the data.
+        recipe: data and, for a training, settings.
+        options: put at the end.
+
+    Returns:
+        One line.
+    """
+    given = ["heedful", *words, *map(str, recipe.data)]
+    given += [word for name in ("dev", "test") for path in getattr(recipe, name) for word in (f"--{name}", str(path))]
+    given += ["--columns", ",".join(map(str, recipe.columns))] if recipe.columns != (1, 2) else []
+    given += ["--languages", ":".join(recipe.languages)] if all(recipe.languages) else []
+    if "train" in words:
+        given += ["--preset", recipe.preset] if recipe.preset else []
+        given += [word for setting in recipe.settings for word in ("--set", setting)]
+    return shlex.join([*given, *options])

@@ -1,0 +1,66 @@
+"""How probable a model finds the references of an evaluation set: perplexity and bits a character."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.runtime.engine import read_sorted
+from heedful.runtime.reading import encode_source
+from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.text.prepare import EvaluationSet
+from heedful.text.vocabulary import EOS
+from heedful.translator import Translator
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How probable a model finds the references."""
+
+    per_token: float
+    """exp of the mean negative log probability of a target token: comparable between models with the same tokens."""
+    bits_per_character: float
+    """Comparable between any two models."""
+    num_tokens: int
+    num_cut: int
+    """References longer than the model takes, of which only the beginning counts."""
+
+
+def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
+    """Read the references with a model, by forced decoding.
+
+    Args:
+        translator: the model; what decodes by its own settings computes.
+        items: what to read; at least one item.
+
+    Returns:
+        The perplexity over all references.
+    """
+    most = translator.text.max_tokens - 1
+    sources: list[list[int]] = []
+    targets: list[list[int]] = []
+    num_cut = num_characters = 0
+    for source, texts in zip(items.sources, items.references, strict=True):
+        ids = encode_source(translator.source_tokenizer, source, translator.text)[0].tolist()
+        for text in texts:
+            gold = translator.target_tokenizer.encode(text)
+            num_cut += len(gold) > most
+            num_characters += len(translator.target_tokenizer.normalize(text))
+            sources.append(ids)
+            targets.append([*gold[:most], EOS])
+    log_prob, num_tokens = _read(translator, sources, targets), sum(map(len, targets))
+    bits = -log_prob / math.log(2.0) / max(1, num_characters)
+    return Perplexity(math.exp(min(-log_prob / num_tokens, 700.0)), bits, num_tokens, num_cut)
+
+
+def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
+    """The log probability of all targets together."""
+    backend = translator.backends.reading()
+    if backend.name == "torch":
+        from heedful.training.likelihood import log_likelihood
+
+        corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
+        return log_likelihood(translator.model(), corpus).log_prob
+    ids = [np.array(source, dtype=np.int64) for source in sources]
+    return sum(float(found.log_probs.sum()) for found in read_sorted(backend, ids, targets))
