@@ -111,6 +111,24 @@ def test_strings_lists_and_numbers_survive():
     assert parse_overrides(row.settings) == {"model": model}
 
 
+ROWS_OF_ENSEMBLE = """seeds = [1, 2]
+[[rows]]
+name = 'a'
+[[rows]]
+name = 'b'
+seeds = [1, 3]
+[[rows]]
+name = 'c'
+ensemble = ['a', 'b']
+"""
+
+
+def test_a_row_may_have_seeds_of_its_own(tmp_path: Path):
+    grid = read_grid(write(tmp_path, ROWS_OF_ENSEMBLE))
+    assert [row.seeds for row in rows_of(grid)] == [(1, 2), (1, 3), (1,)]
+    assert [row.seeds for row in rows_of(grid, (7, 8))] == [(7, 8)] * 3
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -124,6 +142,9 @@ def test_strings_lists_and_numbers_survive():
         ("[axes]\n'model.x' = [1, 1.0, 1]\n'modl.y' = [1]", "axes.modl: unknown key; did you mean 'model'?"),
         (f"[axes]\na = {list(range(40))}\nb = {list(range(40))}", "1,600 combinations"),
         ("[[rows]]\nname = ''", "rows.0.name"),
+        ("[[rows]]\nname = 'a'\nseeds = [1, 2, 1]", "row 'a': seeds: 1 twice"),
+        (ROWS_OF_ENSEMBLE + "seeds = [2]", "row 'c': seeds: not every row of the ensemble has 2"),
+        (ROWS_OF_ENSEMBLE.replace("1, 3", "3, 4"), "row 'c': no seed that all rows of the ensemble have"),
     ],
 )
 def test_what_no_grid_is(text: str, complaint: str, tmp_path: Path):

@@ -30,7 +30,7 @@ ROW = Row("a/b c", "luong", ('model.score="dot"', "training.max_minutes=9", "tra
 
 
 def test_the_budget_and_the_seed_beat_the_row():
-    recipe = Plan(Grid(), (ROW,), (1, 7), RECIPE, "").run(ROW, 7)
+    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 7)
     assert recipe.out == Path("out/runs/a-b-c-7")
     assert (recipe.preset, recipe.data, recipe.dev, recipe.columns) == ("luong", RECIPE.data, RECIPE.dev, (2, 1))
     settings = parse_overrides(recipe.settings)
@@ -38,7 +38,7 @@ def test_the_budget_and_the_seed_beat_the_row():
 
 
 def test_a_command_says_all_that_the_recipe_does():
-    recipe = Plan(Grid(), (ROW,), (1,), RECIPE, "").run(ROW, 1)
+    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 1)
     words = shlex.split(shell_command(("train",), recipe, ("--out", "x")))
     assert words[:8] == ["heedful", "train", "a b.de", "a.en", "--dev", "v.de", "--dev", "v.en"]
     assert words[8:14] == ["--columns", "2,1", "--languages", "de:en", "--preset", "luong"]

@@ -148,8 +148,7 @@ def compare_grid(
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
     plan = Plan(
         grid=settings,
-        rows=rows_of(settings),
-        seeds=tuple(seeds) or settings.seeds,
+        rows=rows_of(settings, seeds),
         recipe=recipe,
         command=shell_command(("compare", str(grid)), recipe, [*options, *_gold_options(asked)]),
         gold=read_gold_pairs(by_hand, recipe.test, columns),

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, final
@@ -40,6 +40,8 @@ class NamedSettings(Settings):
     name: str = Field(min_length=1, max_length=NAME_LENGTH)
     ensemble: tuple[str, ...] = ()
     """Rows above whose models decode together; then nothing is trained for this row, and it has no settings."""
+    seeds: tuple[int, ...] = ()
+    """This row is trained once with each; empty = the grid's, or of an ensemble those that all its rows have."""
 
 
 class GoldSettings(Config):
@@ -62,7 +64,7 @@ class Grid(Config):
     baseline: str = ""
     """The row that all others are compared with; empty = the first."""
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
-    """Every row is trained once with each."""
+    """Every row that has none of its own is trained once with each."""
     metrics: tuple[str, ...] = ()
     """Keys of the table of metrics, the first of which decides; empty = what suits the outputs."""
     length_edges: tuple[int, ...] = ()
@@ -88,12 +90,14 @@ class Row:
         preset: as `heedful train` takes it; empty = what the settings lead to.
         settings: each ``dotted.key=value``.
         members: names of the rows whose models decode together; empty for a row that is trained.
+        seeds: it is trained once with each.
     """
 
     name: str
     preset: str
     settings: tuple[str, ...]
     members: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (1,)
 
     @property
     def folder(self) -> str:
@@ -120,18 +124,19 @@ def read_grid(path: Path) -> Grid:
         raise ConfigError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
-def rows_of(grid: Grid) -> tuple[Row, ...]:
+def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
     """Lay out the rows: every combination of the axes, the last of which changes fastest, then those listed.
 
     Args:
         grid: what is compared.
+        seeds: train each row with each of them, whatever the grid says; empty = as it says.
 
     Returns:
         At least one row; all have different names and different folders.
 
     Raises:
         ConfigError: there are no rows, too many, two of one name, the baseline is none of them, or an ensemble names
-            what is no trained row above it.
+            what is no trained row above it, or has a seed that one of its rows has not, or a seed is there twice.
 
     Example:
         >>> grid = Grid(axes={"model.window": ("global", "local-p"), "model.has_feeding": (True,)})
@@ -143,7 +148,9 @@ def rows_of(grid: Grid) -> tuple[Row, ...]:
         raise ConfigError("the grid has no rows: give [[rows]] with a name each, or [axes]")
     if len(named) > MOST_ROWS:
         raise ConfigError(f"the grid has {len(named):,} rows, at most {MOST_ROWS:,}: give fewer or shorter axes")
-    rows = tuple(_row(grid, each) for each in named)
+    rows: list[Row] = []
+    for each in named:
+        rows.append(replace(_row(grid, each), seeds=tuple(seeds) or _seeds(grid, each, rows)))
     by_folder: dict[str, Row] = {}
     for row in rows:
         other = by_folder.setdefault(row.folder.casefold(), row)
@@ -156,7 +163,7 @@ def rows_of(grid: Grid) -> tuple[Row, ...]:
             raise ConfigError(f"row {row.name!r}: ensemble: no trained row {unknown[0]!r} above it")
     if grid.baseline and grid.baseline not in names:
         raise ConfigError(f"baseline: no row {grid.baseline!r}{did_you_mean(grid.baseline, names)}")
-    return rows
+    return tuple(rows)
 
 
 def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
@@ -170,6 +177,21 @@ def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
         The name.
     """
     return grid.baseline or rows[0].name
+
+
+def _seeds(grid: Grid, row: NamedSettings, above: Sequence[Row]) -> tuple[int, ...]:
+    given = row.seeds or grid.seeds
+    if twice := [seed for seed in given if given.count(seed) > 1]:
+        raise ConfigError(f"row {row.name!r}: seeds: {twice[0]} twice")
+    members = [other for other in above if other.name in row.ensemble]
+    if not members:
+        return given
+    shared = [seed for seed in members[0].seeds if all(seed in other.seeds for other in members)]
+    if lacking := [seed for seed in row.seeds if seed not in shared]:
+        raise ConfigError(f"row {row.name!r}: seeds: not every row of the ensemble has {lacking[0]}")
+    if not shared:
+        raise ConfigError(f"row {row.name!r}: no seed that all rows of the ensemble have")
+    return row.seeds or tuple(shared)
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> list[NamedSettings]:

@@ -22,12 +22,16 @@ class Plan:
 
     grid: Grid
     rows: tuple[Row, ...]
-    seeds: tuple[int, ...]
     recipe: Recipe
     """Data, budget and device of all runs; its folder holds theirs."""
     command: str
     gold: Gold | None = None
     """Links made by hand that alignments are compared with; None = nobody's."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """All that any row has, in the order in which they are come upon."""
+        return tuple(dict.fromkeys(seed for row in self.rows for seed in row.seeds))
 
     @property
     def out(self) -> Path:

@@ -68,7 +68,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
     for name, reason in missing.items():
         runner.warn(f"{name}: not run: {reason}")
     findings: dict[str, list[Finding]] = {row.name: [] for row in plan.rows}
-    runs = [(row, seed) for seed in plan.seeds for row in plan.rows]
+    runs = [(row, seed) for seed in plan.seeds for row in plan.rows if seed in row.seeds]
     for number, (row, seed) in enumerate(runs, start=1):
         if reason := _lacking(row, missing):
             missing[row.name] = reason
@@ -92,7 +92,8 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
             runner.warn(f"{row.name}, seed {seed}: not run: {error}")
             continue
         findings[row.name].append(found)
-        write_tables(plan, items, findings, missing, runner.warn)
+        if found is not known:
+            write_tables(plan, items, findings, missing, runner.warn)
     if items is None or not any(findings.values()):
         name, reason = next(iter(missing.items()))
         raise UsageError(f"no row of the grid can be run; {name}: {reason}")
@@ -158,7 +159,7 @@ def _impossible(recipe: Recipe) -> str:
 def _impossible_rows(plan: Plan) -> dict[str, str]:
     missing: dict[str, str] = {}
     for row in plan.rows:
-        if reason := _lacking(row, missing) or _impossible(plan.run(row, plan.seeds[0])):
+        if reason := _lacking(row, missing) or _impossible(plan.run(row, row.seeds[0])):
             missing[row.name] = reason
     return missing
 
