@@ -76,7 +76,8 @@ def _by_loops(
 
     run_parts([partial(run, part) for part in range(len(starts))])
     bias_gradient = None if bias is None else torch.from_numpy(sums.sum(axis=0))
-    return RowLosses(*(torch.from_numpy(found) for found in (losses, log_probs, is_correct)), bias_gradient)
+    found, log_likelihoods = torch.from_numpy(losses), torch.from_numpy(log_probs)
+    return RowLosses(found, log_likelihoods, torch.from_numpy(is_correct), bias_gradient)
 
 
 def _by_operations(
