@@ -46,8 +46,8 @@ def take_losses(
 
     Cost: with Numba a read and a write of the logits, and an exponential for each.
     """
-    is_compiled = logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.bfloat16)
-    if is_compiled and loops_problem() is None:
+    is_suited = logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.bfloat16)
+    if is_suited and not torch.compiler.is_compiling() and loops_problem() is None:
         return _by_loops(logits, bias, gold, label_smoothing, wants_gradient)
     return _by_operations(logits, bias, gold, label_smoothing, wants_gradient)
 
