@@ -1,3 +1,4 @@
+import os
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -177,6 +178,53 @@ def test_a_second_call_takes_what_the_first_left(tmp_path: Path, monkeypatch: py
     assert training_pairs(second) == training_pairs(first)
     assert (second.dev, second.test, second.report) == (first.dev, first.test, first.report)
     assert second.tokenizer_files == first.tokenizer_files
+
+
+def prepared_from(train: Path, tmp_path: Path, config: TextConfig = CHARACTERS) -> Prepared:
+    return prepare(Sources(find_pairs([train])), config, tmp_path / "model")
+
+
+def test_a_second_call_for_the_same_files_reads_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    train = write(tmp_path / "train.tsv", rows(120))
+    first = prepared_from(train, tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.CorpusFilter, "apply", refuse)
+        patch.setattr(module, "train_tokenizer", refuse)
+        second = prepared_from(train, tmp_path)
+    assert training_pairs(second) == training_pairs(first)
+    assert (second.dev, second.test, second.report) == (first.dev, first.test, first.report)
+    assert second.tokenizer_files == first.tokenizer_files
+
+
+def test_files_or_settings_that_changed_are_read_again(tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(120))
+    prepared_from(train, tmp_path)
+    kept = train.stat().st_mtime_ns
+    write(train, rows(30) + rows(90, 200))
+    os.utime(train, ns=(kept, kept))  # of another size only
+    assert set(prepared_from(train, tmp_path).dev.sources) <= {source for source, _ in rows(30) + rows(90, 200)}
+    before = prepared_from(train, tmp_path)
+    write(train, [(f"Source {i}", f"target {i * i}") for i in (*range(30), *range(200, 290))])
+    os.utime(train, ns=(kept + 1, kept + 1))  # of another time only
+    after = prepared_from(train, tmp_path)
+    assert before.dev != after.dev
+    assert all(source.startswith("Source") for source in after.dev.sources)
+    fewer = CHARACTERS.model_copy(update={"max_characters": 9})
+    assert any("left out" in line for line in prepared_from(train, tmp_path, fewer).report)
+
+
+@pytest.mark.parametrize("lost", ["encoded.json", "prepared.json"])
+def test_what_is_lost_is_made_again(lost: str, tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(120))
+    first = prepared_from(train, tmp_path)
+    (tmp_path / "model/run/data" / lost).unlink()
+    second = prepared_from(train, tmp_path)
+    assert training_pairs(second) == training_pairs(first)
+    assert (second.dev, second.report) == (first.dev, first.report)
 
 
 def test_an_interrupted_encoding_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

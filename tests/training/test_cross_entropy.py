@@ -26,7 +26,7 @@ def plain(features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, s
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_loss_and_gradients_are_pytorchs(has_bias: bool, smoothing: float, rows: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cross_entropy, "BLOCK_ELEMENTS", rows * 11)
+    monkeypatch.setattr(cross_entropy, "GROUP_ELEMENTS", rows * 11)
     features, weight, bias, gold = draw()
     inputs = [features, weight, *([bias] if has_bias else [])]
     given = linear_cross_entropy(features, weight, bias if has_bias else None, gold, smoothing)

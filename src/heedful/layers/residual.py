@@ -5,7 +5,7 @@ from typing import Final, Literal, final
 
 from torch import Tensor, nn
 
-from heedful.layers.dropout import dropout
+from heedful.layers.fused import add_dropped, normalized_beside
 
 NormOrder = Literal["post", "pre"]
 
@@ -42,5 +42,6 @@ class Residual(nn.Module):
             [*batch, position, size].
         """
         if self.order == "pre":
-            return vectors + dropout(sublayer(self.norm(vectors)), self.dropout, self.training)
-        return self.norm(vectors + dropout(sublayer(vectors), self.dropout, self.training))
+            kept, inputs = normalized_beside(self.norm, vectors)
+            return add_dropped(kept, sublayer(inputs), self.dropout, self.training)
+        return self.norm(add_dropped(vectors, sublayer(vectors), self.dropout, self.training))

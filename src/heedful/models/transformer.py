@@ -16,6 +16,7 @@ from heedful.config import Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
+from heedful.layers.fused import normalized
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
@@ -187,7 +188,7 @@ class Transformer(Seq2Seq):
         vectors = self._dropout(self.source_positions(self.source_embedding(source)))
         for layer in self.encoder_layers:
             vectors = layer(vectors, mask)
-        vectors = self.encoder_norm(vectors)
+        vectors = normalized(self.encoder_norm, vectors)
         pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self._decoder()]
         return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
 
@@ -254,7 +255,7 @@ class Transformer(Seq2Seq):
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
-        return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
+        return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
 
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
         """Add the mean weights of the last two layers, head by head, where weights were asked for."""

@@ -1,6 +1,7 @@
 """From files of pairs to what training needs: splits, tokenizers, encoded pairs, and a report of all that was found.
 
-The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair.
+The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair. A second
+call for the same files reads none of their pairs.
 """
 
 import json
@@ -9,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from heedful.errors import DataError
 from heedful.text.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
 from heedful.text.corpus_links import link_corpus
 from heedful.text.dictionary import align_pairs, learn_dictionary
 from heedful.text.encoded import EncodedCorpus, write_encoded
+from heedful.text.files import written_whole
 from heedful.text.leakage import SeenPairs, leakage
 from heedful.text.tokenizer import (
     TextConfig,
@@ -34,6 +36,9 @@ HELD_OUT_PAIRS: Final = 1000
 TOKENIZER_LINES: Final = 1_000_000
 """Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
 
+TOKENIZERS: Final = "run/data/tokenizers.json"
+PREPARED: Final = "prepared.json"
+"""What was found in the files, in `run/data`, with what tells that they are the same."""
 DICTIONARY: Final = "dictionary.tsv"
 DICTIONARY_PAIRS: Final = 100_000
 """Pairs that a dictionary is learned from; a fixed random sample of a larger corpus."""
@@ -123,6 +128,42 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     Raises:
         DataError: fewer than 10 usable pairs, or a file is malformed.
     """
+    facts = _facts(files, config)
+    if (found := _recall(facts, config, folder)) is not None:
+        return found
+    prepared = _prepare(files, config, folder)
+    sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
+    with written_whole(folder / "run" / "data" / PREPARED) as stream:
+        json.dump(facts | sets | {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}, stream)
+    return prepared
+
+
+def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
+    """What all that is prepared follows from; whether content changed behind the same time is for others to see."""
+    parts = {"train": files.train, "dev": files.dev, "test": files.test}
+    described = {name: _stamps(file) for name, file in parts.items() if file is not None}
+    return {"files": described, "text": config.model_dump(mode="json")}
+
+
+def _stamps(file: PairFile) -> list[Any]:
+    stats = [(path.name, path.stat()) for path in file.paths]
+    return [list(file.columns), *([name, stat.st_size, stat.st_mtime_ns] for name, stat in stats)]
+
+
+def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
+    """Take what an earlier call found in the same files, if it came to its end."""
+    data = folder / "run" / "data"
+    if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
+        return None
+    held = json.loads((data / PREPARED).read_text(encoding="utf-8"))
+    if any(held[name] != facts[name] for name in facts):
+        return None
+    source, target, _ = _load_tokenizers(config, folder)
+    dev, test = (EvaluationSet(**held[name]) for name in ("dev", "test"))
+    return Prepared(source, target, held["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(held["report"]))
+
+
+def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     kept = CorpusFilter(config.max_characters)
     num_pairs = sum(1 for _ in kept.apply(files.train))
     report = kept.report(files.train.notes)
@@ -190,15 +231,10 @@ def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Itera
 def _tokenizers(
     files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    kept = folder / "run" / "data" / "tokenizers.json"
-    form = config.normalization
+    kept = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
     if kept.is_file():
-        names = json.loads(kept.read_text(encoding="utf-8"))
-        source, target = (
-            load_tokenizer(folder / names[f"{s}_tokenizer"], units[s], form) for s in ("source", "target")
-        )
-        return source, target, names
+        return _load_tokenizers(config, folder)
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
     if config.is_shared:
@@ -214,6 +250,13 @@ def _tokenizers(
         trained = (made["source"], made["target"])
     kept.write_text(json.dumps(names), encoding="utf-8", newline="\n")
     return *trained, names
+
+
+def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
+    names = json.loads((folder / TOKENIZERS).read_text(encoding="utf-8"))
+    form = config.normalization
+    source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
+    return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
 
 
 def _dictionary(

@@ -1,7 +1,7 @@
-"""Vocabulary layer and cross-entropy in one, in blocks of rows: no [tokens, vocabulary] tensor is ever held.
+"""Vocabulary layer and cross-entropy in one, in groups of rows: no [tokens, vocabulary] tensor is ever held.
 
-Loss and gradient of a block are made while its logits are still in the cache, so a training step touches them
-once rather than a dozen times. Liger-Kernel fuses the same way on GPUs.
+Loss and gradient of a group are made in the place of its logits, so a training step touches them twice rather than a
+dozen times. Liger-Kernel fuses the same way on GPUs.
 """
 
 from typing import Any, Final, NamedTuple, final
@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-BLOCK_ELEMENTS: Final = 2_000_000
-"""Logits held at a time."""
-BLOCKS_PER_PRODUCT: Final = 4
-"""Blocks whose gradients, in the narrow type, are held for one product: each adds once to those of the weight."""
+from heedful.training.cross_entropy_rows import take_losses
+
+GROUP_ELEMENTS: Final = 8_000_000
+"""Logits held at a time; each group adds once to the gradient of the weight."""
 
 
 class CrossEntropy(NamedTuple):
@@ -65,27 +65,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias_grad = torch.zeros_like(bias) if wants_gradient and bias is not None else None
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
-        rows = max(1, BLOCK_ELEMENTS // len(weight))
-        for first in range(0, len(gold), BLOCKS_PER_PRODUCT * rows):
-            inputs = features[first : first + BLOCKS_PER_PRODUCT * rows].to(compute)
-            gradients = inputs.new_empty((len(inputs), len(weight)) if wants_gradient else ())
-            for start in range(0, len(inputs), rows):
-                block, within = slice(first + start, first + start + rows), slice(start, start + rows)
-                labels = gold[block, None]
-                logits = (inputs[within] @ narrow_weight.mT).to(gold_log_probs.dtype)
-                if bias is not None:
-                    logits += bias
-                losses, gold_log_probs[block], is_correct, sums = _losses(logits, labels, label_smoothing)
-                total += losses.sum()
-                num_correct += is_correct.sum()
-                if wants_gradient:
-                    gradient = _gradient(logits, sums, labels, label_smoothing)
-                    gradients[within] = gradient
-                    if bias_grad is not None:
-                        bias_grad += gradient.sum(dim=0)
+        rows = max(1, GROUP_ELEMENTS // len(weight))
+        for start in range(0, len(gold), rows):
+            group = slice(start, start + rows)
+            inputs = features[group].to(compute)
+            logits = inputs @ narrow_weight.mT
+            found = take_losses(logits, bias, gold[group], label_smoothing, wants_gradient)
+            gold_log_probs[group] = found.gold_log_probs
+            total += found.losses.sum()
+            num_correct += found.is_correct.sum()
             if features_grad is not None and weight_grad is not None:
-                features_grad[first : first + len(inputs)] = gradients @ narrow_weight
-                weight_grad += gradients.mT @ inputs
+                # What were logits are gradients now.
+                features_grad[group] = logits @ narrow_weight
+                weight_grad += logits.mT @ inputs
+            if bias_grad is not None and found.bias_gradient is not None:
+                bias_grad += found.bias_gradient
         ctx.mark_non_differentiable(gold_log_probs, num_correct)
         if features_grad is not None and weight_grad is not None:
             ctx.save_for_backward(features_grad, weight_grad, *([] if bias_grad is None else [bias_grad]))
@@ -101,28 +95,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_total = grad_outputs[0]
         bias_grad = bias_grads[0] * grad_total if bias_grads else None
         return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None
-
-
-def _losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute the losses of a block, its gold log probabilities, hits and sums of exponentials.
-
-    The logits [row, vocabulary] are overwritten by their exponentials, shifted by the largest of each row.
-    """
-    gold_logits = logits.gather(1, labels)
-    largest = logits.amax(dim=1, keepdim=True)
-    mean_logits = logits.mean(dim=1, keepdim=True) if label_smoothing else 0.0
-    sums = logits.sub_(largest).exp_().sum(dim=1, keepdim=True)
-    log_sums = largest + sums.log()
-    losses = log_sums - (1.0 - label_smoothing) * gold_logits - label_smoothing * mean_logits
-    return losses, (gold_logits - log_sums).squeeze(1), gold_logits >= largest, sums
-
-
-def _gradient(exponentials: Tensor, sums: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
-    """Turn the exponentials, in place, into d loss / d logits = p - (1 - e) onehot - e / V."""
-    gradient = exponentials.div_(sums)
-    if label_smoothing:
-        gradient.sub_(label_smoothing / gradient.shape[1])
-    return gradient.scatter_add_(1, labels, torch.full_like(sums, label_smoothing - 1.0))
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from heedful.attention.kernels import additive_cpu
 from heedful.attention.kernels.additive_cpu import ExpKey, additive_scores, prepare_exp_key, supports
+from heedful.attention.kernels.loops import loops_problem
 from heedful.errors import KernelUnsupported, ShapeError
 
 NAMES = ("scores", "query", "key", "vector")
@@ -537,7 +538,7 @@ def test_what_is_supported():
 
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch):
-    additive_cpu._numba_problem.cache_clear()
+    loops_problem.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "numba", None)
@@ -547,7 +548,7 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch):
             with pytest.raises(KernelUnsupported, match="needs Numba"):
                 additive_scores(torch.ones(1, 2), torch.ones(1, 2), torch.ones(2))
     finally:
-        additive_cpu._numba_problem.cache_clear()
+        loops_problem.cache_clear()
     assert supports(torch.float32, "cpu") is None
 
 

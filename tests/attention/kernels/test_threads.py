@@ -8,12 +8,15 @@ from functools import partial
 import pytest
 import torch
 
+from heedful.attention.kernels import threads as module
 from heedful.attention.kernels.threads import num_threads, run_parts
 
 
-@pytest.fixture(autouse=True)
-def restored_threads() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["PyTorch's", "our own"])
+def restored_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = torch.get_num_threads()
+    if request.param == "our own":
+        monkeypatch.setattr(module, "_openmp", lambda: None)
     yield
     torch.set_num_threads(before)
 

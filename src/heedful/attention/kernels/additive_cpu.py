@@ -8,11 +8,10 @@ whatever comes in.
 Numba is imported when the first score is asked for, not before.
 """
 
-import importlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from heedful.attention.kernels.loops import loops_problem
 from heedful.attention.kernels.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError
 
@@ -59,7 +59,7 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
         return "only on a CPU"
     if dtype not in _DTYPES:
         return "only float32, float64, bfloat16 and float16"
-    return _numba_problem()
+    return loops_problem()
 
 
 class Plan(NamedTuple):
@@ -461,7 +461,7 @@ def _require_support(*tensors: Tensor) -> None:
         if not tensor.is_cpu or tensor.dtype not in _DTYPES:
             break
     else:
-        if _numba_problem() is None:
+        if loops_problem() is None:
             return
     reasons = (supports(tensor.dtype, tensor.device.type) for tensor in tensors)
     raise KernelUnsupported(f"additive scores: {next(reason for reason in reasons if reason is not None)}")
@@ -469,15 +469,6 @@ def _require_support(*tensors: Tensor) -> None:
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.float64 else torch.float32
-
-
-@cache
-def _numba_problem() -> str | None:
-    try:
-        numba = importlib.import_module("numba")
-    except ImportError as error:
-        return f"needs Numba: {error}"
-    return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
 
 
 def _loops(dtype: np.dtype) -> "Loops":

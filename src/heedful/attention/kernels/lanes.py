@@ -140,6 +140,26 @@ from_bits: Final = _by_type(
 )
 
 
+@njit(error_model="numpy")
+def ordered(number: Any) -> Any:
+    """Turn float32 into an int32 of the same order, NaN above all; its bits turned again are those of the number."""
+    raw = np.float32(number).view(np.int32)
+    return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@njit(error_model="numpy")
+def widened(raw: Any) -> Any:
+    """Turn the bits of a bfloat16, as int16, into the float32 of the same value."""
+    return np.int32(np.int32(raw) << np.int32(16)).view(np.float32)
+
+
+@njit(error_model="numpy")
+def narrowed(number: Any) -> Any:
+    """Round float32 to the nearest bfloat16, to even where two are as near, and give its bits as int16."""
+    raw = np.float32(number).view(np.int32)
+    return np.int16((raw + np.int32(0x7FFF) + ((raw >> np.int32(16)) & np.int32(1))) >> np.int32(16))
+
+
 def _type_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type

@@ -1,15 +1,22 @@
 """A few threads for loops that release the interpreter lock.
 
+Where PyTorch brought GNU's OpenMP, its very threads are taken: after each operation they spin for milliseconds, waiting
+for the next one, and any other thread would have to share a core with them. Elsewhere, and in the child of a fork,
+there are threads of our own.
+
 Numba's own layers are not used: its workqueue aborts the process when two Python threads enter it, and its OpenMP layer
 loads a second OpenMP beside PyTorch's.
 """
 
+import ctypes
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from threading import Lock
-from typing import Final, final
+from typing import Any, Final, final
 
 import torch
 
@@ -35,7 +42,7 @@ def run_parts(parts: Sequence[Callable[[], None]]) -> None:
     Raises:
         BaseException: whatever a part raised, the first one known; parts not yet begun are then left out.
 
-    Cost: about 25 us for two threads, once they have been started; below 1 us for one part.
+    Cost: about 25 us for two threads of our own, once they have been started; below 1 us for one part.
 
     Example:
         >>> squares = [0, 0, 0]
@@ -51,6 +58,9 @@ def run_parts(parts: Sequence[Callable[[], None]]) -> None:
             part()
         return
     waiting = deque(parts)
+    if not _POOL.is_forked and (parallel := _openmp()) is not None:
+        _drain_together(parallel, num_others + 1, waiting)
+        return
     others = _POOL.submit(num_others, lambda: _drain(waiting))
     try:
         _drain(waiting)
@@ -75,15 +85,57 @@ def _drain(waiting: deque[Callable[[], None]]) -> None:
         raise
 
 
+def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
+    """Drain by so many threads of PyTorch's, this one among them."""
+    raised: list[BaseException] = []
+
+    def drain(_: object) -> None:
+        try:
+            _drain(waiting)
+        except BaseException as error:
+            raised.append(error)
+
+    # Released by ctypes, the interpreter lock is taken again by each thread in turn.
+    parallel(_Work(drain), None, count, 0)
+    if raised:
+        raise raised[0]
+
+
+_Work: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@cache
+def _openmp() -> Any:
+    """GOMP_parallel(function, data, number of threads, flags) of the library that PyTorch has loaded, or None."""
+    folder = Path(torch.__file__).parent
+    only_if_loaded = getattr(os, "RTLD_NOLOAD", None)
+    if only_if_loaded is None:
+        return None
+    for path in (*folder.glob("lib/libgomp*.so*"), *folder.parent.glob("torch.libs/libgomp*.so*")):
+        try:
+            parallel = ctypes.CDLL(str(path), mode=only_if_loaded | os.RTLD_NOW).GOMP_parallel
+        except (OSError, AttributeError):
+            continue
+        parallel.argtypes = [_Work, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        parallel.restype = None
+        return parallel
+    return None
+
+
 @final
 class _Pool:
     """Threads that stay; made at the first use, made again when more are wanted and in the child of a fork."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.is_forked = False
+        self._renew()
 
     def forget(self) -> None:
         """A forked child has none of its parent's threads, and perhaps a lock that nobody will ever release."""
+        self.is_forked = True
+        self._renew()
+
+    def _renew(self) -> None:
         self._lock = Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._size = 0
