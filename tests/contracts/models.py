@@ -22,6 +22,14 @@ def steps_equal_forward(model: Seq2Seq) -> None:
     )
 
 
+def prepared_steps_equal_forward(model: Seq2Seq) -> None:
+    """What steps may share, computed once, changes nothing."""
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    steps = run_steps(model, source, lengths, target_in, is_prepared=True)
+    assert distance(steps, model(source, lengths, target_in).features) <= TOLERANCE
+
+
 def neighbours_are_invisible(model: Seq2Seq) -> None:
     """A pair gets the same features alone, among others, and among others in another order."""
     source, lengths = make_sources()
@@ -136,6 +144,7 @@ def hypotheses_go_their_own_ways(model: Seq2Seq) -> None:
 
 CONTRACTS: tuple[Contract, ...] = (
     steps_equal_forward,
+    prepared_steps_equal_forward,
     neighbours_are_invisible,
     padding_is_invisible,
     the_future_is_invisible,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from heedful.models.transformer import TransformerMemory
 from tests.contracts import models as contracts
 from tests.contracts.models import CONTRACTS, Contract
 from tests.models.tiny import CONFIGS, make_model, make_sources, make_targets
@@ -72,12 +73,14 @@ class Planted(Seq2Seq):
         forward: Callable[[Decoded], Decoded] = lambda decoded: decoded,
         step: Callable[[Decoded], Decoded] = lambda decoded: decoded,
         stuck: bool = False,
+        prepare: Callable[[Memory], Memory] = lambda memory: memory,
     ) -> None:
         super().__init__()
         self.inner = make_model("transformer-pre")
         self.target_embedding = self.inner.get_submodule("target_embedding")
         self.alignment = self.inner.alignment
         self._encode, self._forward, self._step, self._stuck = encode, forward, step, stuck
+        self._prepare = prepare
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
         return self.inner.encode(*self._encode(source, source_lengths))
@@ -85,6 +88,9 @@ class Planted(Seq2Seq):
     def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
         state = self.inner.start(memory, num_hypotheses)
         return StuckState(state) if self._stuck else state
+
+    def prepare_steps(self, memory: Memory) -> Memory:
+        return self._prepare(memory)
 
     def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
         inner = state.inner if isinstance(state, StuckState) else state
@@ -99,6 +105,11 @@ class Planted(Seq2Seq):
 
 def drifting(decoded: Decoded) -> Decoded:
     return replace(decoded, features=decoded.features + 1e-9)
+
+
+def drifting_memory(memory: Memory) -> Memory:
+    assert isinstance(memory, TransformerMemory)
+    return replace(memory, values=tuple(value + 1e-9 for value in memory.values))
 
 
 def leaking(decoded: Decoded) -> Decoded:
@@ -131,6 +142,7 @@ def only_the_end(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 FAULTS: list[tuple[Contract, Callable[[], Seq2Seq]]] = [
     (contracts.steps_equal_forward, lambda: Planted(step=drifting)),
+    (contracts.prepared_steps_equal_forward, lambda: Planted(prepare=drifting_memory)),
     (contracts.neighbours_are_invisible, lambda: Planted(forward=batch_normalized)),
     (contracts.neighbours_are_invisible, lambda: Planted(encode=padding_as_real)),
     (contracts.padding_is_invisible, lambda: Planted(encode=padding_as_real)),

@@ -1,6 +1,7 @@
 import json
 import shutil
 import warnings
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.experiment import import_marian
 from heedful.export.huggingface import Described, export_huggingface
 from heedful.export.marian import MarianModel, read_marian
+from heedful.export.marian_layout import NORM_EPSILON
+from heedful.layers.positions import SinusoidalPositions, sinusoids
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
@@ -26,6 +29,8 @@ from heedful.translator import load
 from tests.export.marian_folder import write_folder
 
 MOST = 30
+FLOAT32, FLOAT64 = 1e-5, 1e-11
+"""What rounding may move a logit by."""
 LINES = ["the cat sat on a mat", "dogs run fast now", "yes no maybe", "Äpfel und Öl", "don't 3.5%"]
 STRANGE = [
     "the cat",
@@ -65,6 +70,7 @@ def build(num_source: int, num_target: int, **changes: Any) -> Transformer:
 
 KINDS: dict[str, dict[str, Any]] = {
     "as trained here": {},
+    "with a small epsilon": {"norm_epsilon": 1e-6},
     "as Marian has it": {"positions": "sinusoidal_halves", "norm_epsilon": 1e-5, "activation": "swish"},
     "with a bias, a large epsilon": {"output_bias": True, "norm_epsilon": 1e-3},
     "two tables": {"tie": "target"},
@@ -103,6 +109,12 @@ def logits_of(model: Seq2Seq, num_source: int, num_target: int) -> torch.Tensor:
         return model.logits(model(source, lengths, target_in).features)
 
 
+def bound(model: Transformer, rounding: float) -> float:
+    """How far logits may lie apart: the first normalisation of each stack has their epsilon, whatever it was."""
+    epsilon = model.config.norm_epsilon
+    return rounding if epsilon == NORM_EPSILON else max(1e-5, 100 * epsilon)
+
+
 def test_what_is_imported_again_gives_the_same_logits_and_tokens(exported: Exported):
     model, (source, target), folder = exported
     read = read_marian(folder)
@@ -112,10 +124,8 @@ def test_what_is_imported_again_gives_the_same_logits_and_tokens(exported: Expor
     import_marian(folder, folder.with_suffix(".model"))
     translator = load(folder.with_suffix(".model"))
     sizes = len(source), len(target)
-    # In float32, in which the permuted sums round otherwise; the first epsilon of each stack is theirs.
-    bound = 1e-5 if model.config.norm_epsilon < 1e-4 else 1e-2
     difference = (logits_of(translator.model(), *sizes) - logits_of(model, *sizes)).abs().max().item()
-    assert difference <= bound
+    assert difference <= bound(model, FLOAT32)
     for mine, again in ((source, translator.source_tokenizer), (target, translator.target_tokenizer)):
         assert isinstance(again, MarianTokenizer)
         for text in STRANGE:
@@ -136,8 +146,7 @@ def test_transformers_gives_the_same_logits_tokens_and_greedy_outputs(exported: 
         wanted = logits_of(model, len(source), len(target))
         got = theirs(input_ids=ids, attention_mask=seen, decoder_input_ids=target_in).logits
         found = theirs.generate(ids, attention_mask=seen, num_beams=1, do_sample=False)
-    bound = 1e-5 if model.config.norm_epsilon < 1e-4 else 1e-2
-    assert (got - wanted).abs().max().item() <= bound
+    assert (got - wanted).abs().max().item() <= bound(model, FLOAT32)
     greedy = SearchConfig(beam=1, max_length_ratio=0.0, max_length_offset=MOST, forbid_unknown=True)
     sources = [row[:length].numpy().astype(np.int64) for row, length in zip(ids, lengths.tolist(), strict=True)]
     for (one, *_), row in zip(decode_sorted(torch_backend(model, MOST), sources, greedy), found, strict=True):
@@ -149,6 +158,29 @@ def test_transformers_gives_the_same_logits_tokens_and_greedy_outputs(exported: 
         assert tokenizer(text_target=text)["input_ids"] == [*target.encode(text), EOS] or "<eos>" in text
         decoded = tokenizer.decode(target.encode(text), skip_special_tokens=True, use_source_tokenizer=False)
         assert decoded == target.decode(target.encode(text)).strip() or "<eos>" in text
+
+
+def test_transformers_gives_the_same_logits_in_float64(exported: Exported):
+    """Where rounding hides nothing."""
+    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    model, (source, target), folder = exported
+    sizes = len(source), len(target)
+    theirs, ours = transformers.MarianMTModel.from_pretrained(folder).eval(), deepcopy(model)
+    tables = [side.embed_positions.weight for side in (theirs.model.encoder, theirs.model.decoder)]
+    wide = sinusoids(torch.arange(MOST + 1), model.config.model_size, is_halved=True)
+    for table in tables:
+        assert (table.double() - wide).abs().max().item() <= 2**-24  # theirs is rounded to float32
+    theirs, ours = theirs.double(), ours.double()
+    for table in tables:
+        table.data = wide
+    for module in ours.modules():
+        if isinstance(module, SinusoidalPositions):
+            module.table = module.table.new_zeros(0, module.size)
+    ids, _, target_in = batch(*sizes)
+    with torch.no_grad():
+        got = theirs(input_ids=ids, attention_mask=ids != PAD, decoder_input_ids=target_in).logits
+    assert got.dtype == torch.float64
+    assert (got - logits_of(ours, *sizes)).abs().max().item() <= bound(model, FLOAT64)
 
 
 def test_an_imported_model_is_exported_again(tmp_path: Path):

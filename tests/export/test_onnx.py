@@ -13,7 +13,7 @@ from heedful.errors import UsageError
 from heedful.export.onnx import export_graphs, quantize
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.onnx import GRAPHS, Graphs, OnnxEngine
+from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.demands import Demand
@@ -41,7 +41,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Make:
         model = make_model(name).float()
         folder = tmp_path_factory.mktemp(name)
         export_graphs(model, folder, MOST)
-        assert {path.name for path in folder.iterdir()} == {f"{each}.onnx" for each in GRAPHS}
+        assert {path.name for path in folder.iterdir()} == {f"{each}.onnx" for each in (*GRAPHS, BEST)}
         return model, Graphs(folder, threads=1)
 
     return make
@@ -148,7 +148,7 @@ class _Branching(nn.Module):
 
 def test_what_no_graph_can_say_is_refused_in_one_line(tmp_path: Path):
     model = make_model("rnnsearch")
-    model.readout = nn.Sequential(model.get_submodule("readout"), _Branching())
+    model.output = nn.Sequential(model.get_submodule("output"), _Branching())  # type: ignore[assignment]
     with pytest.raises(UsageError, match=r"step.onnx: this model cannot be written as a graph: .") as caught:
         export_graphs(model, tmp_path, MOST)
     assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ from heedful.layers.residual import NormOrder, Residual
 def layer_norm(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     mean = vectors.mean(dim=-1, keepdim=True)
     variance = (vectors - mean).square().mean(dim=-1, keepdim=True)
-    return weight * (vectors - mean) / (variance + 1e-6).sqrt() + bias
+    return weight * (vectors - mean) / (variance + 1e-5).sqrt() + bias
 
 
 def make(order: NormOrder, dropout: float = 0.0) -> Residual:

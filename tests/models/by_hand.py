@@ -153,7 +153,7 @@ def convolutional_encoder(
 def layer_norm(p: Parameters, name: str, x: Vector) -> Vector:
     mean = x.mean()
     variance = ((x - mean) ** 2).mean()
-    return p[f"{name}.weight"] * (x - mean) / np.sqrt(variance + 1e-6) + p[f"{name}.bias"]
+    return p[f"{name}.weight"] * (x - mean) / np.sqrt(variance + 1e-5) + p[f"{name}.bias"]
 
 
 def multihead(

@@ -115,10 +115,11 @@ def make_targets(num: int, length: int = 6, seed: int = 1) -> Tensor:
     return torch.from_numpy(targets)
 
 
-def run_steps(model: Seq2Seq, source: Tensor, lengths: Tensor, target_in: Tensor) -> Tensor:
+def run_steps(model: Seq2Seq, source: Tensor, lengths: Tensor, target_in: Tensor, is_prepared: bool = False) -> Tensor:
     """Features of the whole target, token by token; [source, target, size]."""
     memory = model.encode(source, lengths)
     state = model.start(memory)
+    memory = model.prepare_steps(memory) if is_prepared else memory
     features: list[Tensor] = []
     for tokens in target_in.T:
         decoded, state = model.step(tokens[:, None], state, memory)

@@ -8,7 +8,7 @@ import torch
 
 from heedful.errors import FileRefused, NeedError
 from heedful.export.onnx_small import write_small_graphs
-from heedful.runtime.onnx import GRAPHS, Graphs, OnnxEngine, OnnxStepScores
+from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine, OnnxStepScores
 from heedful.search.array_scores import adjusted, best
 from heedful.search.interface import Adjust
 
@@ -16,11 +16,13 @@ STATE = {"state.hidden": torch.zeros(1, 1, 1), "state.place": torch.zeros(1, 1, 
 MEMORY = {"memory.keys": torch.zeros(1, 1, 1), "memory.lengths": torch.zeros(1, dtype=torch.int64)}
 
 
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Graphs:
+@pytest.fixture(scope="module", params=["new", "old"])
+def graphs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Graphs:
     """The graphs around a model's own, which are here stood in for by one of the others."""
     folder = tmp_path_factory.mktemp("graphs")
     write_small_graphs(folder, MEMORY, STATE)
+    if request.param == "old":
+        (folder / f"{BEST}.onnx").unlink()
     for name in ("encode", "step"):
         (folder / f"{name}.onnx").write_bytes((folder / "select.onnx").read_bytes())
     return Graphs(folder)
@@ -39,6 +41,7 @@ def draw(*shape: int) -> np.ndarray:
 CHANGES = {
     "nothing": Adjust(),
     "banned": Adjust(banned=np.array([0, 5, 2])),
+    "many banned": Adjust(banned=np.array([0, 5, 2] * 6)),
     "places": Adjust(
         sources=np.array([0, 1, 1, 0]),
         hypotheses=np.array([1, 2, 2, 0]),

@@ -2,7 +2,9 @@
 
 What their model has no setting for is said in other weights, exactly: sinusoids and cosines in turn are a permutation
 of the model's dimensions, and another epsilon of the normalisations is another scale of the vectors between them. Only
-the first normalisation of each stack adds sinusoids, whose scale is fixed; there their epsilon stays.
+the first normalisation of each stack adds sinusoids, whose scale is fixed; there their epsilon stays. (A table of
+sinusoids in another scale would be read, but lost when transformers writes the model again.) A model of ours has their
+epsilon from the start, unless it is configured otherwise.
 """
 
 import json

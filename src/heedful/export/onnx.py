@@ -5,6 +5,7 @@ step     tokens, memory, state -> log probabilities, next state, attention weigh
 select   memory, state, keep -> those of some sources
 reorder  state, parents -> each hypothesis from another's state
 top      log probabilities, changes, k -> the k best tokens
+best     log probabilities, k -> the k best tokens
 pick     log probabilities, places -> those of single tokens
 
 The search stays outside, in `heedful.search`. All axes but sizes of the model are free: the numbers of sources,
@@ -17,7 +18,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, final
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ from heedful.layers.positions import SinusoidalPositions
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.text.vocabulary import EOS
 
+_ANY_SIZE: Final = 2**40
 _SOURCES, _HYPOTHESES, _POSITIONS, _SAID = 3, 5, 7, 11
 """Sizes of the example that is recorded: all differ, so that no axis is taken for another, and none is 1."""
 
@@ -42,7 +44,8 @@ class _Encode(nn.Module):
 
     def forward(self, source: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
         memory = self.model.encode(source, source_lengths)
-        parts = flatten(memory, "memory") | flatten(self.model.start(memory), "state")
+        state = self.model.start(memory)
+        parts = flatten(self.model.prepare_steps(memory), "memory") | flatten(state, "state")
         return tuple(tensor for name, tensor in parts.items() if name != "memory.lengths")
 
 
@@ -127,8 +130,9 @@ def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
 def _example(model: Seq2Seq, sources: Tensor, lengths: Tensor, num_said: int) -> tuple[Memory, State]:
     """Memory and state after some steps."""
     memory = model.encode(sources, lengths)
-    plain = rebuild(memory, iter(flatten(memory, "").values()))
-    state = model.start(plain, _HYPOTHESES)
+    state = model.start(memory, _HYPOTHESES)
+    prepared = model.prepare_steps(memory)
+    plain = rebuild(prepared, iter(flatten(prepared, "").values()))
     tokens = torch.full((len(lengths), _HYPOTHESES), 4)
     for _ in range(num_said):
         _, state = model.step(tokens, state, plain)
@@ -189,7 +193,19 @@ def _record(
             raise UsageError(f"{path.name}: this model cannot be written as a graph: {reason}") from error
     if program is None:
         raise UsageError(f"{path.name}: the exporter gave no graph")
+    _fold(program.model)
     program.save(str(path), external_data=False)
+
+
+def _fold(graph: Any) -> None:
+    """Compute parts of weights and weights side by side once; the exporter leaves the large ones to every load.
+
+    Only matrices that are constants are put into eight bits.
+    """
+    from onnxscript import optimizer
+
+    optimizer.fold_constants(graph, input_size_limit=_ANY_SIZE, output_size_limit=_ANY_SIZE)
+    optimizer.remove_unused_nodes(graph)
 
 
 def quantize(folder: Path) -> None:
@@ -216,16 +232,20 @@ def quantize(folder: Path) -> None:
 
 
 def _products_with_vectors(path: Path) -> list[str]:
-    """Names of products with a constant that is no matrix: it has no channels, and takes no room."""
+    """Names of products with a constant of one column or none: it has no channels, and takes no room."""
     import onnx
 
     graph = onnx.load(path).graph
-    ranks = {constant.name: len(constant.dims) for constant in graph.initializer}
+    shapes = {constant.name: tuple(constant.dims) for constant in graph.initializer}
     return [
         node.name
         for node in graph.node
-        if node.op_type == "MatMul" and any(ranks.get(name, 2) != 2 for name in node.input)
+        if node.op_type == "MatMul" and any(len(shape) != 2 or shape[1] == 1 for shape in _constants(node, shapes))
     ]
+
+
+def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[int, ...]]:
+    return [shapes[name] for name in node.input if name in shapes]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ _SHAPES: Final = {
 
 
 def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
-    """Write select.onnx, reorder.onnx, top.onnx and pick.onnx.
+    """Write select.onnx, reorder.onnx, top.onnx, best.onnx and pick.onnx.
 
     Args:
         folder: where to.
@@ -28,6 +28,7 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
     _write(folder / "select.onnx", *_select({**memory, **state}))
     _write(folder / "reorder.onnx", *_reorder(state))
     _write(folder / "top.onnx", *_top())
+    _write(folder / "best.onnx", *_best())
     _write(folder / "pick.onnx", *_pick())
 
 
@@ -86,6 +87,20 @@ def _top() -> Graph:
         helper.make_tensor_value_info("ids", TensorProto.INT64, shape),
     ]
     return nodes, inputs, outputs, [_constant("last", [1])]
+
+
+def _best() -> Graph:
+    from onnx import TensorProto, helper
+
+    node = helper.make_node("TopK", ["log_probs", "k"], ["best", "ids"], axis=-1, largest=1, sorted=1)
+    inputs = [helper.make_tensor_value_info("log_probs", TensorProto.FLOAT, _SHAPES["log_probs"])]
+    inputs.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
+    shape = ("source", "hypothesis", "k")
+    outputs = [
+        helper.make_tensor_value_info("best", TensorProto.FLOAT, shape),
+        helper.make_tensor_value_info("ids", TensorProto.INT64, shape),
+    ]
+    return [node], inputs, outputs, []
 
 
 def _pick() -> Graph:

@@ -9,8 +9,8 @@ from heedful.layers.fused import add_dropped, normalized_beside
 
 NormOrder = Literal["post", "pre"]
 
-NORM_EPSILON: Final = 1e-6
-"""What a normalisation adds to the variance, so as not to divide by zero."""
+NORM_EPSILON: Final = 1e-5
+"""What a normalisation adds to the variance, so as not to divide by zero; the only one that Marian's models have."""
 
 
 @final

@@ -76,7 +76,8 @@ class TorchEngine(Engine):
     def start(self, source: NDArray[np.int64], source_lengths: NDArray[np.int64], num_hypotheses: int) -> object:
         with torch.inference_mode():
             memory = self._model.encode(self._tensor(source), self._tensor(source_lengths))
-            return _Running(memory, self._model.start(memory, num_hypotheses))
+            state = self._model.start(memory, num_hypotheses)
+            return _Running(self._model.prepare_steps(memory), state)
 
     def step(
         self,

@@ -115,6 +115,17 @@ class Seq2Seq(nn.Module, ABC):
             The state.
         """
 
+    def prepare_steps(self, memory: Memory) -> Memory:
+        """Compute once what the steps of many hypotheses share; `start` and `forward` take what `encode` gave.
+
+        Args:
+            memory: of the sources.
+
+        Returns:
+            What `step` may be given in its place; the same memory by default.
+        """
+        return memory
+
     @abstractmethod
     def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
         """Read one token of each hypothesis.
@@ -122,7 +133,7 @@ class Seq2Seq(nn.Module, ABC):
         Args:
             tokens: [source, hypothesis] ids; bos at the first step.
             state: from `start` or the step before.
-            memory: of the sources.
+            memory: of the sources, from `encode` or `prepare_steps`.
             need: attention summaries wanted.
 
         Returns:

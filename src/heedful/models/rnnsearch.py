@@ -3,12 +3,13 @@
 The query is the state *before* the step, and the context enters the cell.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Self, final
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Need, PreparedKey
@@ -111,9 +112,10 @@ class RNNsearchMemory(Memory):
     """Annotations, with what the alignment model computes once per source."""
 
     annotations: Tensor
-    """[source, position, size] h_j"""
+    """[source, position, size] h_j; once mapped, what becomes of them in the cell and in the readout, side by side."""
     prepared: PreparedKey
     """U_a h_j"""
+    is_mapped: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,17 @@ class RNNsearch(Seq2Seq):
         state = torch.tanh(self.initial(first))
         return RNNsearchState(state[:, None].expand(-1, num_hypotheses, -1))
 
+    def prepare_steps(self, memory: Memory) -> RNNsearchMemory:
+        # C c_i = sum_j alpha_ij C h_j: a map of the annotations, of which there are few, and none of each context.
+        memory = _mine(memory)
+        rows = [] if self.context_map is None else [self.context_map.weight]
+        if self.second is not None:
+            rows.append(self.second.input_map.weight)
+        if isinstance(self.readout, nn.Linear):
+            rows.append(self.readout.weight[:, -self.encoder.output_size :])  # C_o
+        mapped = functional.linear(memory.annotations, torch.cat(rows))
+        return replace(memory, annotations=mapped, is_mapped=True)
+
     def step(
         self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, RNNsearchState]:
@@ -202,8 +215,9 @@ class RNNsearch(Seq2Seq):
             StepwiseValue(memory.annotations),
             padding(memory.lengths),
             need,
+            memory.is_mapped,
         )
-        features = self._read_out(state.hidden, new, embedded, attended.context)
+        features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
         return Decoded(features, {"cross": attended}), RNNsearchState(new)
 
     def forward(
@@ -235,22 +249,33 @@ class RNNsearch(Seq2Seq):
         values: StepwiseValue,
         mask: Mask,
         need: tuple[Need, ...],
+        is_mapped: bool = False,
     ) -> tuple[Attended, Tensor]:
-        """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i and s_i."""
+        """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i, or what became of it, and s_i."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
         wanted = (*need, *values.need)
         attended = values.credit(attend(query, keys, values.constant, score=self.score, mask=mask, need=wanted))
+        mapped_context = attended.context[..., : 3 * self.config.hidden_size] if is_mapped else None
         if self.second is not None:
-            return attended, self.second.step(self.second.input_map(attended.context), (query,))[0]
+            unit = self.second.input_map
+            read = unit(attended.context) if mapped_context is None else mapped_context + unit.bias
+            return attended, self.second.step(read, (query,))[0]
         if self.context_map is not None:
-            mapped = mapped + self.context_map(attended.context)
+            mapped = mapped + (self.context_map(attended.context) if mapped_context is None else mapped_context)
         return attended, self.decoder.step(mapped, (hidden,))[0]
 
-    def _read_out(self, before: Tensor, after: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        if self.config.readout == "state":
+    def _read_out(
+        self, before: Tensor, after: Tensor, embedded: Tensor, context: Tensor, is_mapped: bool = False
+    ) -> Tensor:
+        if not isinstance(self.readout, nn.Linear):
             return self._dropout(after)
         state = before if self.config.readout_state == "before" else after
-        both = self.readout(torch.cat((state, embedded, context), dim=-1))
+        if is_mapped:
+            weight = self.readout.weight[:, : -self.encoder.output_size]  # U_o, V_o
+            both = functional.linear(torch.cat((state, embedded), dim=-1), weight, self.readout.bias)
+            both = both + context[..., 3 * self.config.hidden_size :]
+        else:
+            both = self.readout(torch.cat((state, embedded, context), dim=-1))
         return self._dropout(both.unflatten(-1, (-1, 2)).amax(dim=-1))
 
     def _dropout(self, vectors: Tensor) -> Tensor:

@@ -89,6 +89,9 @@ def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) 
 class CTranslate2(Backend):
     """Searches in CTranslate2."""
 
+    # It sorts and cuts what it is given by itself, and what is over from one batch goes into the next.
+    has_own_batches = True
+
     def __init__(self, name: str, folder: Path, max_length: int, threads: int = 0, is_named: bool = False) -> None:
         """Load a model.
 
@@ -199,7 +202,13 @@ class CTranslate2(Backend):
     ) -> list[Reading]:
         # It adds an end mark of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
-        scored = self._translator.score_batch([_named(ids) for ids in source_ids], targets, max_input_length=0)
+        scored = self._translator.score_batch(
+            [_named(ids) for ids in source_ids],
+            targets,
+            max_batch_size=_BATCH_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+        )
         return [
             Reading(np.array(each.log_probs[: len(ids)], dtype=np.float64))
             for each, ids in zip(scored, outputs, strict=True)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
 """The files of a model, without their suffix .onnx."""
 _LARGE: Final = frozenset({"encode", "step"})
+BEST: Final = "best"
+"""A graph that older models do not have; what it gives, "top" gives too, more slowly."""
+_FEW: Final = 16
+"""So many banned tokens are sought for with the best and then left out."""
 
 Tensors = dict[str, Any]
 """Tensors that ONNX Runtime holds, by name."""
@@ -36,7 +40,7 @@ class Graphs:
         """Load all graphs of a folder.
 
         Args:
-            folder: holds a file for each name in `GRAPHS`.
+            folder: holds a file for each name in `GRAPHS`, and one for `BEST` unless it is old.
             threads: processor threads; 0 = what OMP_NUM_THREADS says, or else ONNX Runtime's own choice.
 
         Raises:
@@ -50,7 +54,8 @@ class Graphs:
         self.folder: Final = folder
         self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
         self._sessions: Final[dict[str, InferenceSession]] = {}
-        for name in GRAPHS:
+        self.has_best: Final = (folder / f"{BEST}.onnx").is_file()
+        for name in (*GRAPHS, BEST) if self.has_best else GRAPHS:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             # Threads of one graph that wait for work would take the processor from those of the next.
@@ -103,6 +108,8 @@ class OnnxStepScores(StepScores):
 
     def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
         change = Adjust() if adjust is None else adjust
+        if self._graphs.has_best and not change.ids.size and change.banned.size <= _FEW:
+            return self._unchanged(k, change.banned)
         given = {
             "log_probs": self._log_probs,
             "banned": change.banned,
@@ -112,6 +119,20 @@ class OnnxStepScores(StepScores):
         }
         found = self._graphs.run("top", given)
         return found["best"].numpy().astype(np.float64), found["ids"].numpy()
+
+    def _unchanged(self, k: int, banned: IntArray) -> tuple[FloatArray, IntArray]:
+        """The k best without a few: they are among as many more, and nothing as large as the vocabulary is copied."""
+        most = min(k + banned.size, self.vocab_size)
+        found = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
+        best, ids = found["best"].numpy().astype(np.float64), found["ids"].numpy()
+        k = min(k, self.vocab_size)
+        is_banned = (ids[..., None] == banned).any(axis=-1)
+        if not is_banned[..., :k].any():
+            return best[..., :k], ids[..., :k]
+        best[is_banned] = -np.inf
+        ranks = np.broadcast_to(np.arange(most), ids.shape)
+        order = np.lexsort((np.where(is_banned, ids, ranks), is_banned), axis=-1)[..., :k]
+        return np.take_along_axis(best, order, axis=-1), np.take_along_axis(ids, order, axis=-1)
 
     def full(self) -> FloatArray:
         return self._log_probs.numpy().astype(np.float64)

@@ -22,7 +22,9 @@ class PlainScores(ScoreKernel):
 
     def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
         if isinstance(pairs, AdditivePairs):
-            return torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :]) @ pairs.vector, None
+            inner = torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :])
+            # A matrix of one column: by a vector, ONNX Runtime multiplies row after row, ten times as slowly.
+            return (inner @ pairs.vector[:, None])[..., 0], None
         if isinstance(pairs, DistancePairs):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):
