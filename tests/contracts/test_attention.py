@@ -7,11 +7,13 @@ from functools import cache
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from heedful.attention.dispatch import KERNELS
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from tests.attention.cases import MASKS
+from tests.attention.kernels.interpreter import quiet
 from tests.contracts.attention import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, covering, supported, ways
 
@@ -26,7 +28,12 @@ cached = cache(supported)
 KEPT = [(contract, way, each) for contract in CONTRACTS for way in ways() for each in kept(contract, way)]
 
 
-@pytest.mark.parametrize(("contract", "way", "combination"), KEPT, ids=str)
+def case(contract: Contract, way: Way, combination: Combination) -> ParameterSet:
+    marks = [quiet] if "triton" in way.kernel else []
+    return pytest.param(contract, way, combination, marks=marks)
+
+
+@pytest.mark.parametrize(("contract", "way", "combination"), [case(*each) for each in KEPT], ids=str)
 def test_kept(contract: Contract, way: Way, combination: Combination):
     with torch.set_grad_enabled(contract.has_gradients):
         contract.check(way, combination)

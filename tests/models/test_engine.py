@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.models.engine import TorchEngine, TorchStepScores, torch_backend
+from heedful.models.engine import TorchEngine, torch_backend
 from heedful.models.interface import Seq2Seq
+from heedful.models.step_scores import TorchStepScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.interface import Adjust, Hypothesis
