@@ -22,13 +22,18 @@ class CrossEntropy(NamedTuple):
     total: Tensor
     """Smoothed negative log likelihood, summed; only this carries gradient."""
     gold_log_probs: Tensor
-    """[token] log probability of each gold token, without smoothing."""
+    """[token] log probability of each gold token, without smoothing; 0 where a token does not count."""
     num_correct: Tensor
     """Gold tokens that no other token beats."""
 
 
 def linear_cross_entropy(
-    features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float = 0.0
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    gold: Tensor,
+    label_smoothing: float = 0.0,
+    real: Tensor | None = None,
 ) -> CrossEntropy:
     """Compute cross-entropy of softmax(features weight^T + bias) against smoothed gold tokens.
 
@@ -40,13 +45,15 @@ def linear_cross_entropy(
         bias: [vocabulary] or None.
         gold: [token] ids.
         label_smoothing: e, in [0, 1).
+        real: [token] bool, which of them count; None = all. Where few do not, or where their number must not be asked
+            of a device, this takes the place of leaving them out.
 
     Returns:
         Loss and log probabilities; accumulated in float32 at least.
 
     Cost: three products token * size * vocabulary with gradient, one without.
     """
-    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing)
+    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing, real)
     return CrossEntropy(total, gold_log_probs, num_correct)
 
 
@@ -54,7 +61,13 @@ def linear_cross_entropy(
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        gold: Tensor,
+        label_smoothing: float,
+        real: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         wants_gradient = any(ctx.needs_input_grad[:3])
         gold_log_probs = torch.empty(len(gold), dtype=_wide(weight.dtype), device=weight.device)
@@ -75,11 +88,18 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 logits = (inputs[within] @ narrow_weight.mT).to(gold_log_probs.dtype)
                 if bias is not None:
                     logits += bias
-                losses, gold_log_probs[block], is_correct, sums = _losses(logits, labels, label_smoothing)
+                losses, log_probs, is_correct, sums = _losses(logits, labels, label_smoothing)
+                if real is not None:
+                    counts = real[block, None]
+                    losses, is_correct = losses.masked_fill_(~counts, 0.0), is_correct & counts
+                    log_probs = log_probs.masked_fill(~real[block], 0.0)
+                gold_log_probs[block] = log_probs
                 total += losses.sum()
                 num_correct += is_correct.sum()
                 if wants_gradient:
                     gradient = _gradient(logits, sums, labels, label_smoothing)
+                    if real is not None:
+                        gradient.masked_fill_(~real[block, None], 0.0)
                     gradients[within] = gradient
                     if bias_grad is not None:
                         bias_grad += gradient.sum(dim=0)
@@ -100,7 +120,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         features_grad, weight_grad, *bias_grads = ctx.saved_tensors
         grad_total = grad_outputs[0]
         bias_grad = bias_grads[0] * grad_total if bias_grads else None
-        return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None
+        return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None, None
 
 
 def _losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
