@@ -1,5 +1,6 @@
 """Training steps that are recorded and replayed learn what training steps learn."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,29 @@ def test_a_training_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     recorded_run = Run(tmp_path / "recorded", config, make_model(kind))
     recorded_run.trainer().run()
     for one, other in zip(plain.model.parameters(), recorded_run.model.parameters(), strict=True):
+        assert float((one - other).detach().abs().max()) <= 1e-9
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+def test_a_compiled_model_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By the tracer alone: what it hands to a compiler is PyTorch's business."""
+    compile_with, traced = torch.compile, []
+
+    def traced_only(function: Callable[..., object], **settings: bool) -> Callable[..., object]:
+        traced.append(settings)
+        return compile_with(function, backend="eager", **settings)
+
+    monkeypatch.setattr(torch, "compile", traced_only)
+    kind = changed(CONFIGS["transformer-pre"], dropout=0.0)
+    runs = [
+        Run(tmp_path / execution, make_config(max_steps=4, execution=execution), make_model(kind))
+        for execution in ("eager", "compiled")
+    ]
+    for run in runs:
+        run.trainer().run()
+    assert traced == [{"dynamic": True}]
+    for one, other in zip(*(run.model.parameters() for run in runs), strict=True):
         assert float((one - other).detach().abs().max()) <= 1e-9
 
 

@@ -5,6 +5,7 @@ tensors that stay where they are: sizes, numbers of Python and branches are as t
 may wait for the device or copy from the host.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, final
@@ -35,7 +36,10 @@ class Recorder(ABC):
 
 @final
 class CudaGraphs(Recorder):
-    """Records CUDA graphs, which share the memory of what they make on the way and leave to nobody."""
+    """Records CUDA graphs, which share the memory of what they make on the way and leave to nobody.
+
+    Where a device or driver refuses, it warns, and the work is done operation by operation.
+    """
 
     def __init__(self, device: torch.device) -> None:
         """Begin with nothing recorded.
@@ -62,7 +66,12 @@ class CudaGraphs(Recorder):
                 work()
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        # Other threads may use the device meanwhile.
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            work()
+        try:
+            # Other threads may use the device meanwhile.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                work()
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            warnings.warn(f"a step is not recorded as a CUDA graph, and runs slower: {reason}", stacklevel=2)
+            return work
         return graph.replay
