@@ -151,6 +151,14 @@ def test_prefixes_and_phrases():
     agree(given, wanted)
 
 
+def test_room_for_one_token_is_enough_to_record_in():
+    model = make_lively("transformer-pre")
+    config = SearchConfig(beam=2)
+    engines = TorchEngine(model), StaticEngine(model, Slots(model, Tapes()), max_length=1)
+    wanted, given = (search(each, ids_of(), config, max_length=1) for each in engines)
+    agree(given, wanted)
+
+
 def test_room_ends_where_outputs_do():
     """A table of learned positions has 40 rows; room for an output of 30 is never rounded beyond it."""
     model = make_lively("transformer-learned")
