@@ -82,3 +82,12 @@ def test_what_is_shared_is_widened_and_narrowed(dtype: torch.dtype):
     again = wide.narrowed(operands.types())
     assert again.types() == operands.types()
     assert torch.equal(again.pairs.key, operands.pairs.key)
+
+
+def test_tuples_are_looked_through_too():
+    tensors = [torch.full((1,), float(i)) for i in range(3)]
+    tree = (tensors[0], ((tensors[1],), tensors[2], "word"))
+    assert [float(part) for part in tensors_of(tree)] == [0.0, 1.0, 2.0]
+    other = with_tensors(tree, [part + 5.0 for part in tensors])
+    assert [float(part) for part in tensors_of(other)] == [5.0, 6.0, 7.0]
+    assert other[1][2] == "word"

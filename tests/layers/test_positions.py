@@ -147,3 +147,10 @@ def test_both_kinds_add_the_codes_to_any_leading_axes(start: int):
 def test_halves_are_the_same_waves_in_another_order():
     turns, halves = SinusoidalPositions(6).codes(3, 5), SinusoidalPositions(6, is_halved=True).codes(3, 5)
     assert torch.equal(halves, torch.cat((turns[:, 0::2], turns[:, 1::2]), dim=-1))
+
+
+@pytest.mark.parametrize("positions", [SinusoidalPositions(6), SinusoidalPositions(6, True), LearnedPositions(6, 9)])
+def test_places_in_any_order_have_the_codes_of_their_row(positions: SinusoidalPositions | LearnedPositions):
+    codes = positions.codes(0, 9)
+    places = torch.tensor([[3, 0], [8, 3]])
+    assert torch.equal(positions.at(places), codes[places])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.models.engine import TorchEngine, TorchStepScores, torch_backend
+from heedful.models.engine import TorchEngine, torch_backend
 from heedful.models.interface import Seq2Seq
+from heedful.models.step_scores import TorchStepScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.interface import Adjust, Hypothesis
@@ -128,6 +129,24 @@ def test_top_is_sorted_and_stops_at_the_vocabulary():
         wanted = -np.sort(-log_probs.numpy(), axis=-1)[..., : min(k, 7)]
         assert np.array_equal(values, wanted)
         assert np.array_equal(np.take_along_axis(log_probs.numpy(), ids, axis=-1), wanted)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 9])
+@pytest.mark.parametrize("banned", [[], [0], [0, 5], [5, 5, 0, 1], [0, 1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("has_change", [False, True])
+def test_best_that_are_found_already_are_those_that_would_be(k: int, banned: list[int], has_change: bool):
+    log_probs = torch.log_softmax(torch.randn(2, 3, 7, dtype=torch.float64), dim=-1)
+    values, ids = log_probs.topk(4, dim=-1)
+    place = np.array([1] if has_change else [], dtype=np.int64)
+    adjust = Adjust(np.array(banned, dtype=np.int64), place, place, place, 9.0 * place)
+    plain, ready = TorchStepScores(log_probs, None), TorchStepScores(log_probs, None, (values, ids))
+    for one, other in zip(plain.top(k, adjust), ready.top(k, adjust), strict=True):
+        if k + len(set(banned)) <= 7:
+            assert np.array_equal(one, other)
+        else:
+            # Of those that are banned any may come, each with no probability.
+            assert one.shape == other.shape
+    assert np.array_equal(plain.top(k)[1], ready.top(k)[1])
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -53,6 +53,8 @@ class Choice(NamedTuple):
     """Why it cannot; empty where it can."""
     memory: str
     """What it allocates beside inputs and outputs."""
+    precision: Precision = "exact"
+    """How exact its scores are; "matched" where that is asked for and pays."""
 
 
 class _Call(NamedTuple):
@@ -172,7 +174,10 @@ def explain(
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
     request = replace(request, precision=precision)
-    return [Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request)) for kernel in KERNELS]
+    return [
+        Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request), kernel.precision_of(request))
+        for kernel in KERNELS
+    ]
 
 
 def _lower(
@@ -202,7 +207,7 @@ def _lower(
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
     # In a recorded graph the number of keys is a symbol, which a comparison would narrow.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
-        reach = padding(torch.tensor(score.max_keys))
+        reach = padding(torch.full((), score.max_keys, device=query.device))
         mask = reach if mask is None else mask & reach
     rows = None if mask is None else mask.rows(num_queries, num_keys, query.device)
     learned = (*pairs.tensors(), value)

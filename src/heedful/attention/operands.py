@@ -103,7 +103,7 @@ def tensors_of(tree: object) -> list[Tensor]:
     """Find the tensors.
 
     Args:
-        tree: a dataclass, which may hold others.
+        tree: a dataclass or tuple, which may hold others.
 
     Returns:
         Each tensor, in the order of the fields; one that is held twice, twice.
@@ -115,7 +115,7 @@ def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
     """Put other tensors in the places of those there are.
 
     Args:
-        tree: a dataclass, which may hold others.
+        tree: a dataclass or tuple, which may hold others.
         tensors: as many as `tensors_of` finds, in its order.
 
     Returns:
@@ -130,11 +130,16 @@ def _walk(tree: object) -> Iterator[Tensor]:
     elif is_dataclass(tree):
         for each in fields(tree):
             yield from _walk(getattr(tree, each.name))
+    elif isinstance(tree, tuple):
+        for part in tree:  # pyright: ignore[reportUnknownVariableType]
+            yield from _walk(part)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _rebuilt(tree: Tree, tensors: Iterator[Tensor]) -> Tree:
     if isinstance(tree, Tensor):
         return next(tensors)  # pyright: ignore[reportReturnType]
+    if isinstance(tree, tuple):
+        return tuple(_rebuilt(part, tensors) for part in tree)  # pyright: ignore
     if not is_dataclass(tree):
         return tree
     made = copy(tree)

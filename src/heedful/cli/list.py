@@ -273,18 +273,23 @@ def _names(kernels: "Sequence[Kernel]") -> tuple[str, ...]:
     return tuple(kernel.name for kernel in kernels)
 
 
-def list_kernels() -> list[tuple[str, str, str]]:
+def list_kernels() -> list[tuple[str, str, str, str]]:
     """List the kernels.
 
     Returns:
-        For each in KERNELS, in order of preference, its name, what it is, and its memory.
+        For each in KERNELS, in order of preference, its name, what it is, its memory, and its precisions.
     """
     from heedful.attention.dispatch import KERNELS
     from heedful.attention.tiled import Tiled
 
     # The driver is the same for all kernels of scores; what they are is said by those.
     return [
-        (kernel.name, first_line(kernel.scoring if isinstance(kernel, Tiled) else kernel).rstrip("."), kernel.memory)
+        (
+            kernel.name,
+            first_line(kernel.scoring if isinstance(kernel, Tiled) else kernel).rstrip("."),
+            kernel.memory,
+            " or ".join(kernel.precisions),
+        )
         for kernel in KERNELS
     ]
 
@@ -302,7 +307,7 @@ def _normalizers() -> Rows:
 
 
 def _kernel_rows() -> Rows:
-    return ((name, what, f"memory: {memory}") for name, what, memory in list_kernels())
+    return ((name, what, f"memory: {memory}; scores: {precision}") for name, what, memory, precision in list_kernels())
 
 
 def _models() -> Rows:

@@ -49,6 +49,17 @@ class Positions(nn.Module, ABC):
             [length, size].
         """
 
+    @abstractmethod
+    def at(self, places: Tensor) -> Tensor:
+        """Give the codes of any positions; `codes` was asked for all of them before.
+
+        Args:
+            places: [*] int64 positions, from 0.
+
+        Returns:
+            [*, size].
+        """
+
     def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
         """Add position codes.
 
@@ -79,6 +90,9 @@ class SinusoidalPositions(Positions):
             self.table = sinusoids(rows, self.size, self.is_halved).to(self.table.dtype)
         return self.table[start : start + length]
 
+    def at(self, places: Tensor) -> Tensor:
+        return self.table[places]
+
 
 @final
 class LearnedPositions(Positions):
@@ -96,3 +110,6 @@ class LearnedPositions(Positions):
                 "train with a larger model.max_positions or with sinusoidal positions"
             )
         return self.weight[start : start + length]
+
+    def at(self, places: Tensor) -> Tensor:
+        return self.weight[places]

@@ -26,6 +26,9 @@ class TrainingConfig(Config):
     average: float = Field(default=8.0, ge=0.0)
     """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
     precision: Precision = "auto"
+    execution: Literal["eager", "compiled", "cuda_graphs"] = "eager"
+    """How a step is run: operation by operation; the model compiled by torch.compile, which needs a compiler of its own
+    (Triton on a GPU); or, on a CUDA device, recorded for each padded shape and replayed."""
     parallel: Literal["data", "sharded"] = "data"
     """Of several processes, each has the whole model, or a part of it (for models too large for one)."""
     max_steps: int = Field(default=0, ge=0)
@@ -41,6 +44,12 @@ class TrainingConfig(Config):
     """Validations in a row without a better score after which training ends."""
     select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
     """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
+
+    @model_validator(mode="after")
+    def _check_execution(self) -> Self:
+        if self.execution == "cuda_graphs" and (self.alignment_weight or self.parallel == "sharded"):
+            raise ValueError("cuda_graphs need steps of one shape: no alignment_weight, and parallel must be data")
+        return self
 
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:

@@ -28,7 +28,7 @@ def ours(query: Tensor, key: Tensor, vector: Tensor) -> tuple[Tensor, Features]:
     features = Features.choose(query, key, query.dtype)
     assert features is not None
     scores = torch.full((len(query), query.shape[1], key.shape[1]), torch.nan, device=DEVICE)
-    index = places((len(query),), (len(query),), (len(key),)).to(DEVICE)
+    index = places((len(query),), torch.device(DEVICE), (len(query),), (len(key),))
     fill_matched(scores, query, key, vector, features, index)
     return scores.double(), features
 
@@ -83,7 +83,8 @@ def test_tiles_that_see_nothing_are_left_out():
     start = torch.zeros(1, 129, dtype=torch.int64, device=DEVICE)
     start[0, 128] = 130
     sight = Sight(start, start + 5)
-    fill_matched(scores, query, key, vector, features, places((1,), (1,), (1,), (1,), (1,)).to(DEVICE), sight)
+    index = places((1,), torch.device(DEVICE), (1,), (1,), (1,), (1,))
+    fill_matched(scores, query, key, vector, features, index, sight)
     wanted = exact(query, key, vector)
     is_near = scores.isfinite()
     assert bool(is_near[0, :128, :128].all())

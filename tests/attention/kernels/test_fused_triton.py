@@ -9,16 +9,15 @@ import torch
 from torch import Tensor
 
 from heedful.attention.dispatch import attend, explain
-from heedful.attention.interface import Need
+from heedful.attention.interface import Need, Score
 from heedful.attention.kernels import devices, fused_plan
 from heedful.attention.kernels.fused_triton import FusedTriton
-from heedful.attention.kernels.interface import Attended, Request
+from heedful.attention.kernels.interface import Attended, Precision, Request
 from heedful.attention.masks import causal, local_monotonic, padding
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.pairs import AdditivePairs, DotPairs, GivenScores
 from heedful.attention.scores import SCORES, Additive, Dot, Gaussian
 from heedful.attention.simplex import Sparsemax
-from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import Sampled, random_bits
 from tests.attention.cases import Case, make_case
 from tests.attention.kernels.interpreter import quiet, runs
@@ -163,7 +162,7 @@ def test_weights_without_gradient(normalizer: str):
 @runs
 def test_draws_follow_the_softmax_and_repeat():
     torch.manual_seed(0)
-    query, key = torch.zeros(1, 4000, 1), torch.randn(1, 6, 1)
+    query, key = torch.zeros(1, 1000, 1), torch.randn(1, 6, 1)
     value = torch.eye(6)[None]
     score = lambda: Additive(1, 1, 2)  # noqa: E731
     torch.manual_seed(1)
@@ -175,7 +174,7 @@ def test_draws_follow_the_softmax_and_repeat():
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
     soft = attend(query[:, :1], key, value, score=made, kernel="plain").context[0, 0]
-    deviation = (soft * (1 - soft) / 4000).sqrt()
+    deviation = (soft * (1 - soft) / 1000).sqrt()
     assert bool(((draws[0].mean(dim=0) - soft).abs() < 5 * deviation).all())
 
 
@@ -279,4 +278,24 @@ def test_explain_says_that_it_is_interpreted(monkeypatch: pytest.MonkeyPatch):
     own = next(choice for choice in choices if choice.kernel == "fused_triton")
     assert own.reason == "runs in Triton's interpreter here: by name only"
     assert "strip" in own.memory
-    assert Softmax.weights_lie_in == "simplex"
+    assert own.precision == "exact"
+
+
+@pytest.mark.parametrize(
+    ("score", "dtype", "precision", "wanted"),
+    [
+        (Additive, torch.bfloat16, "matched", "matched"),
+        (Additive, torch.float16, "matched", "matched"),
+        (Additive, torch.bfloat16, "exact", "exact"),
+        (Additive, torch.float32, "matched", "exact"),
+        (Dot, torch.bfloat16, "matched", "exact"),
+    ],
+)
+def test_explain_says_how_exact_scores_are(
+    score: type[Score], dtype: torch.dtype, precision: Precision, wanted: Precision
+):
+    points = torch.zeros(1, 3, 2, dtype=dtype)
+    choices = explain(points, points, points, score=score(2, 2, 2).to(dtype), precision=precision)
+    assert {choice.kernel: choice.precision for choice in choices if choice.precision != "exact"} == (
+        {"fused_triton": "matched"} if wanted == "matched" else {}
+    )

@@ -11,7 +11,7 @@ Triton is imported when the first score is asked for, not before.
 import importlib
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, final
 
 import torch
@@ -34,8 +34,8 @@ LARGE: Final = 0.5
 """Sums that a feature must have somewhere, for the error of the quick form not to count."""
 MANY: Final = 128
 """Features among which errors that do not shrink with the sums are no larger than those of tanh in float32."""
-BUSY: Final = 64
-"""Tiles of scores at a time that keep a device busy."""
+BUSY: Final = 42
+"""Tiles of scores at a time at least, where there are so many: fewer would leave a device idle, more need memory."""
 
 
 @final
@@ -104,7 +104,7 @@ class _AdditiveScores(torch.autograd.Function):
         ctx.save_for_backward(query, key, vector)
         ctx.batch = batch
         scores = query.new_empty((math.prod(batch), query.shape[-2], key.shape[-2]))
-        index = places(batch, query.shape[:-2], key.shape[:-2]).to(query.device)
+        index = places(batch, query.device, query.shape[:-2], key.shape[:-2])
         fill_scores(scores, _flat(query), _flat(key), vector, index)
         return scores.reshape(*batch, *scores.shape[1:])
 
@@ -114,7 +114,7 @@ class _AdditiveScores(torch.autograd.Function):
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
         query, key, vector = ctx.saved_tensors
-        index = places(ctx.batch, query.shape[:-2], key.shape[:-2]).to(query.device)
+        index = places(ctx.batch, query.device, query.shape[:-2], key.shape[:-2])
         grad = grad_outputs[0].reshape(-1, query.shape[-2], key.shape[-2])
         sums = Gradients.zeros(query, key, vector, math.prod(ctx.batch), ctx.needs_input_grad)
         add_gradients(sums, grad, _flat(query), _flat(key), vector, index)
@@ -214,15 +214,18 @@ def fill_scores(
     """
     num_elements, num_queries = scores.shape[:2]
     row_tiles = -(-num_queries // ROWS)
+    start, stop, total = _from(sight, first_query, index)
     for block in _blocks(num_elements * row_tiles, key.shape[-2]):
-        queries, keys, features = _prepare(query, key[:, block], vector, is_transposed=True)
+        operands = _prepare(query, key[:, block], vector, is_transposed=True)
+        queries, keys, _ = operands
         num_keys, hidden = keys.shape[-1], keys.shape[-2]
-        start, stop, total = _from(sight, first_query, index)
         planes, sizes = (queries[0].numel(), keys[0].numel()), (num_queries, num_keys, hidden)
         _programs().score_tile[(num_elements * row_tiles * -(-num_keys // COLUMNS),)](
-            queries, keys, features, index, start, stop, scores[:, :, block], num_elements, *planes, *sizes,
+            *operands, index, start, stop, scores[:, :, block], num_elements, *planes, *sizes,
             *scores.stride()[:2], block.start, total, HAS_ROWS=sight is not None, ROWS=ROWS, COLUMNS=COLUMNS,
         )  # fmt: skip
+        # Two blocks' at a time would be too much.
+        del operands, queries, keys
 
 
 def add_gradients(
@@ -248,42 +251,66 @@ def add_gradients(
         first_query: number of the strip's first query among all.
     """
     num_elements, num_queries = grad.shape[:2]
-    swapped = index.clone()
-    swapped[:2] = index[:2].flip(0)
-    start, stop, total = _from(sight, first_query, index)
     for block in _blocks(num_elements * -(-num_queries // ROWS), key.shape[-2]):
-        queries, keys, features = _prepare(query, key[:, block], vector, is_transposed=False)
+        operands = _prepare(query, key[:, block], vector, is_transposed=False)
         part = grad[:, :, block]
-        both = ((sums.query, queries, keys, index, part, first_query, block.start, True),)
-        both += ((sums.key, keys, queries, swapped, part.mT, block.start, 0, False),)
-        for own_grad, own, other, table, outer, first_own, first_other, is_query in both:
-            if own_grad is None:
-                continue
-            (num_rows, hidden), num_others = own.shape[-2:], other.shape[-2]
-            num_tiles, has_vector = -(-num_rows // ROWS), is_query and sums.vector is not None
-            shares = own.new_empty((num_elements * num_tiles if has_vector else 1, hidden))
-            sizes = (own[0].numel(), other[0].numel(), num_rows, num_others, hidden, *outer.stride())
-            _programs().gradient_tile[(num_elements * num_tiles * (hidden // _programs().BLOCK.value),)](
-                own, other, features, table, outer, start, stop, own_grad, shares, num_elements, *sizes,
-                own_grad.shape[1], first_own, first_other, total,
-                ROWS=ROWS, HAS_VECTOR=has_vector, HAS_ROWS=sight is not None, IS_QUERY=is_query,
-            )  # fmt: skip
-            if has_vector and sums.vector is not None:
-                sums.vector.add_(shares.sum(dim=0, dtype=torch.float64))
+        if sums.query is not None:
+            _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=True)
+        if sums.key is not None:
+            _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=False)
+        # Two blocks' at a time would be too much.
+        del operands
 
 
-@lru_cache(maxsize=256)
-def places(batch: tuple[int, ...], *leading: tuple[int, ...]) -> Tensor:
+def _add_side(
+    sums: Gradients,
+    operands: tuple[Tensor, Tensor, Tensor],
+    grad: Tensor,
+    index: Tensor,
+    where: tuple[Sight | None, int, int],
+    is_query: bool,
+) -> None:
+    """Add what the scores of a strip of queries and a block of keys give the queries, or the keys."""
+    queries, keys, features = operands
+    sight, first_query, first_key = where
+    start, stop, total = _from(sight, first_query, index)
+    if is_query:
+        own_grad, own, other, outer, first_own, first_other = sums.query, queries, keys, grad, first_query, first_key
+    else:
+        own_grad, own, other, outer, first_own, first_other = sums.key, keys, queries, grad.mT, first_key, 0
+        index = torch.cat((index[:2].flip(0), index[2:]))
+    if own_grad is None:
+        return
+    num_elements = grad.shape[0]
+    (num_rows, hidden), num_others = own.shape[-2:], other.shape[-2]
+    num_tiles, has_vector = -(-num_rows // ROWS), is_query and sums.vector is not None
+    shares = own.new_empty((num_elements * num_tiles if has_vector else 1, hidden))
+    sizes = (own[0].numel(), other[0].numel(), num_rows, num_others, hidden, *outer.stride())
+    _programs().gradient_tile[(num_elements * num_tiles * (hidden // _programs().BLOCK.value),)](
+        own, other, features, index, outer, start, stop, own_grad, shares, num_elements, *sizes,
+        own_grad.shape[1], first_own, first_other, total,
+        ROWS=ROWS, HAS_VECTOR=has_vector, HAS_ROWS=sight is not None, IS_QUERY=is_query,
+    )  # fmt: skip
+    if has_vector and sums.vector is not None:
+        sums.vector.add_(shares.sum(dim=0, dtype=torch.float64))
+
+
+def places(batch: tuple[int, ...], device: torch.device, *leading: tuple[int, ...]) -> Tensor:
     """Number which place of its own leading axes each element of a batch takes.
 
     Args:
         batch: leading axes.
+        device: where the numbers are made: copied from the host, they could not be part of a recorded graph.
         leading: of each part, broadcastable to them.
 
     Returns:
-        [part, batch] int64; not to be changed.
+        [part, batch] int64.
     """
-    return torch.stack([torch.arange(math.prod(lead)).reshape(lead).expand(batch).reshape(-1) for lead in leading])
+    made = {
+        lead: torch.arange(math.prod(lead), device=device).reshape(lead).expand(batch).reshape(-1)
+        for lead in dict.fromkeys(leading)
+    }
+    return torch.stack([made[lead] for lead in leading])
 
 
 def _flat(rows: Tensor) -> Tensor:

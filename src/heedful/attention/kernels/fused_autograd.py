@@ -80,6 +80,7 @@ class _FusedAttention(torch.autograd.Function):
                 *flat.inputs(scores), context, summaries, best, weights, *flat.sizes(part), **flat.flags(),
                 HAS_WEIGHTS=plan.has_weights, ROWS=ROWS, COLUMNS=plan.columns, WIDTH=width, num_warps=WARPS,
             )  # fmt: skip
+            del scores
         ctx.save_for_backward(*given, context, summaries, best)
         ctx.plan = plan
         weights = weights.to(value.dtype) if plan.has_weights else best.new_empty(0)
@@ -108,9 +109,11 @@ class _Flat:
         rows = [compact(part) for part in operands[:3]]
         self.query, self.key, self.value = (part.reshape(-1, *part.shape[-2:]).contiguous() for part in rows)
         self.vector = operands.vector
-        device = operands.value.device
         factor, noise, kept = plan.numbers
-        self.scalars = torch.tensor([1.0, factor, noise, 1.0 / plan.sigma, kept], dtype=real).to(device)
+        self.scalars = torch.ones(5, dtype=real, device=operands.value.device)
+        for place, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, kept)):
+            if number != 1.0:
+                self.scalars[place].fill_(number)
         numbers = ((0, operands.bandwidth), (1, operands.factor), (2, operands.noise), (3, operands.sigma))
         for place, number in numbers:
             if number is not None:

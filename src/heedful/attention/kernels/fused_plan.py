@@ -18,8 +18,8 @@ ROWS: Final = 32
 """Queries of a tile; that of programs that differentiate by scores too, for they leave out what others would read."""
 COLUMNS: Final = 64
 """Keys of a tile."""
-STRIP: Final = 1 << 20
-"""Scores in memory at once, if 32 queries have not more."""
+STRIP: Final = 3 << 18
+"""Scores in memory at once, if 32 queries have not more; backward, as many weights beside them."""
 
 _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 
@@ -101,7 +101,7 @@ class Plan:
             list(PROFILES).index(pairs.profile) if isinstance(pairs, DistancePairs) else 0,
             choice,
             _index(pairs, value, batch, leading, dense),
-            _seeds(choice, request.dropout).to(value.device),
+            _seeds(choice, request.dropout, value.device),
             (1.0 if isinstance(factor, Tensor) else factor, 1.0, 1.0 / (1.0 - request.dropout)),
             1.0 if gaussian is None or isinstance(gaussian.sigma, Tensor) else gaussian.sigma,
             sight,
@@ -162,29 +162,32 @@ def _index(
     shapes = [tuple(compact(part).shape[:-2]) for part in (pairs.query, pairs.key, value)]
     missing = len(leading) - (0 if dense is None else dense.dim() - 2)
     tables = (1,) * len(leading) if dense is None else (*dense.shape[:-2], *(1,) * missing)
-    index = torch.zeros(6, math.prod(batch), dtype=torch.int64)
-    index[:5] = places(batch, *shapes, leading, tables)
+    # All of it on the device: a recorded graph cannot copy from the host.
+    device = value.device
+    index = torch.zeros(6, math.prod(batch), dtype=torch.int64, device=device)
+    index[:5] = places(batch, device, *shapes, leading, tables)
     if dense is not None:
         index[4] *= math.prod(dense.shape[-2:])
     # The first element of each row: rows that several share are differentiated once.
-    index[5] = 1
+    index[5].fill_(1)
     if batch != leading:
-        first = torch.full((math.prod(leading),), math.prod(batch))
-        first.scatter_reduce_(0, index[3], torch.arange(math.prod(batch)), "amin")
-        index[5] = torch.zeros(math.prod(batch), dtype=torch.int64).index_fill_(0, first, 1)
-    return index.to(value.device)
+        first = torch.full((math.prod(leading),), math.prod(batch), device=device)
+        first.scatter_reduce_(0, index[3], torch.arange(math.prod(batch), device=device), "amin")
+        index[5] = torch.zeros_like(index[5]).index_fill_(0, first, 1)
+    return index
 
 
-def _seeds(choice: Choice, dropout: float) -> Tensor:
-    seeds = torch.zeros(3, dtype=torch.int64)
+def _seeds(choice: Choice, dropout: float, device: torch.device) -> Tensor:
+    seeds = torch.zeros(3, dtype=torch.int64, device=device)
     if isinstance(choice.seed, Tensor):
         seeds[0] = choice.seed
     elif choice.seed is not None:
         # Two's complement: what int64 holds of a larger number.
-        seeds[0] = (choice.seed + (1 << 63)) % (1 << 64) - (1 << 63)
+        seeds[0].fill_((choice.seed + (1 << 63)) % (1 << 64) - (1 << 63))
     if dropout:
-        seeds[1] = torch.randint(1 << 62, ())
-        seeds[2] = int(dropout * 2.0**53)
+        # From the device's generator, which a recorded graph asks each time.
+        seeds[1] = torch.randint(1 << 62, (), device=device)
+        seeds[2].fill_(int(dropout * 2.0**53))
     return seeds
 
 

@@ -15,7 +15,7 @@ from heedful.attention.interface import Normalizer
 from heedful.attention.kernels.devices import interpreter_note, supports_device
 from heedful.attention.kernels.fused_autograd import Operands, fused_attention
 from heedful.attention.kernels.fused_plan import Choice, Plan
-from heedful.attention.kernels.interface import Attended, Kernel, Request
+from heedful.attention.kernels.interface import Attended, Kernel, Precision, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs
 from heedful.attention.rows import Rows, lead
@@ -32,6 +32,7 @@ class FusedTriton(Kernel):
 
     name = "fused_triton"
     memory = "query + key (additive scores a strip of queries at a time; computed again backward)"
+    precisions = ("exact", "matched")
 
     def supports(self, request: Request) -> str | None:
         if request.pairs not in {AdditivePairs, DotPairs, DistancePairs}:
@@ -48,6 +49,10 @@ class FusedTriton(Kernel):
         if request.pairs is DotPairs and request.normalizer is Softmax:
             return "PyTorch multiplies matrices faster: by name only"
         return interpreter_note(request.device)
+
+    def precision_of(self, request: Request) -> Precision:
+        is_narrow = request.dtype in {torch.bfloat16, torch.float16}
+        return request.precision if is_narrow and request.pairs is AdditivePairs else "exact"
 
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
         if not (pairs.query.numel() and pairs.key.numel() and value.numel()):

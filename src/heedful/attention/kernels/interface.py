@@ -72,6 +72,8 @@ class Kernel(ABC):
     name: str
     memory: str
     """What it allocates beside inputs and outputs, in terms of query, key, hidden."""
+    precisions: tuple[Precision, ...] = ("exact",)
+    """How exact its scores are, or may be where less is asked for."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
@@ -105,6 +107,17 @@ class Kernel(ABC):
             As `memory`, which holds for all calls of which nothing else is said here.
         """
         return self.memory
+
+    def precision_of(self, request: Request) -> Precision:
+        """Say how exact the scores of one call are.
+
+        Args:
+            request: the facts.
+
+        Returns:
+            What is asked for, or exact where that costs no more.
+        """
+        return "exact"
 
     @abstractmethod
     def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
