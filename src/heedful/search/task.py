@@ -254,9 +254,9 @@ class Task:
             parent, token = offers.parents[row, rank], offers.ids[row, rank]
             made = self._made(
                 int(live.sources[row]),
-                np.append(live.token_ids[row, parent], token),
-                np.append(live.token_log_probs[row, parent], offers.token_log_probs[row, rank]),
-                np.append(live.origins[row, parent], places[row, rank]),
+                np.concatenate((live.token_ids[row, parent], offers.ids[row, rank : rank + 1])),
+                np.concatenate((live.token_log_probs[row, parent], offers.token_log_probs[row, rank : rank + 1])),
+                np.concatenate((live.origins[row, parent], places[row, rank : rank + 1])),
                 float(offers.log_probs[row, rank]),
                 "eos" if token == EOS else "length",
             )
