@@ -15,7 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from heedful.attention import dispatch, scores
+from heedful.layers import fused
 from heedful.models.recording import Recorder
+from heedful.training import cross_entropy_rows
 
 _WAITS = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::unique2"}
 _COPIES = {"aten::lift_fresh", "aten::lift_fresh_copy"}
@@ -124,6 +126,8 @@ def without_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = tuple(kernel for kernel in dispatch.KERNELS if kernel.name in {"window", "sdpa", "plain"})
     monkeypatch.setattr(dispatch, "KERNELS", kernels)
     monkeypatch.setattr(scores, "supports_additive", lambda *_: "left out")
+    for module in (fused, cross_entropy_rows):
+        monkeypatch.setattr(module, "loops_problem", lambda: "left out")
 
 
 def without_autocast(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_loss_and_gradients_are_pytorchs(has_bias: bool, smoothing: float, rows:
 
 @pytest.mark.parametrize("rows", [1, 3, 1000])
 def test_tokens_that_do_not_count_are_as_if_left_out(rows: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cross_entropy, "BLOCK_ELEMENTS", rows * 11)
+    monkeypatch.setattr(cross_entropy, "GROUP_ELEMENTS", rows * 11)
     features, weight, bias, gold = draw()
     real = torch.tensor([True, False, True, True, False, False, True])
     given = linear_cross_entropy(features, weight, bias, gold, 0.1, real)

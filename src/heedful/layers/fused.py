@@ -6,7 +6,8 @@ run, or numbers are not mixed, all here is plain operations.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from types import ModuleType
+from typing import Any, Final, final
 
 import numpy as np
 import torch
@@ -16,9 +17,6 @@ from torch.autograd.function import once_differentiable
 from heedful.attention.kernels.loops import loops_problem
 from heedful.attention.kernels.threads import run_parts
 from heedful.layers.dropout import dropout
-
-if TYPE_CHECKING:
-    from heedful.layers.fused_loops import Loops
 
 _PART: Final = 1 << 17
 """Numbers of a part of a loop, whatever the number of threads, so that sums do not depend on it."""
@@ -185,8 +183,9 @@ def _bits(narrow: Tensor) -> np.ndarray:
     return narrow.detach().contiguous().view(torch.int16).numpy()
 
 
-def _loops() -> "Loops":
+def _loops() -> ModuleType:
     # Imported here because importing Numba takes long.
-    from heedful.layers.fused_loops import compiled
+    from heedful.layers import fused_loops
 
-    return compiled()
+    fused_loops.compile_all()
+    return fused_loops

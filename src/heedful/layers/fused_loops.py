@@ -7,7 +7,7 @@ bits in int16. Each loop reads its inputs once and writes its outputs once.
 import math
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numba import njit, types
@@ -157,21 +157,9 @@ def drop(gradient: np.ndarray, start: int, seed: int, threshold: int, scale: flo
         out[place] = narrowed(_ZERO if is_left_out else gradient[place] * factor)
 
 
-class Loops(NamedTuple):
-    """All loops, compiled; they release the interpreter lock."""
-
-    normalize: Any
-    normalize_backward: Any
-    add_dropped: Any
-    drop: Any
-
-
 @cache
-def compiled() -> Loops:
-    """Compile all loops, or load them from disk.
-
-    Returns:
-        The loops.
+def compile_all() -> None:
+    """Compile all loops, or load them from disk; they release the interpreter lock.
 
     Cost: a few seconds the first time on a machine.
     """
@@ -188,4 +176,3 @@ def compiled() -> Loops:
         # Where it fails, the loop is compiled and only the disk would not take it.
         with suppress(OSError):
             loop.compile(signature)
-    return Loops(normalize, normalize_backward, add_dropped, drop)
