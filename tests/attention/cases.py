@@ -38,7 +38,8 @@ class Where:
 
 
 def centre_of(item: int, row: int) -> float:
-    return 0.37 + 0.83 * item + 1.21 * row
+    # Exact in float32, so that a kernel that computes in it is not held to account for rounding what it is given.
+    return 0.375 + 0.828125 * item + 1.2109375 * row
 
 
 def bell(distance: float, sigma: float) -> float:
@@ -119,10 +120,10 @@ MASKS: Mapping[str, MaskCase] = {
     ),
     "local-p of another sigma": MaskCase(
         lambda n, queries, keys: (
-            padding(n) & local_predictive(centres(n, queries), 1, torch.tensor(0.8, dtype=torch.float64))
+            padding(n) & local_predictive(centres(n, queries), 1, torch.tensor(0.8125, dtype=torch.float64))
         ),
         lambda w: w.key < w.length and abs(w.key - w.centre) <= 1,
-        lambda w: bell(w.key - w.centre, 0.8),
+        lambda w: bell(w.key - w.centre, 0.8125),
     ),
     "local-p of one key": MaskCase(
         lambda n, queries, keys: local_predictive(torch.tensor([1]), 0, 2.0),
