@@ -164,9 +164,8 @@ def test_draws_follow_the_softmax_and_repeat():
     torch.manual_seed(0)
     query, key = torch.zeros(1, 1000, 1), torch.randn(1, 6, 1)
     value = torch.eye(6)[None]
-    score = lambda: Additive(1, 1, 2)  # noqa: E731
     torch.manual_seed(1)
-    made = score()
+    made = Additive(1, 1, 2)
     draws = [
         attend(query, key, value, score=made, normalizer=Sampled(seed), kernel="fused_triton").context[0]
         for seed in (3, 3, 4)
