@@ -31,10 +31,9 @@ check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, then al
 	$(PYTEST)
 
 .PHONY: bench
-bench: $(VENV)/.installed-dev ## run every benchmark; take the figures on a quiet machine
-	@set -e; for file in benchmarks/*.py; do \
-	  [ -e "$$file" ] || { echo "benchmarks/ holds no benchmark"; exit 1; }; \
-	  echo "== $$file"; $(BIN)/python "$$file"; \
+bench: $(VENV)/.installed-dev ## run every benchmark that needs no files of yours; take the figures on a quiet machine
+	@for file in benchmarks/[a-z]*.py; do \
+	  echo "== $$file"; $(BIN)/python "$$file" || { [ $$? -eq 2 ] && echo "   (run it by itself)"; } || exit 1; \
 	done
 
 .PHONY: prove-attention

@@ -42,7 +42,7 @@ def hertz() -> float:
 
 
 def print_rates(repeats: int) -> None:
-    import unit_programs as programs  # Triton is not installed everywhere
+    import _unit_programs as programs  # Triton is not installed everywhere
 
     processors = torch.cuda.get_device_properties(0).multi_processor_count
     numbers = torch.rand(processors * 16 * NUMBERS, device="cuda")

@@ -161,6 +161,10 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
         with torch.device("meta"):
             experiment.model.build(8, 8, is_shared=True)
         training = experiment.training
+        if row.name.endswith(", longer"):
+            shared = load_experiment("", None, rows[0].settings).training.max_target_tokens
+            assert training.max_target_tokens > shared
+            training = training.model_copy(update={"max_target_tokens": shared})
         # What is seen of the corpus may be shorter; how much is not.
         text = experiment.text.model_copy(update={"max_training_tokens": 0})
         budgets.add(repr((training.max_target_tokens, training.batch_tokens, training.optimizer, text)))
