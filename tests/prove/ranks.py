@@ -43,10 +43,14 @@ def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, 
     Returns:
         How they ended.
     """
-    # As with torchrun, none of the processes holds what they find each other by.
+    reads, writes = os.pipe()
+    pids = [_fork(rank, size, reads, body) for rank in range(size)]
+    # As with torchrun, none of the processes holds what they find each other by. It has a thread, and a lock that a
+    # thread holds while its process forks stays locked in the child for good: so it comes after them.
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    port = store.port
-    pids = [_fork(rank, size, port, body) for rank in range(size)]
+    os.write(writes, f"{store.port:05d}".encode() * size)
+    os.close(reads)
+    os.close(writes)
     codes: dict[int, int] = {}
     first_end = began = time.monotonic()
     while len(codes) < size:
@@ -68,7 +72,7 @@ def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, 
     return Ended([codes[pid] for pid in pids], ended_at - first_end, ended_at - began)
 
 
-def _fork(rank: int, size: int, port: int, body: Callable[[Ranks], object]) -> int:
+def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     with warnings.catch_warnings():
@@ -79,7 +83,7 @@ def _fork(rank: int, size: int, port: int, body: Callable[[Ranks], object]) -> i
     code = 1
     try:
         os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.read(port_pipe, 5).decode()}
         os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
         torch.set_num_threads(1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what gloo says of lost connections
