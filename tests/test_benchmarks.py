@@ -1,7 +1,10 @@
 """Benchmarks count what they say they count, and run."""
 
 import math
+import re
 import runpy
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,3 +103,36 @@ def test_the_table_is_printed(
         "convolutional, dilated",
     ]
     assert lines[4].split()[-3:] == ["5", "33", "129"]
+
+
+def test_losses_from_all_logits_at_once_are_those_of_the_grouped_layer(monkeypatch: pytest.MonkeyPatch):
+    """What `training_parts.py` puts in the place of the grouped layer does the same work."""
+    from heedful.training.cross_entropy import linear_cross_entropy
+
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    parts = runpy.run_path(str(ROOT / "benchmarks" / "training_parts.py"))
+    torch.manual_seed(1)
+    features, weight = torch.randn(7, 5), torch.randn(11, 5)
+    gold = torch.randint(11, (7,))
+    wanted, found = (each(features, weight, None, gold, 0.1) for each in (linear_cross_entropy, parts["logits_first"]))
+    torch.testing.assert_close(found.total, wanted.total)
+    torch.testing.assert_close(found.gold_log_probs, wanted.gold_log_probs)
+    assert found.num_correct == wanted.num_correct
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in sorted((ROOT / "benchmarks").glob("*.py"))
+        if re.search(r'add_argument\("[a-z]|required=True', path.read_bytes().decode("utf-8"))
+    ],
+    ids=lambda path: path.stem,
+)
+def test_a_benchmark_that_needs_files_says_so_before_it_begins(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`make bench` goes past those that end with exit code 2."""
+    monkeypatch.syspath_prepend(path.parent)
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(path), run_name="__main__")
+    assert ended.value.code == 2
