@@ -27,8 +27,11 @@ from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.vocabulary import EOS
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import autocast, resolve_precision
+from heedful.training.process import settled, use_large_pages
 
 CPU = torch.device("cpu")
+WARM_STEPS = 8
+"""Kernels are generated for shapes that come for the first time."""
 
 
 def make_model(name: str, vocabulary: int) -> Seq2Seq:
@@ -60,8 +63,8 @@ def own_rate(name: str, corpus: EncodedCorpus, vocabulary: int, batch_tokens: in
     precision = resolve_precision("auto", CPU)
     batches = iter(BatchSampler(corpus, batch_tokens, 0))
     started, tokens = 0.0, 0
-    for step in range(steps + 2):
-        if step == 2:
+    for step in range(steps + WARM_STEPS):
+        if step == WARM_STEPS:
             started, tokens = time.perf_counter(), 0
         batch = next(batches)
         tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]
@@ -83,21 +86,24 @@ def main() -> None:
     parser.add_argument("--peer", required=True, help="command of the other toolkit, some tens of updates long")
     parser.add_argument("--pattern", required=True, help="finds its target tokens a second")
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
+    use_large_pages()  # as the command does
     pieces = sentencepiece.SentencePieceProcessor(str(options.folder / "sp.model"))
     corpus = encoded(options.folder, pieces)
     ours: list[float] = []
     others: list[float] = []
     for _ in range(options.rounds):
-        ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
+        with settled():
+            ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
         done = subprocess.run(shlex.split(options.peer), capture_output=True, text=True, check=False)
         found = [float(rate.replace(",", "")) for rate in re.findall(options.pattern, done.stdout + done.stderr)]
         if len(found) < 2:
             raise SystemExit(f"the other toolkit said no rate:\n{(done.stdout + done.stderr)[-2000:]}")
         others += found[1:]
-        ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
+        with settled():
+            ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
     mine, other = statistics.median(ours), statistics.median(others)
     print(f"{options.model}: heedful {mine:.0f}, the other {other:.0f} target tokens/s; ratio {mine / other:.2f}")
 

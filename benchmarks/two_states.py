@@ -35,6 +35,12 @@ model = TrainingStep(config.build(8000, 8000, kind != "rnnsearch"), 0.1)
 optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 device = torch.device("cpu")
 precision = resolve_precision("auto", device)
+try:  # as the command does, in the states that know it
+    from heedful.training.process import settled, use_large_pages
+    use_large_pages()
+    settled().__enter__()
+except ImportError:
+    pass
 for _ in sys.stdin:
     batch = next(batches)
     tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]

@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from heedful.attention.kernels import threads
 from heedful.attention.kernels.loops import loops_problem
 from heedful.layers import fused
-from heedful.layers.fused import add_dropped, is_fused, normalized, normalized_beside
+from heedful.layers.fused import (
+    Unbiased,
+    add_dropped,
+    is_fused,
+    linear_unbiased,
+    normalized,
+    normalized_beside,
+    rectified,
+)
 from heedful.layers.residual import NormOrder, Residual
 
 SHAPES = [(3, 5, 32), (1, 8), (700, 24), (2, 0, 4), (4, 3)]
@@ -99,6 +107,65 @@ def test_gradients_pass_where_the_values_did(shape: tuple[int, ...]):
     factors = (total - kept).detach() / vectors.detach().float()
     assert of_vectors.dtype == torch.bfloat16
     assert torch.allclose(of_vectors.float(), slope * factors, rtol=2.0**-7, atol=1e-5)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("mixed")
+def test_a_bias_is_added_before_numbers_are_left_out(shape: tuple[int, ...], probability: float):
+    kept, vectors = torch.randn(shape, requires_grad=True), torch.randn(shape).bfloat16().requires_grad_()
+    bias = torch.randn(shape[-1], requires_grad=True)
+    torch.manual_seed(5)
+    total = add_dropped(kept, Unbiased(vectors, bias), probability, training=True)
+    torch.manual_seed(5)
+    factors = add_dropped(torch.zeros(shape, requires_grad=True), torch.ones(shape).bfloat16(), probability, True)
+    factors = factors.detach().double()
+    wanted = kept.detach().double() + factors * (vectors.detach().double() + bias.detach().double())
+    assert is_near(total.detach(), wanted, 1e-6)
+    slope = torch.randn(shape)
+    of_vectors, of_bias = torch.autograd.grad(total, [vectors, bias], slope)
+    assert is_near(of_vectors, slope.double() * factors, 2.0**-8)
+    # Summed after rounding, as plain operations do.
+    assert is_near(of_bias, of_vectors.double().reshape(-1, shape[-1]).sum(dim=0), 1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("mixed")
+def test_rectified_is_the_formula(shape: tuple[int, ...]):
+    layer = nn.Linear(shape[-1], 40)
+    vectors = torch.randn(shape).bfloat16().requires_grad_()
+    given = rectified(vectors, layer)
+    leaves = [vectors.detach().double(), layer.weight.detach().bfloat16().double(), layer.bias.detach().double()]
+    wide, weight, bias = (one.requires_grad_() for one in leaves)
+    sums = wide @ weight.mT + bias
+    wanted = torch.relu(sums)
+    assert given.dtype == torch.bfloat16
+    assert is_near(given.detach(), wanted.detach(), 2.0**-7)
+    slope = torch.randn(given.shape).bfloat16()
+    # Where rounding decides whether a sum is positive, either gradient is right.
+    slope[sums.abs() < 0.05] = 0.0
+    found = torch.autograd.grad(given, [vectors, layer.weight, layer.bias], slope)
+    exact = torch.autograd.grad(wanted, [wide, weight, bias], slope.double())
+    assert all(is_near(one, other, 0.02) for one, other in zip(found, exact, strict=True))
+    assert [one.dtype for one in found] == [torch.bfloat16, torch.float32, torch.float32]
+
+
+@pytest.mark.usefixtures("mixed")
+def test_what_is_no_number_stays_none():
+    layer = nn.Linear(3, 4)
+    vectors = torch.tensor([[1.0, torch.nan, 2.0], [1.0, 2.0, 3.0]]).bfloat16()
+    assert bool(rectified(vectors, layer)[0].isnan().all())
+    assert not bool(rectified(vectors, layer)[1].isnan().any())
+
+
+@pytest.mark.usefixtures("mixed")
+def test_a_map_without_its_bias_has_it_beside():
+    layer, vectors = nn.Linear(6, 5), torch.randn(7, 6).bfloat16()
+    unbiased = linear_unbiased(vectors, layer)
+    assert is_near(unbiased.total().detach(), layer(vectors).detach().double(), 2.0**-6)
+    assert not is_near(unbiased.vectors.detach(), layer(vectors).detach().double(), 2.0**-6)
+    plain = linear_unbiased(vectors, nn.Linear(6, 5, bias=False))
+    assert plain.total() is plain.vectors
 
 
 @pytest.mark.usefixtures("mixed")

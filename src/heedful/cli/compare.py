@@ -38,6 +38,7 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.errors import UsageError
+from heedful.training.process import use_large_pages
 
 _GOLD: Final = "Alignments against links made by hand"
 GoldPath = Annotated[
@@ -79,6 +80,7 @@ def run(
 ) -> None:
     """Train and compare all rows of a grid."""
     use_threads(threads)
+    use_large_pages()
     messages = Messages(quiet)
     from heedful.cli.train import train_and_watch
     from heedful.comparison.compared import compare_grid

@@ -17,6 +17,7 @@ import typer
 from heedful.cli.messages import Messages, aligned
 from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, use_threads
 from heedful.errors import UsageError
+from heedful.training.process import use_large_pages
 
 if TYPE_CHECKING:
     from heedful.text.synthetic_grammar import Split
@@ -69,6 +70,7 @@ def run(
 ) -> None:
     """Run the demonstration."""
     use_threads(threads)
+    use_large_pages()
     messages = Messages(quiet)
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)

@@ -36,6 +36,7 @@ from heedful.cli.options import (
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
 from heedful.training.place import place
+from heedful.training.process import use_large_pages
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -70,6 +71,7 @@ def run(
 ) -> None:
     """Train a model."""
     use_threads(threads)
+    use_large_pages()
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")

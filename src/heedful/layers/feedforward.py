@@ -2,10 +2,12 @@
 
 from typing import Literal, final
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.layers.dropout import dropout
+from heedful.layers.fused import Unbiased, is_fused, linear_unbiased, rectified
 
 Activation = Literal["relu", "swish"]
 
@@ -46,6 +48,22 @@ class FeedForward(nn.Module):
         Returns:
             [*batch, position, size].
         """
-        inner = self.inner(vectors)
-        hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
-        return self.outer(dropout(hidden, self.dropout, self.training))
+        return self.unbiased(vectors).total()
+
+    def unbiased(self, vectors: Tensor) -> Unbiased:
+        """Map each position, but for the last bias where adding it here would be a pass of its own.
+
+        Args:
+            vectors: [*batch, position, size].
+
+        Returns:
+            [*batch, position, size], and what is still to be added.
+        """
+        is_fast = vectors.dtype == torch.bfloat16 and is_fused(self.inner.weight)
+        if is_fast and self.activation == "relu":
+            hidden = rectified(vectors, self.inner)
+        else:
+            inner = self.inner(vectors)
+            hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
+        hidden = dropout(hidden, self.dropout, self.training)
+        return linear_unbiased(hidden, self.outer) if is_fast else Unbiased(self.outer(hidden), None)

@@ -7,12 +7,13 @@ run, or numbers are not mixed, all here is plain operations.
 
 from functools import partial
 from types import ModuleType
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from heedful.attention.kernels.loops import loops_problem
 from heedful.attention.kernels.threads import run_parts
@@ -72,21 +73,67 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
     return kept, narrow
 
 
-def add_dropped(kept: Tensor, vectors: Tensor, probability: float, training: bool) -> Tensor:
+class Unbiased(NamedTuple):
+    """What a map gave, and the bias that whoever takes it still has to add, in a pass that is made anyway."""
+
+    vectors: Tensor
+    """[*, size] bfloat16."""
+    bias: Tensor | None
+    """[size] float32."""
+
+    def total(self) -> Tensor:
+        """Add the bias.
+
+        Returns:
+            [*, size].
+        """
+        return self.vectors if self.bias is None else (self.vectors + self.bias).to(self.vectors.dtype)
+
+
+def linear_unbiased(vectors: Tensor, layer: nn.Linear) -> Unbiased:
+    """Apply a linear map but for its bias.
+
+    Args:
+        vectors: [*, input].
+        layer: the map.
+
+    Returns:
+        [*, output], and the bias.
+    """
+    bias = dict(layer.named_parameters()).get("bias")
+    # A copy, for the layer's own bias may be taken away once its forward pass is over, where it is in parts.
+    return Unbiased(functional.linear(vectors, layer.weight), None if bias is None else bias.clone())
+
+
+def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
+    """Give max(0, x W^T + b), whose sum and maximum are one pass.
+
+    Args:
+        vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
+        layer: with a bias.
+
+    Returns:
+        [*, output] bfloat16.
+    """
+    return _Rectified.apply(vectors, layer.weight, layer.bias)
+
+
+def add_dropped(kept: Tensor, vectors: Tensor | Unbiased, probability: float, training: bool) -> Tensor:
     """Add to the residual path what comes from a sub-layer, after dropout.
 
     Args:
-        kept: [*] on the residual path.
-        vectors: [*] of the sub-layer, the same shape.
+        kept: [*, size] on the residual path.
+        vectors: [*, size] of the sub-layer, the same shape.
         probability: of leaving out one of its numbers, in [0, 1).
         training: whether any is left out.
 
     Returns:
-        [*] the sum. What is left out is drawn from PyTorch's generator.
+        [*, size] the sum. What is left out is drawn from PyTorch's generator.
     """
-    if vectors.dtype != torch.bfloat16 or vectors.shape != kept.shape or not is_fused(kept):
-        return kept + dropout(vectors, probability, training)
-    return _AddDropped.apply(kept, vectors, probability if training else 0.0)
+    given = vectors if isinstance(vectors, Unbiased) else Unbiased(vectors, None)
+    if given.vectors.dtype != torch.bfloat16 or given.vectors.shape != kept.shape or not is_fused(kept):
+        return kept + dropout(given.total(), probability, training)
+    return _AddDropped.apply(kept, *given, probability if training else 0.0)
 
 
 @final
@@ -138,22 +185,24 @@ class _Normalize(torch.autograd.Function):
 
 @final
 class _AddDropped(torch.autograd.Function):
-    """x + Dropout(y), y in bfloat16; what is left out is computed again backward, from a seed."""
+    """x + Dropout(y + b), y in bfloat16; what is left out is computed again backward, from a seed."""
 
     @staticmethod
-    def forward(ctx: Any, kept: Tensor, vectors: Tensor, probability: float) -> Tensor:
+    def forward(ctx: Any, kept: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
         threshold = min((1 << 32) - 1, round(probability * (1 << 32)))
         seed = int(torch.empty((), dtype=torch.int64).random_(-(1 << 63), None)) if threshold else 0
         ctx.chance = (seed, threshold, (1 << 32) / ((1 << 32) - threshold))
+        ctx.is_biased = bias is not None
         total = torch.empty(kept.shape)
-        sources = (kept.detach().contiguous().numpy().reshape(-1), _bits(vectors).reshape(-1))
-        out = total.numpy().reshape(-1)
-        loop = _loops().add_dropped
+        out = _rows(total.numpy())
+        sources = _rows(kept.detach().contiguous().numpy()), _rows(_bits(vectors))
+        shift = np.zeros(0, np.float32) if bias is None else bias.detach().numpy()
+        loop, size = _loops().add_dropped, out.shape[1]
 
         def run(part: slice) -> None:
-            loop(sources[0][part], sources[1][part], part.start, *ctx.chance, out[part])
+            loop(sources[0][part], sources[1][part], shift, part.start * size, *ctx.chance, out[part])
 
-        run_parts([partial(run, part) for part in _parts(len(out), 1)])
+        run_parts([partial(run, part) for part in _parts(*out.shape)])
         return total
 
     @staticmethod
@@ -163,19 +212,64 @@ class _AddDropped(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         (coming,) = grad_outputs
         gradient = torch.empty(coming.shape, dtype=torch.bfloat16)
-        given, out = coming.contiguous().numpy().reshape(-1), _bits(gradient).reshape(-1)
+        given, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
+        parts, size = _parts(*out.shape), out.shape[1]
+        sums = np.zeros((len(parts), size if ctx.is_biased else 0), np.float32)
         loop = _loops().drop
 
-        def run(part: slice) -> None:
-            loop(given[part], part.start, *ctx.chance, out[part])
+        def run(index: int, part: slice) -> None:
+            loop(given[part], part.start * size, *ctx.chance, out[part], sums[index])
 
-        run_parts([partial(run, part) for part in _parts(len(out), 1)])
-        return coming, gradient, None
+        run_parts([partial(run, index, part) for index, part in enumerate(parts)])
+        return coming, gradient, torch.from_numpy(sums.sum(axis=0)) if ctx.is_biased else None, None
+
+
+@final
+class _Rectified(torch.autograd.Function):
+    """max(0, x W^T + b), x in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        rows, narrow = vectors.detach().flatten(0, -2), weight.detach().to(torch.bfloat16)
+        hidden = rows @ narrow.mT
+        out, shift = _bits(hidden), bias.detach().numpy()
+        loop = _loops().rectify
+
+        def run(part: slice) -> None:
+            loop(out[part], shift)
+
+        run_parts([partial(run, part) for part in _parts(*hidden.shape)])
+        ctx.save_for_backward(rows, narrow, hidden)
+        return hidden.unflatten(0, vectors.shape[:-1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        rows, narrow, hidden = ctx.saved_tensors
+        (coming,) = grad_outputs
+        slope = torch.empty_like(hidden)
+        given, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
+        parts = _parts(*hidden.shape)
+        sums = np.zeros((len(parts), hidden.shape[1]), np.float32)
+        loop = _loops().rectify_backward
+
+        def run(index: int, part: slice) -> None:
+            loop(given[0][part], given[1][part], out[part], sums[index])
+
+        run_parts([partial(run, index, part) for index, part in enumerate(parts)])
+        of_vectors = (slope @ narrow).unflatten(0, coming.shape[:-1])
+        return of_vectors, (slope.mT @ rows).float(), torch.from_numpy(sums.sum(axis=0))
 
 
 def _parts(num_rows: int, size: int) -> list[slice]:
     step = max(1, _PART // max(1, size))
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
+
+
+def _rows(numbers: np.ndarray) -> np.ndarray:
+    return numbers.reshape(-1, numbers.shape[-1])
 
 
 def _bits(narrow: Tensor) -> np.ndarray:

@@ -118,43 +118,102 @@ def _hashed(place: Any, first: Any, second: Any) -> Any:
 
 @kept_loop("contract")
 def add_dropped(
-    kept: np.ndarray, vectors: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray
+    kept: np.ndarray,
+    vectors: np.ndarray,
+    bias: np.ndarray,
+    start: int,
+    seed: int,
+    threshold: int,
+    scale: float,
+    out: np.ndarray,
 ) -> None:
     """Leave numbers out at random, scale up the others, and add what is kept in any case.
 
     Args:
-        kept: [number] float32.
-        vectors: [number] narrow.
+        kept: [row, feature] float32.
+        vectors: [row, feature] narrow.
+        bias: [feature] that is added to the vectors before, or [0] for none.
         start: place of the first number among all: what is left out is a function of seed and place.
         seed: 64 bits.
         threshold: of 2^32, how many hashes mean that a number is left out.
         scale: of those that are not.
-        out: [number] float32 out.
+        out: [row, feature] float32 out.
     """
     first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
-    offset, factor = np.uint32(start), np.float32(scale)
-    for place in range(kept.shape[0]):
-        is_left_out = _hashed(np.uint32(place) + offset, first, second) < limit
-        out[place] = kept[place] + (_ZERO if is_left_out else widened(vectors[place]) * factor)
+    factor = np.float32(scale)
+    size = kept.shape[1]
+    for i in range(kept.shape[0]):
+        offset = np.uint32(start + i * size)
+        other, row, made = kept[i], vectors[i], out[i]
+        if bias.shape[0]:
+            for k in range(size):
+                is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+                made[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
+        else:
+            for k in range(size):
+                is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+                made[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
 
 
 @kept_loop("contract")
-def drop(gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray) -> None:
+def drop(
+    gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray, sums: np.ndarray
+) -> None:
     """Differentiate `add_dropped` with respect to what is left out at random.
 
     Args:
-        gradient: [number] float32.
+        gradient: [row, feature] float32.
         start: as for `add_dropped`, as are the next three.
         seed: seed.
         threshold: threshold.
         scale: scale.
-        out: [number] narrow, out.
+        out: [row, feature] narrow, out.
+        sums: [feature] gradient of the bias, added to, or [0] for none.
     """
     first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
-    offset, factor = np.uint32(start), np.float32(scale)
-    for place in range(gradient.shape[0]):
-        is_left_out = _hashed(np.uint32(place) + offset, first, second) < limit
-        out[place] = narrowed(_ZERO if is_left_out else gradient[place] * factor)
+    factor = np.float32(scale)
+    size = gradient.shape[1]
+    for i in range(gradient.shape[0]):
+        offset = np.uint32(start + i * size)
+        row, made = gradient[i], out[i]
+        for k in range(size):
+            is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+            made[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
+        for k in range(sums.shape[0]):
+            sums[k] += widened(made[k])
+
+
+@kept_loop("contract")
+def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
+    """Put max(0, x + b) in the place of x.
+
+    Args:
+        vectors: [row, feature] narrow.
+        bias: [feature].
+    """
+    for i in range(vectors.shape[0]):
+        row = vectors[i]
+        for k in range(row.shape[0]):
+            total = widened(row[k]) + bias[k]
+            # A comparison the other way round would lose NaN.
+            row[k] = narrowed(_ZERO if total < _ZERO else total)
+
+
+@kept_loop("contract")
+def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
+    """Differentiate `rectify`.
+
+    Args:
+        rectified: [row, feature] narrow.
+        gradient: [row, feature] of it, narrow.
+        out: [row, feature] gradient of the vectors, narrow, out.
+        sums: [feature] gradient of the bias, added to.
+    """
+    for i in range(rectified.shape[0]):
+        row, coming, made = rectified[i], gradient[i], out[i]
+        for k in range(row.shape[0]):
+            made[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
+            sums[k] += widened(made[k])
 
 
 @cache
@@ -169,8 +228,10 @@ def compile_all() -> None:
     signatures: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (normalize, (table, wide[::1], wide[::1], real, small, table)),
         (normalize_backward, (table, wide[::1], table, small, table, table, table)),
-        (add_dropped, (wide[::1], narrow[::1], *chance, wide[::1])),
-        (drop, (wide[::1], *chance, narrow[::1])),
+        (add_dropped, (table, small, wide[::1], *chance, table)),
+        (drop, (table, *chance, small, wide[::1])),
+        (rectify, (small, wide[::1])),
+        (rectify_backward, (small, small, small, wide[::1])),
     )
     for loop, signature in signatures:
         # Where it fails, the loop is compiled and only the disk would not take it.

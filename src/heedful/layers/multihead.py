@@ -12,6 +12,9 @@ from heedful.attention.kernels.interface import Attended
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
 from heedful.errors import ShapeError, UsageError
+from heedful.layers.fused import Unbiased, linear_unbiased
+from heedful.layers.packed_attention import attend_packed
+from heedful.layers.packing import Packing
 from heedful.layers.torch_masks import read_masks
 
 
@@ -221,6 +224,29 @@ class MultiheadAttention(nn.Module):
         projected = functional.linear(vectors, self._input_weight(first, last), bias)
         split = projected.unflatten(-1, (last - first, self.num_heads, self.head_dim))
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
+
+    def attend_packed(
+        self, source: Tensor | None, queries: Packing, keys: Packing, inputs: Tensor, is_causal: bool = False
+    ) -> Unbiased:
+        """Attend within packed sequences or to others, as `project` and `attend` do with padded ones.
+
+        Args:
+            inputs: [query row, embed_dim].
+            source: [key row, embed_dim] that keys and values come from; None = the same as queries.
+            queries: how `inputs` is packed.
+            keys: how keys are packed.
+            is_causal: whether a query may attend no key behind its own place.
+
+        Returns:
+            [query row, embed_dim], and the bias that is still to be added.
+        """
+        if source is None:
+            first, second = functional.linear(inputs, self._input_weight(0, 3)), None
+        else:
+            first = functional.linear(inputs, self._input_weight(0, 1))
+            second = functional.linear(source, self._input_weight(1, 3))
+        context = attend_packed(first, second, self.in_proj_bias, queries, keys, self.num_heads, is_causal)
+        return linear_unbiased(context, self.out_proj)
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()

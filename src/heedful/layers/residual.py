@@ -5,7 +5,7 @@ from typing import Final, Literal, final
 
 from torch import Tensor, nn
 
-from heedful.layers.fused import add_dropped, normalized_beside
+from heedful.layers.fused import Unbiased, add_dropped, normalized_beside
 
 NormOrder = Literal["post", "pre"]
 
@@ -31,12 +31,12 @@ class Residual(nn.Module):
         self.dropout = dropout
         self.order = order
 
-    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor | Unbiased]) -> Tensor:
         """Apply a sub-layer with its residual connection.
 
         Args:
             vectors: [*batch, position, size].
-            sublayer: same shape in and out.
+            sublayer: same shape in and out, perhaps without its last bias.
 
         Returns:
             [*batch, position, size].

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, Self, final
 
 import torch
@@ -10,18 +11,21 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.attention.dispatch import observer
 from heedful.attention.interface import Need
 from heedful.attention.kernels.interface import Attended
-from heedful.attention.masks import Mask, causal, padding
+from heedful.attention.masks import causal, padding
 from heedful.config import Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
-from heedful.layers.fused import normalized
+from heedful.layers.fused import Unbiased, is_fused, normalized
 from heedful.layers.multihead import MultiheadAttention
+from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from heedful.text.vocabulary import PAD
 
 
 class TransformerConfig(Config):
@@ -109,6 +113,9 @@ class TransformerState(State):
     """[source, hypothesis] int64: positions in use, where there is room for more; empty where there is none."""
 
 
+Attend = Callable[[Tensor], Tensor | Unbiased]
+
+
 @final
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with add & norm; section 3.1."""
@@ -121,14 +128,9 @@ class EncoderLayer(nn.Module):
         self.around_attention = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
-    def forward(self, vectors: Tensor, mask: Mask) -> Tensor:
-        """Map [batch, position, size] to the same."""
-
-        def attend(inputs: Tensor) -> Tensor:
-            query, key, value = self.self_attention.project(inputs, 0, 3)
-            return self.self_attention.attend(query, key, value, mask)[0]
-
-        return self.around_feedforward(self.around_attention(vectors, attend), self.feedforward)
+    def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
+        """Map [*, size] to the same, with the attention that fits how positions are laid out."""
+        return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward.unbiased)
 
 
 @final
@@ -145,12 +147,10 @@ class DecoderLayer(nn.Module):
         self.around_cross = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
-    def forward(
-        self, vectors: Tensor, attend_self: Callable[[Tensor], Tensor], attend_source: Callable[[Tensor], Tensor]
-    ) -> Tensor:
+    def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
         """Map [batch, target, size] to the same, with the attention that a step or a whole target needs."""
         vectors = self.around_self(vectors, attend_self)
-        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
+        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward.unbiased)
 
 
 @final
@@ -189,8 +189,13 @@ class Transformer(Seq2Seq):
     def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
         mask = padding(source_lengths)
         vectors = self._dropout(self.source_positions(self.source_embedding(source)))
-        for layer in self.encoder_layers:
-            vectors = layer(vectors, mask)
+        for layer in self._encoder():
+
+            def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
+                query, key, value = layer.self_attention.project(inputs, 0, 3)
+                return layer.self_attention.attend(query, key, value, mask)[0]
+
+            vectors = layer(vectors, attend_self)
         vectors = normalized(self.encoder_norm, vectors)
         pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self._decoder()]
         return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
@@ -259,6 +264,8 @@ class Transformer(Seq2Seq):
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
     ) -> Decoded:
+        if self._is_packed(source, need):
+            return Decoded(self._features_packed(source, source_lengths, target_in), {})
         memory = self.encode(source, source_lengths)
         attended: dict[str, Attended] = {}
         vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
@@ -282,6 +289,34 @@ class Transformer(Seq2Seq):
             vectors = layer(vectors, attend_self, attend_source)
         return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
 
+    def _is_packed(self, source: Tensor, need: tuple[Need, ...]) -> bool:
+        """Whether to leave out padding: where packed attention can run, and nobody wants to see its weights."""
+        weight = self.target_embedding.weight
+        is_plain = not need and not (self.training and self.config.attention_dropout)
+        return is_plain and source.device.type == "cpu" and is_fused(weight) and observer.get() is None
+
+    def _features_packed(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
+        """Features of `forward`, zero at padding: all positions one after the other, in no layer with padding."""
+        sources = Packing.of(source_lengths, source.shape[1])
+        targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
+
+        def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
+            positions.codes(0, ids.shape[1])
+            return self._dropout(embedding(packing.pack(ids)) + positions.at(packing.places()))
+
+        vectors = embedded(self.source_embedding, self.source_positions, sources, source)
+        for layer in self._encoder():
+            vectors = layer(vectors, partial(layer.self_attention.attend_packed, None, sources, sources))
+        over_source = normalized(self.encoder_norm, vectors)
+        vectors = embedded(self.target_embedding, self.target_positions, targets, target_in)
+        for layer in self._decoder():
+            vectors = layer(
+                vectors,
+                partial(layer.self_attention.attend_packed, None, targets, targets, is_causal=True),
+                partial(layer.cross_attention.attend_packed, over_source, targets, sources),
+            )
+        return targets.unpack(normalized(self.decoder_norm, vectors))
+
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
         """Add the mean weights of the last two layers, head by head, where weights were asked for."""
         first = max(0, self.config.num_decoder_layers - 2)
@@ -291,6 +326,9 @@ class Transformer(Seq2Seq):
             return attended
         mean = torch.stack(weights).mean(dim=0)
         return attended | {ALIGNMENT: Attended(layers[-1].context, layers[-1].kernel, weights=mean)}
+
+    def _encoder(self) -> list[EncoderLayer]:
+        return [layer for layer in self.encoder_layers if isinstance(layer, EncoderLayer)]
 
     def _decoder(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]

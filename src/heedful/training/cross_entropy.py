@@ -9,7 +9,9 @@ from typing import Any, Final, NamedTuple, final
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
+from heedful.layers.packing import round_up
 from heedful.training.cross_entropy_rows import take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
@@ -78,19 +80,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias_grad = torch.zeros_like(bias) if wants_gradient and bias is not None else None
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
-        rows = max(1, GROUP_ELEMENTS // len(weight))
+        rows = round_up(max(1, GROUP_ELEMENTS // len(weight)))
         for start in range(0, len(gold), rows):
-            group = slice(start, start + rows)
-            inputs = features[group].to(compute)
+            group = slice(start, min(start + rows, len(gold)))
+            inputs = _filled(features[group].to(compute))
             logits = inputs @ narrow_weight.mT
             counts = None if real is None else real[group]
-            found = take_losses(logits, bias, gold[group], label_smoothing, wants_gradient, counts)
+            size = group.stop - start
+            found = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient, counts)
             gold_log_probs[group] = found.gold_log_probs
             total += found.losses.sum()
             num_correct += found.is_correct.sum()
             if features_grad is not None and weight_grad is not None:
                 # What were logits are gradients now.
-                features_grad[group] = logits @ narrow_weight
+                logits[size:] = 0.0
+                features_grad[group] = (logits @ narrow_weight)[:size]
                 weight_grad += logits.mT @ inputs
             if bias_grad is not None and found.bias_gradient is not None:
                 bias_grad += found.bias_gradient
@@ -109,6 +113,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_total = grad_outputs[0]
         bias_grad = bias_grads[0] * grad_total if bias_grads else None
         return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None, None
+
+
+def _filled(rows: Tensor) -> Tensor:
+    """Rows, and as many of zeros as make their number one that was met before."""
+    missing = round_up(len(rows)) - len(rows)
+    return functional.pad(rows, (0, 0, 0, missing)) if missing else rows
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:

@@ -18,6 +18,7 @@ from heedful.training.checkpoint import Checkpoint
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.learner import Learner
+from heedful.training.process import settled
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
 from heedful.training.step_times import NOT_TIMED, StepTimes
@@ -179,7 +180,7 @@ class Trainer:
         course = self._course
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest() as stop:
+        with StopRequest() as stop, settled():
             self._times.start()
             while not course.finished:
                 drawn = [next(batches) for _ in range(self._config.accumulate)]
