@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
+    from heedful.layers.fused import Unbiased
     from heedful.layers.multihead import MultiheadAttention
+    from heedful.layers.packing import Packing
     from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoids
     from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
@@ -30,12 +32,14 @@ __all__ = [
     "MultiQueryVectorAttention",
     "MultiheadAttention",
     "OutputLayer",
+    "Packing",
     "Positions",
     "RecurrentStack",
     "RecurrentUnit",
     "Residual",
     "SinusoidalPositions",
     "TanhDot",
+    "Unbiased",
     "overlap_penalty",
     "sinusoids",
 ]
@@ -45,7 +49,9 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
+    "heedful.layers.fused": ("Unbiased",),
     "heedful.layers.multihead": ("MultiheadAttention",),
+    "heedful.layers.packing": ("Packing",),
     "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),
     "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
