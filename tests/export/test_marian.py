@@ -8,12 +8,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heedful.attention.masks import padding
 from heedful.errors import FileRefused, UsageError
 from heedful.experiment import import_marian
 from heedful.export.marian import read_marian
 from heedful.models.engine import torch_backend
-from heedful.models.transformer import EncoderLayer, Transformer
+from heedful.models.transformer import Transformer
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
@@ -53,11 +52,11 @@ def imported(folder: Path) -> tuple[Translator, list[int], dict[int, int]]:
 
 def encoder_states(model: Transformer, source: Tensor, lengths: Tensor) -> Tensor:
     """What the encoder's last layer gives; `encode` hands on only keys and values of it."""
-    vectors = model.source_positions(model.source_embedding(source))
-    for layer in model.encoder_layers:
-        assert isinstance(layer, EncoderLayer)
-        vectors = layer(vectors, padding(lengths))
-    return vectors
+    given: list[Tensor] = []
+    handle = model.encoder_layers[-1].register_forward_hook(lambda _, __, vectors: given.append(vectors))
+    model.encode(source, lengths)
+    handle.remove()
+    return given[0]
 
 
 def test_the_numbers_are_those_that_transformers_gave(folder: Path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from heedful.errors import DataError
 from heedful.text.files import (
+    begin_fingerprints,
     check_file,
     count_lines,
     drift_line,
@@ -100,6 +101,29 @@ def test_a_fingerprint_changes_with_the_content(tmp_path: Path):
         "sha256": "911169ddaaf146aff539f58c26c489af3b892dff0fe283c1c264c65ae5aa59a2",
         "lines": 2,
     }
+
+
+def test_a_fingerprint_begun_early_is_the_same(tmp_path: Path):
+    paths = [tmp_path / name for name in ("a", "b")]
+    for path in paths:
+        path.write_bytes(path.name.encode() * 3_000_000)
+    wanted = [fingerprint_file(path) for path in paths]
+    begin_fingerprints([paths[0], tmp_path / "none", paths[1]])
+    assert [fingerprint_file(path) for path in paths] == wanted
+    # Each is used once; what changed after it was begun is read again.
+    begin_fingerprints(paths)
+    paths[0].write_bytes(b"other")
+    assert fingerprint_file(paths[0])["size"] == 5
+    assert fingerprint_file(paths[1]) == wanted[1]
+    with pytest.raises(DataError, match="none: cannot be read"):
+        fingerprint_file(tmp_path / "none")
+
+
+def test_the_same_file_twice_is_read_for_both(tmp_path: Path):
+    path = tmp_path / "f"
+    path.write_text("a\n")
+    begin_fingerprints([path, path])
+    assert fingerprint_file(path) == fingerprint_file(path)
 
 
 def aligned_lengths(num_lines: int) -> tuple[np.ndarray, np.ndarray]:

@@ -35,6 +35,7 @@ from heedful.cli.options import (
 )
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
+from heedful.text.files import begin_fingerprints
 from heedful.training.place import place
 from heedful.training.process import use_large_pages
 
@@ -75,6 +76,8 @@ def run(
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")
+    if is_first:
+        begin_fingerprints((*data, *(dev or ()), *(test or ())))
     from heedful.recipe import Recipe
 
     changes = [f"training.seed={seed}"] if seed is not None else []

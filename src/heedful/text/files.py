@@ -2,10 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
+from threading import Thread
 from typing import Final, TextIO
 
 import numpy as np
@@ -97,6 +99,39 @@ def _near(path: Path) -> str:
     return f"; files in {folder}: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else ""
 
 
+_BEGUN: Final[dict[tuple[int, ...], Future[Fingerprint]]] = {}
+
+
+def begin_fingerprints(paths: Iterable[Path]) -> None:
+    """Have a thread read files while libraries are loaded; `fingerprint_file` then waits for what it found.
+
+    Args:
+        paths: those that will be asked for, in this order; any that cannot be read are left to `fingerprint_file`.
+    """
+    waiting: list[tuple[Path, Future[Fingerprint]]] = []
+    for path in paths:
+        with suppress(OSError):
+            future: Future[Fingerprint] = Future()
+            if _BEGUN.setdefault(_identity(path), future) is future:
+                waiting.append((path, future))
+
+    def run() -> None:
+        for path, future in waiting:
+            try:
+                future.set_result(_read_fingerprint(path))
+            except BaseException as error:
+                future.set_exception(error)
+
+    # A daemon: whatever ends the process does not wait for it.
+    Thread(target=run, name="fingerprints", daemon=True).start()
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Numbers that change when the file does."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def fingerprint_file(path: Path) -> Fingerprint:
     """Describe the content of a file so that a change of one byte shows.
 
@@ -109,6 +144,13 @@ def fingerprint_file(path: Path) -> Fingerprint:
     Raises:
         DataError: the file cannot be read.
     """
+    begun = None
+    with suppress(OSError):
+        begun = _BEGUN.pop(_identity(path), None)
+    return _read_fingerprint(path) if begun is None else {**begun.result(), "name": path.name}
+
+
+def _read_fingerprint(path: Path) -> Fingerprint:
     sha256 = hashlib.sha256()
     size = 0
     try:
