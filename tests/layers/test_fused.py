@@ -6,20 +6,28 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import register_parametrization
 
+from heedful.attention.dispatch import attend
 from heedful.attention.kernels import threads
 from heedful.attention.kernels.loops import loops_problem
+from heedful.attention.scores import Additive
 from heedful.layers import fused
+from heedful.layers.feedforward import FeedForward
 from heedful.layers.fused import (
     Unbiased,
     add_dropped,
     is_fused,
+    is_plain,
     linear_unbiased,
     normalized,
     normalized_beside,
     rectified,
 )
+from heedful.layers.multihead import MultiheadAttention
+from heedful.layers.packing import Packing
 from heedful.layers.residual import NormOrder, Residual
+from heedful.training.cross_entropy import linear_cross_entropy
 
 SHAPES = [(3, 5, 32), (1, 8), (700, 24), (2, 0, 4), (4, 3)]
 
@@ -168,6 +176,43 @@ def test_a_map_without_its_bias_has_it_beside():
     assert plain.total() is plain.vectors
 
 
+class Shift(nn.Module):
+    """A parametrization."""
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return numbers + 2.0
+
+
+class Adapted(nn.Linear):
+    """A map with something beside its weight."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input) + 3.0
+
+
+@pytest.mark.parametrize("which", ["inner", "outer"])
+@pytest.mark.parametrize("how", ["parametrized", "adapted", "hooked", "without bias"])
+@pytest.mark.usefixtures("mixed")
+def test_maps_that_are_more_than_weight_and_bias_are_called(how: str, which: str):
+    layer = FeedForward(6, 9)
+    changed = getattr(layer, which)
+    if how == "parametrized":
+        register_parametrization(changed, "bias", Shift())
+    elif how == "hooked":
+        changed.register_forward_hook(lambda _, __, output: output + 5.0)
+    else:
+        setattr(layer, which, Adapted(6, 9) if which == "inner" else Adapted(9, 6))
+    if how == "without bias":
+        setattr(layer, which, nn.Linear(changed.in_features, changed.out_features, bias=False))
+    assert not is_plain(getattr(layer, which))
+    vectors = torch.randn(7, 6).bfloat16()
+    given = layer(vectors, adds_bias=False)
+    given = given.total() if isinstance(given, Unbiased) else given
+    with torch.no_grad():
+        wanted = layer(vectors)
+    assert is_near(given.detach(), wanted.double(), 0.02)
+
+
 @pytest.mark.usefixtures("mixed")
 def test_decisions_are_independent_of_their_neighbours_and_of_other_calls():
     kept, ones = torch.zeros(400_000, requires_grad=True), torch.ones(400_000, dtype=torch.bfloat16)
@@ -252,3 +297,26 @@ def test_a_second_derivative_is_refused():
     (gradient,) = torch.autograd.grad(given, vectors, create_graph=True)
     with pytest.raises(RuntimeError, match=r"does not require grad|once_differentiable"):
         gradient.sum().backward()
+
+
+@pytest.mark.usefixtures("mixed")
+def test_memory_of_parameters_can_still_be_taken_away():
+    # FSDP2 does so between its uses, and PyTorch never resizes what NumPy has shared.
+    norm, inner, outer, table = make_norm(8), nn.Linear(8, 12), nn.Linear(12, 8), nn.Linear(8, 20)
+    heads, energy = MultiheadAttention(8, 2), Additive(8, 8, 8)
+    packing = Packing.of(torch.tensor([3, 4]), 4)
+    vectors = torch.randn(packing.num_rows, 8, requires_grad=True)
+    kept, narrow = normalized_beside(norm, vectors)
+    total = add_dropped(kept, heads.attend_packed(None, packing, packing, narrow), 0.1, training=True)
+    total = add_dropped(total, linear_unbiased(rectified(narrow, inner), outer), 0.1, training=True)
+    loss = linear_cross_entropy(total, table.weight, table.bias, torch.zeros(len(total), dtype=torch.int64)).total
+    attended = attend(total[None, :3].float(), total[None].float(), total[None].float(), score=energy)
+    assert attended.kernel == "additive_cpu"
+    (loss + attended.context.sum()).backward()
+    modules = (norm, inner, outer, table, heads, energy)
+    parameters = [parameter for module in modules for parameter in module.parameters()]
+    assert all(parameter.grad is not None for parameter in parameters)
+    assert all(parameter.untyped_storage().resizable() for parameter in parameters)
+    shared = nn.Parameter(torch.zeros(3))
+    shared.detach().numpy()
+    assert not shared.untyped_storage().resizable()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.attention.kernels import threads
 from heedful.attention.kernels.loops import loops_problem
+from heedful.errors import ShapeError
 from heedful.layers import packed_attention
 from heedful.layers.packed_attention import attend_packed
 from heedful.layers.packing import Packing
@@ -145,3 +146,10 @@ def test_a_second_derivative_is_refused():
     (gradient,) = torch.autograd.grad(given.float().square().sum(), case.first, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.float().sum().backward()
+
+
+def test_each_sequence_of_queries_needs_one_of_keys():
+    case = make_case([4, 6], [4, 6], is_cross=True)
+    other = Packing.of(torch.tensor([10]), 10)
+    with pytest.raises(ShapeError, match="2 sequences of queries, 1 of keys"):
+        attend_packed(case.first, case.second, None, case.queries, other, HEADS)

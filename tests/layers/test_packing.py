@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from heedful.errors import ShapeError
 from heedful.layers.packing import ROW_MULTIPLE, Packing, round_up
 
 
@@ -34,3 +35,15 @@ def test_few_numbers_of_rows_occur():
     numbers = {Packing.of(torch.tensor([7] * count), 7).num_rows for count in range(500, 600)}
     assert len(numbers) <= 700 // ROW_MULTIPLE + 2
     assert [round_up(number, 8) for number in (0, 1, 8, 9)] == [0, 8, 8, 16]
+
+
+def test_lengths_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeError, match="a sequence of 5 positions, but there are 4"):
+        Packing.of(torch.tensor([2, 5]), 4)
+
+
+def test_lengths_of_any_kind_are_taken():
+    packing = Packing.of(torch.tensor([3, 9, 1, 9], dtype=torch.int32)[::2], 3)
+    assert packing.lengths.tolist() == [3, 1]
+    assert packing.lengths.dtype == torch.int64
+    assert packing.lengths.is_contiguous()

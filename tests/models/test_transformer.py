@@ -12,7 +12,7 @@ from heedful.attention.kernels.loops import loops_problem
 from heedful.inspection.capture import capture
 from heedful.layers.positions import LearnedPositions
 from heedful.models.interface import Memory, State
-from heedful.models.transformer import PRESETS, Transformer, TransformerConfig
+from heedful.models.transformer import MAX_PACKED_LENGTH, PRESETS, Transformer, TransformerConfig
 from heedful.text.vocabulary import PAD
 from tests.models.by_hand import transformer_logits
 from tests.models.tiny import changed, make_model, make_sources, make_targets
@@ -173,3 +173,11 @@ def test_padding_is_left_out_in_mixed_training_alone():
     with capture(model) as seen:
         assert not run(model).is_packed
     assert seen.calls
+    source, lengths = make_sources((5,))
+    with torch.autocast("cpu", torch.bfloat16):
+        # One source for several targets, long targets, and weights of another kind.
+        assert model(source, lengths, make_targets(3)).attended
+        assert model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH + 1)).attended
+        assert not model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH)).attended
+        model.decoder_layers[0].cross_attention.bfloat16()
+        assert model(source, lengths, make_targets(1)).attended

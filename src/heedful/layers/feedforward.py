@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.layers.dropout import dropout
-from heedful.layers.fused import Unbiased, is_fused, linear_unbiased, rectified
+from heedful.layers.fused import Unbiased, is_fused, is_plain, linear_unbiased, rectified
 
 Activation = Literal["relu", "swish"]
 
@@ -39,31 +39,21 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, adds_bias: bool = True) -> Tensor | Unbiased:
         """Map each position.
 
         Args:
             vectors: [*batch, position, size].
+            adds_bias: whether the last bias has to be in the sum; else it may be left to whoever takes the result.
 
         Returns:
             [*batch, position, size].
         """
-        return self.unbiased(vectors).total()
-
-    def unbiased(self, vectors: Tensor) -> Unbiased:
-        """Map each position, but for the last bias where adding it here would be a pass of its own.
-
-        Args:
-            vectors: [*batch, position, size].
-
-        Returns:
-            [*batch, position, size], and what is still to be added.
-        """
         is_fast = vectors.dtype == torch.bfloat16 and is_fused(self.inner.weight)
-        if is_fast and self.activation == "relu":
+        if is_fast and self.activation == "relu" and is_plain(self.inner):
             hidden = rectified(vectors, self.inner)
         else:
             inner = self.inner(vectors)
             hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
         hidden = dropout(hidden, self.dropout, self.training)
-        return linear_unbiased(hidden, self.outer) if is_fast else Unbiased(self.outer(hidden), None)
+        return self.outer(hidden) if adds_bias or not is_fast else linear_unbiased(hidden, self.outer)

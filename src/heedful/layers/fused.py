@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from heedful.attention.kernels.loops import loops_problem
+from heedful.attention.kernels.loops import copied, loops_problem
 from heedful.attention.kernels.threads import run_parts
 from heedful.layers.dropout import dropout
 
@@ -77,9 +77,9 @@ class Unbiased(NamedTuple):
     """What a map gave, and the bias that whoever takes it still has to add, in a pass that is made anyway."""
 
     vectors: Tensor
-    """[*, size] bfloat16."""
+    """[*, size]."""
     bias: Tensor | None
-    """[size] float32."""
+    """[size], or None where nothing is missing."""
 
     def total(self) -> Tensor:
         """Add the bias.
@@ -90,8 +90,24 @@ class Unbiased(NamedTuple):
         return self.vectors if self.bias is None else (self.vectors + self.bias).to(self.vectors.dtype)
 
 
-def linear_unbiased(vectors: Tensor, layer: nn.Linear) -> Unbiased:
-    """Apply a linear map but for its bias.
+def is_plain(layer: nn.Module) -> bool:
+    """Say whether weight and bias alone decide what a map gives: nothing wraps it, replaces them or looks on.
+
+    Args:
+        layer: of a model.
+
+    Returns:
+        Whether it is a linear map of float32 with a bias, no hooks and no parametrization.
+    """
+    is_linear = type(layer) is nn.Linear and not any(vars(layer)[hooks] for hooks in _HOOKS)
+    return is_linear and all(parameter is not None for parameter in vars(layer)["_parameters"].values())
+
+
+_HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def linear_unbiased(vectors: Tensor, layer: nn.Module) -> Unbiased:
+    """Apply a linear map, and leave its bias out where that is known to be the same.
 
     Args:
         vectors: [*, input].
@@ -100,9 +116,10 @@ def linear_unbiased(vectors: Tensor, layer: nn.Linear) -> Unbiased:
     Returns:
         [*, output], and the bias.
     """
-    bias = dict(layer.named_parameters()).get("bias")
+    if not isinstance(layer, nn.Linear) or not is_plain(layer):
+        return Unbiased(layer(vectors), None)
     # A copy, for the layer's own bias may be taken away once its forward pass is over, where it is in parts.
-    return Unbiased(functional.linear(vectors, layer.weight), None if bias is None else bias.clone())
+    return Unbiased(functional.linear(vectors, layer.weight), layer.bias.clone())
 
 
 def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
@@ -110,7 +127,7 @@ def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
 
     Args:
         vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
-        layer: with a bias.
+        layer: for which `is_plain` holds.
 
     Returns:
         [*, output] bfloat16.
@@ -146,7 +163,7 @@ class _Normalize(torch.autograd.Function):
         narrow = torch.empty(vectors.shape, dtype=torch.bfloat16)
         facts = torch.empty(len(rows), 2)
         arrays = (rows.numpy(), _bits(narrow).reshape(rows.shape), facts.numpy())
-        scale, shift = weight.detach().numpy(), bias.detach().numpy()
+        scale, shift = copied(weight), copied(bias)
         loop = _loops().normalize
 
         def run(part: slice) -> None:
@@ -170,7 +187,7 @@ class _Normalize(torch.autograd.Function):
         parts = _parts(*rows.shape)
         sums = np.zeros((len(parts), 2, rows.shape[1]), np.float32)
         others = rows[:0] if kept is None else kept.reshape(rows.shape).contiguous()
-        given = (rows.numpy(), weight.detach().numpy(), facts.numpy(), _bits(coming).reshape(rows.shape))
+        given = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
         beside, out = others.numpy(), gradient.numpy().reshape(rows.shape)
         loop = _loops().normalize_backward
 
@@ -196,7 +213,7 @@ class _AddDropped(torch.autograd.Function):
         total = torch.empty(kept.shape)
         out = _rows(total.numpy())
         sources = _rows(kept.detach().contiguous().numpy()), _rows(_bits(vectors))
-        shift = np.zeros(0, np.float32) if bias is None else bias.detach().numpy()
+        shift = np.zeros(0, np.float32) if bias is None else copied(bias)
         loop, size = _loops().add_dropped, out.shape[1]
 
         def run(part: slice) -> None:
@@ -232,7 +249,7 @@ class _Rectified(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows, narrow = vectors.detach().flatten(0, -2), weight.detach().to(torch.bfloat16)
         hidden = rows @ narrow.mT
-        out, shift = _bits(hidden), bias.detach().numpy()
+        out, shift = _bits(hidden), copied(bias)
         loop = _loops().rectify
 
         def run(part: slice) -> None:

@@ -228,13 +228,13 @@ class MultiheadAttention(nn.Module):
     def attend_packed(
         self, source: Tensor | None, queries: Packing, keys: Packing, inputs: Tensor, is_causal: bool = False
     ) -> Unbiased:
-        """Attend within packed sequences or to others, as `project` and `attend` do with padded ones.
+        """Attend within packed sequences or to others, as `project` and `attend` do with padded ones, without dropout.
 
         Args:
-            inputs: [query row, embed_dim].
             source: [key row, embed_dim] that keys and values come from; None = the same as queries.
             queries: how `inputs` is packed.
             keys: how keys are packed.
+            inputs: [query row, embed_dim].
             is_causal: whether a query may attend no key behind its own place.
 
         Returns:

@@ -17,7 +17,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from heedful.attention.kernels.loops import copied
 from heedful.attention.kernels.threads import num_threads, run_parts
+from heedful.errors import ShapeError
 from heedful.layers.packing import Packing, round_up
 
 _POSITION_MULTIPLE: Final = 8
@@ -49,8 +51,14 @@ def attend_packed(
     Returns:
         [query row, size] contexts, bfloat16; zero where there is nothing to attend.
 
+    Raises:
+        ShapeError: there are not as many sequences of keys as of queries.
+
     Cost: two products of query x key x size, four backward; memory query x key x num_heads of 2 bytes for the weights.
     """
+    if len(queries.lengths) != len(keys.lengths):
+        numbers = len(queries.lengths), len(keys.lengths)
+        raise ShapeError(f"packed attention: {numbers[0]} sequences of queries, {numbers[1]} of keys; each needs one")
     return _AttendPacked.apply(first, second, bias, queries, keys, num_heads, is_causal)
 
 
@@ -202,7 +210,7 @@ class _AttendPacked(torch.autograd.Function):
 
 def _shifts(bias: Tensor | None) -> list[np.ndarray]:
     """Of queries, keys and values."""
-    return [np.zeros(0, np.float32)] * 3 if bias is None else list(bias.detach().contiguous().numpy().reshape(3, -1))
+    return [np.zeros(0, np.float32)] * 3 if bias is None else list(copied(bias).reshape(3, -1))
 
 
 def _gradient(rows: Tensor, packing: Packing) -> Tensor:

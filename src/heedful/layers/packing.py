@@ -6,6 +6,8 @@ from typing import Final, Self, final
 import torch
 from torch import Tensor
 
+from heedful.errors import ShapeError
+
 ROW_MULTIPLE: Final = 64
 """Packed rows are filled up to a multiple of this. On a CPU a product of a number of rows that has not been met before
 costs one to two milliseconds more, for a kernel is generated; so few numbers should occur."""
@@ -53,7 +55,13 @@ class Packing:
 
         Returns:
             The plan.
+
+        Raises:
+            ShapeError: a length is greater than the number of positions.
         """
+        lengths = lengths.to(torch.int64).contiguous()
+        if len(lengths) and int(lengths.max()) > num_positions:
+            raise ShapeError(f"packing: a sequence of {int(lengths.max())} positions, but there are {num_positions}")
         is_real = torch.arange(num_positions) < lengths[:, None]
         ends = lengths.cumsum(0)
         num_real = int(ends[-1]) if len(ends) else 0

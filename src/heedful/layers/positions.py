@@ -6,6 +6,7 @@ from typing import final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.errors import UsageError
 from heedful.layers.embedding import draw_normal
@@ -112,4 +113,5 @@ class LearnedPositions(Positions):
         return self.weight[start : start + length]
 
     def at(self, places: Tensor) -> Tensor:
-        return self.weight[places]
+        # Its gradient is the same for any number of threads; that of an index is not.
+        return functional.embedding(places, self.weight)

@@ -168,7 +168,8 @@ class Seq2Seq(nn.Module, ABC):
             need: attention summaries wanted.
 
         Returns:
-            Features [batch, target, size] that predict the token after each position.
+            Features [batch, target, size] that predict the token after each position; at padding they are of no
+            meaning. What was attended is told where it was asked for.
         """
 
     def logits(self, features: Tensor) -> Tensor:

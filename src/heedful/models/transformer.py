@@ -93,6 +93,10 @@ ALIGNMENT: Final = "decoder.alignment"
 """Name of the attention that tells where words come from: that of the last two layers together."""
 
 
+MAX_PACKED_LENGTH: Final = 256
+"""Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
+
+
 @dataclass(frozen=True)
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
@@ -130,7 +134,9 @@ class EncoderLayer(nn.Module):
 
     def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
         """Map [*, size] to the same, with the attention that fits how positions are laid out."""
-        return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward.unbiased)
+        return self.around_feedforward(
+            self.around_attention(vectors, attend_self), partial(self.feedforward, adds_bias=False)
+        )
 
 
 @final
@@ -148,9 +154,11 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
     def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
-        """Map [batch, target, size] to the same, with the attention that a step or a whole target needs."""
+        """Map [*, size] to the same, with the attention that a step, a whole target or packed targets need."""
         vectors = self.around_self(vectors, attend_self)
-        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward.unbiased)
+        return self.around_feedforward(
+            self.around_cross(vectors, attend_source), partial(self.feedforward, adds_bias=False)
+        )
 
 
 @final
@@ -264,7 +272,7 @@ class Transformer(Seq2Seq):
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
     ) -> Decoded:
-        if self._is_packed(source, need):
+        if self._is_packed(source, target_in, need):
             return Decoded(self._features_packed(source, source_lengths, target_in), {})
         memory = self.encode(source, source_lengths)
         attended: dict[str, Attended] = {}
@@ -289,11 +297,19 @@ class Transformer(Seq2Seq):
             vectors = layer(vectors, attend_self, attend_source)
         return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
 
-    def _is_packed(self, source: Tensor, need: tuple[Need, ...]) -> bool:
+    def _is_packed(self, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
         """Whether to leave out padding: where packed attention can run, and nobody wants to see its weights."""
-        weight = self.target_embedding.weight
-        is_plain = not need and not (self.training and self.config.attention_dropout)
-        return is_plain and source.device.type == "cpu" and is_fused(weight) and observer.get() is None
+        is_watched = bool(need) or observer.get() is not None
+        if (
+            is_watched
+            or (self.training and self.config.attention_dropout)
+            or not is_fused(self.target_embedding.weight)
+        ):
+            return False
+        # Weights are held for the backward pass, query x key of them.
+        is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH
+        is_one_to_one = len(source) == len(target_in)
+        return is_short and is_one_to_one and all(one.dtype == torch.float32 for one in self.parameters())
 
     def _features_packed(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
         """Features of `forward`, zero at padding: all positions one after the other, in no layer with padding."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from heedful.layers.packing import round_up
+from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
@@ -80,10 +80,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias_grad = torch.zeros_like(bias) if wants_gradient and bias is not None else None
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
-        rows = round_up(max(1, GROUP_ELEMENTS // len(weight)))
+        rows = max(1, GROUP_ELEMENTS // len(weight))
+        multiple = ROW_MULTIPLE if rows >= ROW_MULTIPLE else 1
+        rows -= rows % multiple
         for start in range(0, len(gold), rows):
             group = slice(start, min(start + rows, len(gold)))
-            inputs = _filled(features[group].to(compute))
+            inputs = _filled(features[group].to(compute), multiple)
             logits = inputs @ narrow_weight.mT
             counts = None if real is None else real[group]
             size = group.stop - start
@@ -93,7 +95,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             num_correct += found.is_correct.sum()
             if features_grad is not None and weight_grad is not None:
                 # What were logits are gradients now.
-                logits[size:] = 0.0
+                logits[size:].zero_()
                 features_grad[group] = (logits @ narrow_weight)[:size]
                 weight_grad += logits.mT @ inputs
             if bias_grad is not None and found.bias_gradient is not None:
@@ -115,9 +117,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None, None
 
 
-def _filled(rows: Tensor) -> Tensor:
+def _filled(rows: Tensor, multiple: int) -> Tensor:
     """Rows, and as many of zeros as make their number one that was met before."""
-    missing = round_up(len(rows)) - len(rows)
+    missing = round_up(len(rows), multiple) - len(rows)
     return functional.pad(rows, (0, 0, 0, missing)) if missing else rows
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.loops import loops_problem
+from heedful.attention.kernels.loops import copied, loops_problem
 from heedful.attention.kernels.threads import run_parts
 
 BLOCK_ELEMENTS: Final = 2_000_000
@@ -68,7 +68,7 @@ def _by_loops(
     is_narrow = logits.dtype == torch.bfloat16
     loop = compiled(is_narrow)
     raw = (logits.view(torch.int16) if is_narrow else logits).numpy()
-    added = np.empty(0, np.float32) if bias is None else bias.detach().float().numpy()
+    added = np.empty(0, np.float32) if bias is None else copied(bias.float())
     labels = gold.contiguous().numpy()
     losses, log_probs = np.empty(num_rows, np.float32), np.empty(num_rows, np.float32)
     is_correct = np.empty(num_rows, np.bool_)

@@ -36,11 +36,16 @@ def settled() -> Generator[None]:
         Nothing. The C library keeps its settings afterwards.
     """
     _keep_memory()
-    gc.freeze()
+    # Somebody else's frozen objects, or those of a training around this one, are not ours to let go.
+    is_ours = gc.get_freeze_count() == 0
+    if is_ours:
+        gc.collect()
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_ours:
+            gc.unfreeze()
 
 
 @cache

@@ -24,7 +24,7 @@ def shard(module: nn.Module, size: int) -> None:
         size: how many processes.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+    from torch.distributed.fsdp import fully_shard
 
     # What adds to their output in place would be wrong; residual connections don't.
     warnings.filterwarnings("ignore", message=".*FSDPFeedForward.* returned a view", category=UserWarning)
@@ -32,7 +32,6 @@ def shard(module: nn.Module, size: int) -> None:
     for layer in module.modules():
         if isinstance(layer, FeedForward):
             fully_shard(layer, mesh=mesh)
-            register_fsdp_forward_method(layer, "unbiased")
     fully_shard(module, mesh=mesh)
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.attention.kernels.loops import loops_problem
+from heedful.attention.kernels.loops import copied, loops_problem
 from heedful.attention.kernels.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError
 
@@ -238,7 +238,7 @@ class _AdditiveScores(torch.autograd.Function):
         grad = grad_outputs[0].detach().contiguous().numpy().reshape(shape)
         grads = _differentiate(operands, ctx.limits, grad)
         if ctx.limits[3].size:
-            _differentiate_exactly(operands, inputs[2].numpy(), ctx.limits[3], grad, grads)
+            _differentiate_exactly(operands, copied(inputs[2]), ctx.limits[3], grad, grads)
         pairs = zip(grads, inputs, ctx.needs_input_grad, strict=False)
         tensors = (torch.from_numpy(part.reshape(like.shape)) if needed else None for part, like, needed in pairs)
         return (*tensors, None, None)
@@ -248,7 +248,7 @@ def _score(
     query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
 ) -> tuple[Tensor, _Operands, Limits]:
     """Query and key are of one dtype, not empty, and without axes that only repeat."""
-    queries, keys, weights = _rows(query), _rows(key), np.ascontiguousarray(vector.detach().numpy())
+    queries, keys, weights = _rows(query), _rows(key), copied(vector)
     query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
     if exp_key is not None and exp_key.exponential.dtype == query.dtype:
         plan, given_index = exp_key.plan, _index(_strip(exp_key.exponential).shape[:-2], batch)

@@ -3,6 +3,10 @@
 import importlib
 from functools import cache
 
+import numpy as np
+import torch
+from torch import Tensor
+
 
 @cache
 def loops_problem() -> str | None:
@@ -18,3 +22,15 @@ def loops_problem() -> str | None:
     except ImportError as error:
         return f"needs Numba: {error}"
     return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
+
+
+def copied(parameter: Tensor) -> np.ndarray:
+    """Give loops the numbers of a small parameter.
+
+    Args:
+        parameter: [*] on the CPU.
+
+    Returns:
+        [*] a copy. Memory that NumPy shares can never be resized again, and that is how FSDP2 takes parameters away.
+    """
+    return parameter.detach().clone(memory_format=torch.contiguous_format).numpy()
