@@ -60,13 +60,14 @@ class Doom:
 
 @dataclass(frozen=True)
 class Toy:
-    """A tiny training in float64, of batches of very few rows, so that shares are uneven and some are empty."""
+    """A tiny training, in float64 if nothing else is said; batches of very few rows: uneven shares, and empty ones."""
 
     kind: str = "transformer-post"
     has_chance: bool = True
     num_steps: int = 10
     batch_tokens: int = 12
     settings: Mapping[str, object] = field(default_factory=dict)
+    dtype: torch.dtype = torch.float64
 
     def trainer(self, folder: Path, ranks: Ranks, doom: Doom | None = None) -> Trainer:
         config = CONFIGS[self.kind]
@@ -74,7 +75,7 @@ class Toy:
             chances = [name for name in type(config).model_fields if "dropout" in name]
             config = changed(config, **dict.fromkeys(chances, 0.0))
         torch.manual_seed(7 + ranks.place.rank)  # the first one's weights count
-        model = config.build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False).double()
+        model = config.build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False).to(self.dtype)
         corpus = make_corpus(24)
         training = TrainingConfig.model_validate(
             {

@@ -282,6 +282,16 @@ def test_a_sharded_model_computes_what_one_process_does(tmp_path: Path):
 
 @together
 @pytest.mark.usefixtures("_fsdp")
+@pytest.mark.parametrize("kind", ["transformer-pre", "transformer-learned", "rnnsearch"])
+def test_a_sharded_model_in_mixed_precision_is_near_to_one_process(kind: str, tmp_path: Path):
+    # Loops of our own read parameters there; memory that NumPy shared could not be taken away.
+    settings = {"parallel": "sharded", "precision": "bfloat16"}
+    toy = Toy(kind=kind, has_chance=False, num_steps=6, settings=settings, dtype=torch.float32)
+    assert 0.0 < prove_ddp.difference(tmp_path, toy, 2) <= 0.02
+
+
+@together
+@pytest.mark.usefixtures("_fsdp")
 def test_a_sharded_training_survives_a_death_to_the_same_bits(tmp_path: Path):
     record = Record()
     prove_ddp.sweep_deaths(tmp_path, 2, [Doom(1, "backward")], record, SHARDED)
