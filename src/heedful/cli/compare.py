@@ -35,10 +35,9 @@ from heedful.cli.options import (
     choose_device,
     parse_columns,
     parse_languages,
-    use_threads,
+    prepare_training,
 )
 from heedful.errors import UsageError
-from heedful.training.process import use_large_pages
 
 _GOLD: Final = "Alignments against links made by hand"
 GoldPath = Annotated[
@@ -79,8 +78,7 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Train and compare all rows of a grid."""
-    use_threads(threads)
-    use_large_pages()
+    prepare_training(threads)
     messages = Messages(quiet)
     from heedful.cli.train import train_and_watch
     from heedful.comparison.compared import compare_grid

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli.messages import Messages, aligned
-from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, prepare_training
 from heedful.errors import UsageError
-from heedful.training.process import use_large_pages
 
 if TYPE_CHECKING:
     from heedful.text.synthetic_grammar import Split
@@ -69,8 +68,7 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run the demonstration."""
-    use_threads(threads)
-    use_large_pages()
+    prepare_training(threads)
     messages = Messages(quiet)
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)

@@ -9,6 +9,7 @@ import typer
 
 from heedful.cli.cores import physical_cores
 from heedful.errors import UsageError
+from heedful.training.process import use_large_pages
 
 _PANEL: Final = "Everywhere"
 
@@ -89,6 +90,16 @@ def use_threads(threads: int) -> None:
         import torch
 
         torch.set_num_threads(number)
+
+
+def prepare_training(threads: int) -> None:
+    """Set what numeric libraries read as they are imported, for a process that trains.
+
+    Args:
+        threads: as for `use_threads`.
+    """
+    use_threads(threads)
+    use_large_pages()
 
 
 def choose_device(name: str) -> str:

@@ -31,13 +31,12 @@ from heedful.cli.options import (
     choose_device,
     parse_columns,
     parse_languages,
-    use_threads,
+    prepare_training,
 )
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
 from heedful.text.files import begin_fingerprints
 from heedful.training.place import place
-from heedful.training.process import use_large_pages
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report
@@ -71,13 +70,11 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Train a model."""
-    use_threads(threads)
-    use_large_pages()
+    prepare_training(threads)
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")
-    if is_first:
-        begin_fingerprints((*data, *(dev or ()), *(test or ())))
+    begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
     from heedful.recipe import Recipe
 
     changes = [f"training.seed={seed}"] if seed is not None else []

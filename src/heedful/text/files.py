@@ -122,8 +122,9 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
             except BaseException as error:
                 future.set_exception(error)
 
-    # A daemon: whatever ends the process does not wait for it.
-    Thread(target=run, name="fingerprints", daemon=True).start()
+    if waiting:
+        # A daemon: whatever ends the process does not wait for it.
+        Thread(target=run, name="fingerprints", daemon=True).start()
 
 
 def _identity(path: Path) -> tuple[int, ...]:
