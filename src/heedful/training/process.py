@@ -39,7 +39,7 @@ def settled() -> Generator[None]:
     # Somebody else's frozen objects, or those of a training around this one, are not ours to let go.
     is_ours = gc.get_freeze_count() == 0
     if is_ours:
-        gc.collect()
+        # Not collected first: that takes a second where there are millions of objects, and many trainings are shorter.
         gc.freeze()
     try:
         yield
