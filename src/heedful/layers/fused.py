@@ -97,7 +97,7 @@ def is_plain(layer: nn.Module) -> bool:
         layer: of a model.
 
     Returns:
-        Whether it is a linear map of float32 with a bias, no hooks and no parametrization.
+        Whether it is a linear map with a bias, no hooks and no parametrization.
     """
     is_linear = type(layer) is nn.Linear and not any(vars(layer)[hooks] for hooks in _HOOKS)
     return is_linear and all(parameter is not None for parameter in vars(layer)["_parameters"].values())
