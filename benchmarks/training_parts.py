@@ -7,9 +7,10 @@ target token takes without the part; parts overlap, so the ratios do not multipl
 """
 
 import argparse
+import ctypes
 import statistics
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from unittest import mock
@@ -17,13 +18,14 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from training_step import VOCABULARY, make_corpus, shuffled_batches, step_seconds
+from training_step import VOCABULARY, WARM_STEPS, make_corpus, shuffled_batches, step_seconds
 
-from heedful.models.transformer import PRESETS
+from heedful.models.transformer import PRESETS, Transformer
 from heedful.text.batching import BatchSampler
 from heedful.training.cross_entropy import CrossEntropy
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
+from heedful.training.process import settled, use_large_pages
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,14 @@ def plain_loops() -> Generator[None]:
         mock.patch("heedful.training.cross_entropy_rows.loops_problem", return_value="not wanted"),
     ):
         yield
+
+
+@contextmanager
+def memory_given_back() -> Generator[None]:
+    """Begin with no memory but what is in use, as after steps whose memory went back to the system."""
+    with suppress(OSError, AttributeError):  # of GNU's C library
+        ctypes.CDLL(None).malloc_trim(0)
+    yield
 
 
 def logits_first(
@@ -72,7 +82,9 @@ VARIANTS = (
         "all logits at once", without=partial(mock.patch, "heedful.training.loss.linear_cross_entropy", logits_first)
     ),
     Variant("no loops of our own", without=plain_loops),
+    Variant("padding in the model", without=partial(mock.patch.object, Transformer, "_is_packed", lambda *_: False)),
     Variant("padding in the loss", is_packed=False),
+    Variant("memory given back", without=memory_given_back),
     Variant("update in a loop", has_fused_update=False),
 )
 
@@ -83,6 +95,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     options = parser.parse_args()
+    use_large_pages()  # as the command does
     precision = resolve_precision("auto", torch.device("cpu"))
     corpus = make_corpus()
     sampled, shuffled = (
@@ -96,14 +109,16 @@ def main() -> None:
         fused = {"fused": True} if variant.has_fused_update else {"foreach": False}
         sides.append((variant, model, torch.optim.AdamW(model.parameters(), 1e-4, betas=(0.9, 0.98), **fused)))
     costs: dict[str, list[float]] = {variant.name: [] for variant in VARIANTS}
-    for step in range(options.steps + 2):
-        sorted_batch, any_batch = next(sampled), next(shuffled)
-        for variant, model, optimizer in sides:
-            batch = sorted_batch if variant.is_sorted else any_batch
-            with variant.without():
-                seconds = step_seconds("heedful", model, optimizer, batch, precision if variant.is_mixed else "float32")
-            if step >= 2:
-                costs[variant.name].append(seconds / batch.num_target_tokens)
+    with settled():
+        for step in range(options.steps + WARM_STEPS):
+            sorted_batch, any_batch = next(sampled), next(shuffled)
+            for variant, model, optimizer in sides:
+                batch = sorted_batch if variant.is_sorted else any_batch
+                chosen = precision if variant.is_mixed else "float32"
+                with variant.without():
+                    seconds = step_seconds("heedful", model, optimizer, batch, chosen)
+                if step >= WARM_STEPS:
+                    costs[variant.name].append(seconds / batch.num_target_tokens)
     print(
         f"{torch.get_num_threads()} threads, {precision}, {options.batch_tokens} tokens a batch, {options.steps} steps"
     )

@@ -10,14 +10,14 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from heedful.attention.kernels.lanes import FLAGS, kept_loop, narrowed, widened
+from heedful.attention.kernels.lanes import FLAGS, inlined, kept_loop, narrowed, widened
 
 _ZERO: Final = np.float32(0.0)
 
 
-@njit(error_model="numpy", fastmath=FLAGS)
+@inlined(*FLAGS)
 def _centre(row: np.ndarray, epsilon: float) -> tuple[Any, Any]:
     """Mean of a row, and one over its standard deviation."""
     size = np.float32(row.shape[0])
@@ -54,7 +54,7 @@ def normalize(
             made[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
 
 
-@njit(error_model="numpy", fastmath=FLAGS)
+@inlined(*FLAGS)
 def _sum_up(
     row: np.ndarray, coming: np.ndarray, weight: np.ndarray, mean: Any, scale: Any, sums: np.ndarray
 ) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ def normalize_backward(
                 made[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
 
 
-@njit(error_model="numpy")
+@inlined()
 def _hashed(place: Any, first: Any, second: Any) -> Any:
     """32 bits that look random, for a place and two keys: two rounds of multiplying and folding."""
     mixed = np.uint32(np.uint32(place) + first)

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from heedful.attention.kernels.lanes import FLAGS, exp2, kept_loop, narrowed, widened
+from heedful.attention.kernels.lanes import FLAGS, exp2, inlined, kept_loop, narrowed, widened
 
 _LOG2_E: Final = 1.0 / math.log(2.0)
 _LOWEST: Final = np.float32(-127.0)
@@ -21,19 +21,19 @@ _ZERO: Final = np.float32(0.0)
 
 # Places are given as unsigned numbers, which cannot count from the end: so a loop over them is one of vectors. A slice
 # for each row would take longer than what is copied.
-@njit(error_model="numpy")
+@inlined()
 def _copy(given: np.ndarray, start: int, out: np.ndarray, place: int, size: int) -> None:
     for k in range(size):
         out[np.uint64(place + k)] = given[np.uint64(start + k)]
 
 
-@njit(error_model="numpy")
+@inlined()
 def _copy_shifted(given: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, place: int, size: int):
     for k in range(size):
         out[np.uint64(place + k)] = narrowed(widened(given[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
 
 
-@njit(error_model="numpy")
+@inlined()
 def _add(given: np.ndarray, start: int, sums: np.ndarray, place: int, size: int) -> None:
     for k in range(size):
         sums[np.uint64(place + k)] += widened(given[np.uint64(start + k)])
@@ -64,16 +64,26 @@ def take(
     given, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
     for i in range(heads.shape[0]):
         length = lengths[first + i] if first + i < lengths.shape[0] else 0
-        for head in range(num_heads):
-            place = (i * num_heads + head) * num_positions * depth
-            start = column + head * depth + (starts[first + i] * width if length else 0)
-            for _ in range(length):
-                if bias.shape[0]:
+        row = starts[first + i] if length else 0
+        if bias.shape[0]:
+            # All rows of a head before the next head, whose part of the bias then stays where it is added.
+            for head in range(num_heads):
+                start = row * width + column + head * depth
+                place = (i * num_heads + head) * num_positions * depth
+                for _ in range(length):
                     _copy_shifted(given, start, bias, head * depth, out, place, depth)
-                else:
+                    start += width
+                    place += depth
+        else:
+            # All heads of a row before the next row: it is far from the processor, and comes as one piece.
+            for position in range(length):
+                start = (row + position) * width + column
+                place = (i * num_heads * num_positions + position) * depth
+                for _ in range(num_heads):
                     _copy(given, start, out, place, depth)
-                start += width
-                place += depth
+                    start += depth
+                    place += num_positions * depth
+        for head in range(num_heads):
             heads[i, head, length:] = 0
 
 
@@ -101,18 +111,18 @@ def put(
     num_heads, num_positions, depth = heads.shape[1:]
     given, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
     for i in range(min(heads.shape[0], lengths.shape[0] - first)):
-        for head in range(num_heads):
-            start = (i * num_heads + head) * num_positions * depth
-            place = column + head * depth + starts[first + i] * width
-            for _ in range(lengths[first + i]):
+        for position in range(lengths[first + i]):
+            start = (i * num_heads * num_positions + position) * depth
+            place = (starts[first + i] + position) * width + column
+            for head in range(num_heads):
                 _copy(given, start, out, place, depth)
                 if sums.shape[0]:
                     _add(given, start, sums, head * depth, depth)
-                start += depth
-                place += width
+                start += num_positions * depth
+                place += depth
 
 
-@njit(error_model="numpy", fastmath=FLAGS)
+@inlined(*FLAGS)
 def _weigh(scores: np.ndarray, num_keys: int, scale: Any, row: np.ndarray) -> None:
     """Put softmax(scale scores) over the first keys, of which there is one at least, in the place of the scores."""
     largest = np.float32(-np.inf)

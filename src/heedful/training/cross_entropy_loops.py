@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from heedful.attention.kernels.lanes import FLAGS, exp2, from_bits, kept_loop, narrowed, ordered, widened
+from heedful.attention.kernels.lanes import FLAGS, exp2, from_bits, inlined, kept_loop, narrowed, ordered, widened
 
 _LOG2_E: Final = np.float32(1.0 / math.log(2.0))
 _LOWEST: Final = np.float32(-127.0)
@@ -20,7 +20,7 @@ _LEAST: Final = np.int32(-(1 << 31))
 _ONE: Final = np.float32(1.0)
 
 
-@njit(error_model="numpy", fastmath=FLAGS)
+@inlined(*FLAGS)
 def _read(logits: np.ndarray, bias: np.ndarray, row: np.ndarray) -> Any:
     """Fill the row with logits + bias; the largest of them, NaN if one is NaN, and their sum."""
     if logits.itemsize == 2:
@@ -39,7 +39,7 @@ def _read(logits: np.ndarray, bias: np.ndarray, row: np.ndarray) -> Any:
     return from_bits(ordered(from_bits(largest))), total
 
 
-@njit(error_model="numpy", fastmath=FLAGS)
+@inlined(*FLAGS)
 def _exponentials(row: np.ndarray, largest: Any) -> Any:
     """Put e^(x - largest) in the place of x; their sum."""
     total = np.float32(0.0)

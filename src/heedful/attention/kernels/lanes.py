@@ -67,6 +67,22 @@ def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
     return decorated
 
 
+def inlined(*flags: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function into every loop that calls it.
+
+    Left to choose, the compiler may keep it apart, and there are two of it: one made by itself, and one made again with
+    the loop. A process that compiles the loop runs the first, those that find the loop on disk the second, and sums in
+    another order have other last bits.
+
+    Args:
+        flags: what floating-point operations may be changed into, LLVM's words.
+
+    Returns:
+        A decorator. Division by zero gives infinity.
+    """
+    return njit(error_model="numpy", forceinline=True, fastmath=set(flags))
+
+
 def _by_type(in_float32: Callable[..., Any], in_float64: Callable[..., Any], *flags: str) -> Callable[..., Any]:
     """Make one function of two, chosen by the type of the argument `number`."""
 
@@ -140,20 +156,20 @@ from_bits: Final = _by_type(
 )
 
 
-@njit(error_model="numpy")
+@inlined()
 def ordered(number: Any) -> Any:
     """Turn float32 into an int32 of the same order, NaN above all; its bits turned again are those of the number."""
     raw = np.float32(number).view(np.int32)
     return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
-@njit(error_model="numpy")
+@inlined()
 def widened(raw: Any) -> Any:
     """Turn the bits of a bfloat16, as int16, into the float32 of the same value."""
     return np.int32(np.int32(raw) << np.int32(16)).view(np.float32)
 
 
-@njit(error_model="numpy")
+@inlined()
 def narrowed(number: Any) -> Any:
     """Round float32 to the nearest bfloat16, to even where two are as near, and give its bits as int16."""
     raw = np.float32(number).view(np.int32)
