@@ -19,7 +19,7 @@ import torch
 from numba import njit, uint64
 from torch import Tensor
 
-from heedful.attention.kernels.additive_cpu import additive_scores, prepare_exp_key
+from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key
 
 FLOOR = 0.14
 SHAPES = [(8, 128, 128, 512), (8, 32, 32, 512), (16, 30, 30, 256), (64, 1, 50, 512), (128, 1, 16, 512)]

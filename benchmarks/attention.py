@@ -66,7 +66,7 @@ def eager(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 
 def additive() -> None:
     """The kernel against the formula, forward and backward, and against dot-product attention."""
-    from heedful.attention.kernels.additive_cpu import additive_scores
+    from heedful.attention.kernels.additive.cpu_ops import additive_scores
 
     torch.manual_seed(0)
     b, n, h = 8, 128, 512
@@ -109,7 +109,7 @@ def additive() -> None:
 
 def compiled() -> None:
     """The kernel against the compiled formula."""
-    from heedful.attention.kernels.additive_cpu import additive_scores
+    from heedful.attention.kernels.additive.cpu_ops import additive_scores
 
     query, key, vector = torch.randn(8, 128, 512), torch.randn(8, 128, 512), torch.randn(512) / 512**0.5
     recorded = torch.compile(eager)

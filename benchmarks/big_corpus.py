@@ -37,8 +37,8 @@ def note(what):
 began = float(sys.argv[3])
 import torch
 from heedful.models.transformer import PRESETS
-from heedful.text.batching import BatchSampler
-from heedful.text.encoded import EncodedCorpus
+from heedful.data.batching import BatchSampler
+from heedful.data.encoded import EncodedCorpus
 from heedful.training.loss import TrainingStep
 note("PyTorch loaded")
 corpus = EncodedCorpus.read(Path(sys.argv[1]))

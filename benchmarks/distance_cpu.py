@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.kernels.distance_cpu import distance_attention
+from heedful.attention.kernels.distance.cpu_ops import distance_attention
 
 REPEATS, BLOCK, BANDWIDTH = 5, 256, 0.5
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from heedful.cli.options import use_threads
 from heedful.cli.scoring import score_outputs
+from heedful.data.corpus import find_pairs
+from heedful.data.prepare import EvaluationSet
 from heedful.search.config import with_outputs
-from heedful.text.corpus import find_pairs
-from heedful.text.prepare import EvaluationSet
 from heedful.translator import load
 
 

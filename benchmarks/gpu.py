@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Score
 from heedful.attention.kernels.cauchy import SHARE, measure, rank_for
-from heedful.attention.pairs import AdditivePairs
+from heedful.attention.lowered import LoweredAdditive
 from heedful.models.recording import CudaGraphs, Recorder
 
 SHAPE: Final = (32, 256, 256, 512)
@@ -112,8 +112,8 @@ class Ready(Score):
 
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: Any, inverse_temperature: Tensor | float = 1.0) -> AdditivePairs:
-        return AdditivePairs(query, prepared.key, self.vector * inverse_temperature)
+    def lower(self, query: Tensor, prepared: Any, inverse_temperature: Tensor | float = 1.0) -> LoweredAdditive:
+        return LoweredAdditive(query, prepared.key, self.vector * inverse_temperature)
 
 
 def formula(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def draw(setting: Setting, shape: tuple[int, int, int, int], dtype: torch.dtype)
 
 
 def additive_rows(setting: Setting, units: Units) -> Iterator[Row]:
-    from heedful.attention.kernels.additive_triton import additive_scores
+    from heedful.attention.kernels.additive.triton_ops import additive_scores
 
     shape = (1, 33, 40, 32) if setting.is_tiny else SHAPE
     elements = float(torch.tensor(shape).prod())
@@ -380,7 +380,7 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
 
 def plain_kernels() -> tuple[Any, ...]:
     from heedful.attention.kernels.plain import PlainScores
-    from heedful.attention.tiled import Tiled
+    from heedful.attention.tiled_attention import Tiled
 
     return (Tiled(PlainScores()),)
 

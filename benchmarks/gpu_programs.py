@@ -59,7 +59,10 @@ class Job(NamedTuple):
 
 
 def jobs() -> Iterator[Job]:
-    from heedful.attention.kernels import additive_programs, attention_programs, cauchy_programs, distance_programs
+    from heedful.attention.kernels import cauchy_programs
+    from heedful.attention.kernels.additive.score_kernel import triton_kernels as additive_programs
+    from heedful.attention.kernels.distance.kernel import triton_kernels as distance_programs
+    from heedful.attention.kernels.fused import triton_kernels as attention_programs
 
     attend, slope = attention_programs.attend_rows, attention_programs.slope_rows
     everything = {"HAS_DENSE": True, "HAS_GAUSSIAN": True, "HAS_DROPOUT": True}

@@ -17,9 +17,9 @@ from training_step import VOCABULARY, make_corpus
 
 from heedful.attention import dispatch
 from heedful.attention.kernels.plain import PlainScores
-from heedful.attention.tiled import Tiled
+from heedful.attention.tiled_attention import Tiled
+from heedful.data.batching import BatchSampler
 from heedful.models.rnnsearch import PRESETS
-from heedful.text.batching import BatchSampler
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import autocast, resolve_precision
 

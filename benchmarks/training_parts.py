@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from training_step import VOCABULARY, WARM_STEPS, make_corpus, shuffled_batches, step_seconds
 
+from heedful.data.batching import BatchSampler
 from heedful.models.transformer import PRESETS, Transformer
-from heedful.text.batching import BatchSampler
 from heedful.training.cross_entropy import CrossEntropy
 from heedful.training.loss import TrainingStep
+from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.precision import resolve_precision
-from heedful.training.process import settled, use_large_pages
 
 KNOWN_BATCHES = 60
 """Whose shapes the whole step has seen before it is timed."""
@@ -50,7 +50,7 @@ class Variant:
 def plain_loops() -> Generator[None]:
     """Normalisation, residual sums and losses by PyTorch's operations."""
     with (
-        mock.patch("heedful.layers.fused.loops_problem", return_value="not wanted"),
+        mock.patch("heedful.layers.cpu.layernorm.loops_problem", return_value="not wanted"),
         mock.patch("heedful.training.cross_entropy_rows.loops_problem", return_value="not wanted"),
     ):
         yield
@@ -115,7 +115,7 @@ def main() -> None:
         fused = {"fused": True} if variant.has_fused_update else {"foreach": False}
         sides.append((variant, model, torch.optim.AdamW(model.parameters(), 1e-4, betas=(0.9, 0.98), **fused)))
     costs: dict[str, list[float]] = {variant.name: [] for variant in VARIANTS}
-    with settled():
+    with tuned_process():
         for _ in range(KNOWN_BATCHES):
             step_seconds("heedful", *sides[0][1:], next(sampled), precision)
         for step in range(options.steps + WARM_STEPS):

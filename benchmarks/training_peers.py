@@ -20,14 +20,14 @@ import sentencepiece
 import torch
 from torch import nn
 
+from heedful.data.batching import BatchSampler
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models import luong, transformer
 from heedful.models.interface import Seq2Seq
-from heedful.text.batching import BatchSampler
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.vocabulary import EOS
 from heedful.training.loss import TrainingStep
+from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.precision import autocast, resolve_precision
-from heedful.training.process import settled, use_large_pages
 
 CPU = torch.device("cpu")
 WARM_STEPS = 8
@@ -95,14 +95,14 @@ def main() -> None:
     ours: list[float] = []
     others: list[float] = []
     for _ in range(options.rounds):
-        with settled():
+        with tuned_process():
             ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
         done = subprocess.run(shlex.split(options.peer), capture_output=True, text=True, check=False)
         found = [float(rate.replace(",", "")) for rate in re.findall(options.pattern, done.stdout + done.stderr)]
         if len(found) < 2:
             raise SystemExit(f"the other toolkit said no rate:\n{(done.stdout + done.stderr)[-2000:]}")
         others += found[1:]
-        with settled():
+        with tuned_process():
             ours.append(own_rate(options.model, corpus, len(pieces) + 4, options.batch_tokens, options.steps))
     mine, other = statistics.median(ours), statistics.median(others)
     print(f"{options.model}: heedful {mine:.0f}, the other {other:.0f} target tokens/s; ratio {mine / other:.2f}")

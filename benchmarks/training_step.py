@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.data.batching import Batch, BatchSampler, make_batch
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models.transformer import PRESETS
-from heedful.text.batching import Batch, BatchSampler, make_batch
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.loss import TrainingStep
+from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.precision import autocast, resolve_precision
-from heedful.training.process import settled, use_large_pages
 
 VOCABULARY, NUM_PAIRS = 8_000, 20_000
 WARM_STEPS = 6
@@ -152,7 +152,7 @@ def main() -> None:
     )
     rates: dict[str, list[float]] = {side: [] for side in models}
     shares: list[float] = []
-    with settled():
+    with tuned_process():
         for step in range(options.steps + WARM_STEPS):
             sorted_batch, any_batch = next(sampled), next(shuffled)
             for side, model in models.items():

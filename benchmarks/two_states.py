@@ -18,8 +18,8 @@ WORKER = """
 import sys, time, importlib
 import numpy as np, torch
 from torch import nn
-from heedful.text.batching import BatchSampler
-from heedful.text.encoded import EncodedCorpus, EncodedSide
+from heedful.data.batching import BatchSampler
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import autocast, resolve_precision
 
@@ -36,7 +36,7 @@ optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 device = torch.device("cpu")
 precision = resolve_precision("auto", device)
 try:  # as the command does, in the states that know it
-    from heedful.training.process import settled, use_large_pages
+    from heedful.training.memory_settings import settled, use_large_pages
     use_large_pages()
     settled().__enter__()
 except ImportError:

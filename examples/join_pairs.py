@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.text.corpus import find_pairs
+from heedful.data.corpus import find_pairs
 
 MOST = 4
 

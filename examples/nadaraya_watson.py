@@ -5,7 +5,7 @@ python examples/nadaraya_watson.py        (needs NumPy and matplotlib, no PyTorc
 
 from pathlib import Path
 
-from heedful.attention.regression import NadarayaWatsonRegressor, toy_data
+from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 
 def main(folder: Path = Path()) -> None:

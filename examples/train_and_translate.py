@@ -11,7 +11,7 @@ from pathlib import Path
 
 import heedful
 from heedful.inspection.plot import save_heat_map, text_heat_map
-from heedful.text.synthetic import generate
+from heedful.synthetic.corpus import generate
 
 TEXTS = ["March 5th, 2021", "二〇二一年三月五日", "three thousand two hundred and five"]
 

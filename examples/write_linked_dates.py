@@ -10,8 +10,8 @@ import random
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from heedful.synthetic.dates import SLOTS
 from heedful.text.links import Links, format_pharaoh
-from heedful.text.synthetic_dates import SLOTS
 
 TEMPLATES = (
     "weekday , day month_name year",

@@ -5,7 +5,7 @@ python examples/write_pairs.py
 
 from pathlib import Path
 
-from heedful.text.synthetic import generate
+from heedful.synthetic.corpus import generate
 
 
 def main(folder: Path = Path(), num_pairs: int = 20_000) -> None:

@@ -167,7 +167,7 @@ def test_links_of_words_are_found_once_and_kept_with_the_pairs(
     assert (tmp_path / "m" / "run" / "data" / "links" / "encoded.json").is_file()
     with pytest.raises(ConfigError, match=r"training\.alignment_weight = 0\.5, not 0\.0"):
         run(data, tmp_path / "m", "training.validate_every=3", "training.max_steps=6", kind=kind)
-    monkeypatch.setattr("heedful.text.corpus_links.align_pairs", None)
+    monkeypatch.setattr("heedful.data.corpus_links.align_pairs", None)
     outcome, _ = run(data, tmp_path / "m", *settings, "training.max_steps=6", kind=kind)
     assert outcome.step == 6
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from heedful.comparison.compared import compare_grid as compare
+    from heedful.comparison.compare import compare_grid as compare
     from heedful.recipe import train_model as train
     from heedful.translator import Translation, Translator, load
 
@@ -18,7 +18,7 @@ __all__ = ["Translation", "Translator", "__version__", "compare", "load", "train
 
 # Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.
 _LAZY: Final = {
-    "compare": ("heedful.comparison.compared", "compare_grid"),
+    "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
     "load": ("heedful.translator", "load"),
     "Translator": ("heedful.translator", "Translator"),

@@ -9,7 +9,7 @@ from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
@@ -55,7 +55,7 @@ class Backends:
         self._model: Seq2Seq | None = None
 
     def searching(
-        self, search: SearchConfig, attention: bool = False, demand: Demand | None = None, is_exact: bool = False
+        self, search: SearchConfig, attention: bool = False, demand: Constraints | None = None, is_exact: bool = False
     ) -> Backend:
         """Give what decodes.
 
@@ -74,7 +74,7 @@ class Backends:
             FileRefused: the engine's files were changed.
             UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
-        asked = demand or Demand()
+        asked = demand or Constraints()
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
             lambda each: each.why_not(search, attention, by_steps),

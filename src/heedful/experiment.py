@@ -14,8 +14,10 @@ from torch import Tensor
 
 from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
+from heedful.files import sync, write_through, written_whole
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
@@ -24,8 +26,6 @@ from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
-from heedful.text.encoded import EncodedCorpus
-from heedful.text.files import sync, write_through, written_whole
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks

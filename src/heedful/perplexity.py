@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.prepare import EvaluationSet
 from heedful.runtime.engine import read_sorted
-from heedful.runtime.reading import encode_source
-from heedful.text.encoded import EncodedCorpus, EncodedSide
-from heedful.text.prepare import EvaluationSet
+from heedful.runtime.scored_pairs import encode_source
 from heedful.text.vocabulary import EOS
 from heedful.translator import Translator
 

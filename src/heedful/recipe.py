@@ -12,17 +12,18 @@ import torch
 
 from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
+from heedful.data.corpus import find_pairs
+from heedful.data.corpus_links import read_linked
+from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
+from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
+from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
-from heedful.text.corpus import find_pairs
-from heedful.text.corpus_links import read_linked
-from heedful.text.files import language_names, written_whole
-from heedful.text.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
-from heedful.text.pretrained import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.data.corpus import find_pairs
+from heedful.data.prepare import EvaluationSet
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
-from heedful.runtime.reading import PairReader, ReadPair, TextPair, encode_source, word_links
+from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
+from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
-from heedful.runtime.wording import Wording
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
-from heedful.text.corpus import find_pairs
 from heedful.text.dictionary import Dictionary
 from heedful.text.links import format_pharaoh
-from heedful.text.prepare import EvaluationSet
 from heedful.text.tokenizer import TextConfig, load_tokenizer
 from heedful.text.vocabulary import EOS
 
@@ -148,7 +148,7 @@ class Translator:
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         search: SearchConfig | None = None,
-        wording: Wording | None = None,
+        wording: TextConstraints | None = None,
         exact: bool = False,
     ) -> list[Translation]:
         """Translate texts.
@@ -183,7 +183,7 @@ class Translator:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
         first_index: int = 0,
-        wording: Wording | None = None,
+        wording: TextConstraints | None = None,
         exact: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
@@ -203,13 +203,13 @@ class Translator:
         """
         remaining = iter(texts)
         num_done = first_index
-        demand = wording.demand(self.target_tokenizer) if wording else Demand()
+        demand = wording.demand(self.target_tokenizer) if wording else Constraints()
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, index=num_done)
             yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact)
             num_done += len(window)
 
-    def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+    def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
         """Say which source word each target word of given pairs comes from, by forced decoding.
 
         The links are those of the model's attention: of a Transformer the mean over the heads of the last two
@@ -231,7 +231,7 @@ class Translator:
         """
         return list(self.read(pairs, attention=True, batch_tokens=batch_tokens))
 
-    def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ReadPair]:
+    def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
         """Say how probable the model finds given targets, by forced decoding.
 
         Args:
@@ -250,7 +250,7 @@ class Translator:
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
-    ) -> Iterator[ReadPair]:
+    ) -> Iterator[ScoredPair]:
         """Read any number of pairs in constant memory, by forced decoding.
 
         Args:
@@ -262,7 +262,7 @@ class Translator:
         Yields:
             What was found of each pair, in order.
         """
-        reader = PairReader(self.backends.reading(attention), self.source_tokenizer, self.target_tokenizer, self.text)
+        reader = PairScorer(self.backends.reading(attention), self.source_tokenizer, self.target_tokenizer, self.text)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
             yield from reader.read(window, attention, batch_tokens)
@@ -289,16 +289,16 @@ class Translator:
         search: SearchConfig,
         attention: bool,
         batch_tokens: int,
-        demand: Demand,
+        demand: Constraints,
         is_exact: bool,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        demands = [replace(demand, index=demand.index + index) for index in full]
+        constraints = [replace(demand, index=demand.index + index) for index in full]
         backend = self.backends.searching(search, attention, demand, is_exact)
         decoded = decode_sorted(
-            backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, demands=demands
+            backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, constraints=constraints
         )
         found = dict(zip(full, decoded, strict=True))
         known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)

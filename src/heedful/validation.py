@@ -2,15 +2,15 @@
 
 from typing import Final, final
 
+from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.prepare import EvaluationSet, Prepared
 from heedful.evaluation.evaluate import quick_scores
 from heedful.experiment import Experiment
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import decode_sorted
-from heedful.runtime.reading import encode_source
+from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig
-from heedful.text.encoded import EncodedCorpus, EncodedSide
-from heedful.text.prepare import EvaluationSet, Prepared
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Validation

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from heedful.attention.dispatch import KERNELS, explain
 from heedful.attention.interface import PreparedKey, Score
+from heedful.attention.lowered import LoweredDot
 from heedful.attention.masks import MASKS, Mask, causal, window
 from heedful.attention.normalizers import NORMALIZERS
-from heedful.attention.pairs import DotPairs
 from heedful.attention.scores import SCORES
 from heedful.errors import ShapeError
 from tests.architecture.package import ROOT
@@ -62,8 +62,8 @@ class Novel(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query, prepared.key)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -55,23 +55,23 @@ def test_names_are_imported_from_the_module_that_defines_them():
     ],
 )
 def test_an_import_from_an_init_is_refused(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.corpus"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
     assert len(imports_from_packages(Module("heedful.cli.train", text), packages, modules)) == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "from heedful.text.corpus import read_lines",
+        "from heedful.data.corpus import read_lines",
         "from heedful.text import corpus",
         "from heedful import text",
         "from heedful import __version__",
-        "import heedful.text.corpus",
+        "import heedful.data.corpus",
         "from numpy import ndarray",
     ],
 )
 def test_an_import_from_a_module_is_taken(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.corpus"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
     assert imports_from_packages(Module("heedful.cli.train", text), packages, modules) == []
 
 
@@ -117,8 +117,8 @@ def test_a_part_outside_the_contract_is_refused():
 
 
 PLANTED = {
-    "nothing": ("text/corpus.py", "import heedful.errors\n", None),
-    "upward": ("text/corpus.py", "import heedful.search\n", "One direction BROKEN"),
+    "nothing": ("data/corpus.py", "import heedful.errors\n", None),
+    "upward": ("data/corpus.py", "import heedful.search\n", "One direction BROKEN"),
     "sibling": ("training/loop.py", "import heedful.export\n", "One direction BROKEN"),
     "undeclared": ("novelty.py", "", "heedful.novelty"),
     "torch": ("search/beam.py", "def f():\n    import torch\n", "only run BROKEN"),

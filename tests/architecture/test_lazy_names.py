@@ -68,7 +68,7 @@ def test_a_name_that_is_not_there(name: str):
 
 
 def test_modules_are_still_found_below_their_package():
-    code = "import heedful.attention.regression as module\nassert module.toy_data\nimport heedful.layers.residual"
+    code = "import heedful.regression.estimator as module\nassert module.toy_data\nimport heedful.layers.residual"
     assert run(LOADED, [code, ()], SOURCE) == []
 
 

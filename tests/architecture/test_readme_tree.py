@@ -96,7 +96,7 @@ def test_the_readme_shows_the_tree_on_disk():
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    for name in ("config.py", "__init__.py", "py.typed", "text/__init__.py", "text/corpus.py", "page/page.css"):
+    for name in ("config.py", "__init__.py", "py.typed", "text/__init__.py", "data/corpus.py", "page/page.css"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b'"""What it does."""\n' if name.endswith(".py") else b"")
     return tmp_path
@@ -131,9 +131,9 @@ def test_a_right_tree_is_taken(tree: str, package: Path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("    corpus.py   # pairs\n", "", "text/corpus.py: on disk"),
+        ("    corpus.py   # pairs\n", "", "data/corpus.py: on disk"),
         ("    corpus.py", "  corpus.py", "corpus.py: in the README's tree, not on disk"),
-        ("corpus.py   # pairs", "corpus.py", "text/corpus.py: no comment"),
+        ("corpus.py   # pairs", "corpus.py", "data/corpus.py: no comment"),
         ("config.py", "configuration.py", "config.py: on disk"),
         ("  text/         text in\n    corpus.py   # pairs\n", "", "text/: on disk"),
     ],

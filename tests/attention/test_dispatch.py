@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heedful.attention.dispatch import KERNELS, Choice, attend, explain, observer
-from heedful.attention.interface import Need, Normalizer, Score
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, Normalizer, Score
 from heedful.attention.masks import local_predictive, padding, window
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES, Dot, Location

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.attention import masks
+from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, causal, graph, local_monotonic, local_predictive, padding, window
-from heedful.attention.rows import Rows
 from heedful.errors import ShapeError, UsageError
 from tests.attention import cases
 from tests.attention.cases import MASKS, write_out
@@ -22,7 +22,7 @@ def allowed(mask: Mask, num_leading: int, num_queries: int, num_keys: int) -> Te
     return mask.rows(num_queries, num_keys, CPU).allowed(num_leading, num_keys)
 
 
-def factors(rows: Rows, num_leading: int, num_keys: int) -> Tensor:
+def factors(rows: MaskBounds, num_leading: int, num_keys: int) -> Tensor:
     assert rows.gaussian is not None
     return rows.gaussian.factors(torch.arange(num_keys), num_leading)
 
@@ -51,7 +51,7 @@ def test_a_mask_means_what_it_says(
     if wanted_factors is not None:
         torch.testing.assert_close(factors(rows, len(leading), num_keys).double().expand(wanted.shape), wanted_factors)
     # No row is wider than the mask says, so that a kernel may fetch so many keys and no more.
-    interval = Rows(rows.start, rows.stop).allowed(len(leading), num_keys)
+    interval = MaskBounds(rows.start, rows.stop).allowed(len(leading), num_keys)
     assert rows.width is None or not interval.numel() or int(interval.sum(dim=-1).max()) <= rows.width
 
 

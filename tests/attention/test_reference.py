@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.reference import (
     LARGEST,
     by_row,
@@ -27,7 +27,7 @@ rows_of_scores = st.lists(st.floats(-6, 6), min_size=1, max_size=6)
 
 
 def test_dot_pairs_by_hand():
-    pairs = DotPairs(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    pairs = LoweredDot(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     context, weights = reference_attention(pairs, torch.tensor([[1.0], [10.0], [100.0]]), SOFTMAX)
     parts = [math.exp(1), math.exp(2), math.exp(3)]
     assert weights[0].tolist() == pytest.approx([part / sum(parts) for part in parts])
@@ -35,7 +35,7 @@ def test_dot_pairs_by_hand():
 
 
 def test_additive_pairs_by_hand():
-    pairs = AdditivePairs(torch.tensor([[0.5]]), torch.tensor([[0.5], [-0.5]]), torch.tensor([2.0]))
+    pairs = LoweredAdditive(torch.tensor([[0.5]]), torch.tensor([[0.5], [-0.5]]), torch.tensor([2.0]))
     weights = reference_attention(pairs, torch.eye(2), SOFTMAX)[1]
     ratio = math.exp(2 * math.tanh(1.0))
     assert weights[0].tolist() == pytest.approx([ratio / (ratio + 1), 1 / (ratio + 1)])
@@ -55,13 +55,13 @@ def test_additive_pairs_by_hand():
 )
 def test_distance_pairs_by_hand(profile: str, scores: list[float | None]):
     points = torch.tensor([[4.0, 6.0], [6.0, 14.0]])
-    pairs = DistancePairs(torch.tensor([[1.0, 2.0]]), points, torch.tensor(10.0), profile, 2.0)
+    pairs = LoweredDistance(torch.tensor([[1.0, 2.0]]), points, torch.tensor(10.0), profile, 2.0)
     assert reference_scores(pairs)[0] == [None if score is None else pytest.approx(2 * score) for score in scores]
 
 
 def test_a_kernel_ends_at_the_bandwidth():
     for profile in ("boxcar", "triangular", "epanechnikov"):
-        pairs = DistancePairs(torch.zeros(1, 1), torch.tensor([[1.0], [0.999]]), torch.tensor(1.0), profile)
+        pairs = LoweredDistance(torch.zeros(1, 1), torch.tensor([[1.0], [0.999]]), torch.tensor(1.0), profile)
         assert [score is None for score in reference_scores(pairs)[0]] == [True, False]
 
 
@@ -75,7 +75,7 @@ def test_given_scores_come_from_one_query_at_a_time_and_are_finite():
 
 
 def test_masked_keys_count_for_nothing_and_an_empty_row_is_zero():
-    pairs = DotPairs(torch.zeros(2, 1), torch.zeros(3, 1))
+    pairs = LoweredDot(torch.zeros(2, 1), torch.zeros(3, 1))
     allowed = torch.tensor([[True, False, True], [False, False, False]])
     context, weights = reference_attention(pairs, torch.tensor([[1.0], [50.0], [3.0]]), SOFTMAX, allowed)
     assert weights.tolist() == [[0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]
@@ -83,17 +83,19 @@ def test_masked_keys_count_for_nothing_and_an_empty_row_is_zero():
 
 
 def test_no_keys_and_no_queries():
-    empty = DotPairs(torch.zeros(2, 1), torch.zeros(0, 1))
+    empty = LoweredDot(torch.zeros(2, 1), torch.zeros(0, 1))
     context, weights = reference_attention(empty, torch.zeros(0, 3), SOFTMAX)
     assert (context.tolist(), weights.shape) == ([[0.0] * 3] * 2, (2, 0))
-    assert reference_attention(DotPairs(torch.zeros(0, 1), torch.zeros(2, 1)), torch.zeros(2, 3), SOFTMAX)[0].shape == (
+    assert reference_attention(LoweredDot(torch.zeros(0, 1), torch.zeros(2, 1)), torch.zeros(2, 3), SOFTMAX)[
+        0
+    ].shape == (
         0,
         3,
     )
 
 
 def test_huge_scores_do_not_overflow():
-    pairs = DotPairs(torch.tensor([[1e4]]), torch.tensor([[1.0], [2.0]]))
+    pairs = LoweredDot(torch.tensor([[1e4]]), torch.tensor([[1.0], [2.0]]))
     assert reference_attention(pairs, torch.eye(2), SOFTMAX)[1].tolist() == [[0.0, 1.0]]
 
 
@@ -104,7 +106,7 @@ def test_the_gaussian_of_local_p_is_the_one_of_the_paper_notes():
 
 
 def test_factors_multiply_weights_after_normalising():
-    pairs = DotPairs(torch.zeros(1, 1), torch.zeros(2, 1))
+    pairs = LoweredDot(torch.zeros(1, 1), torch.zeros(2, 1))
     assert reference_attention(pairs, torch.eye(2), SOFTMAX, factors=[[0.5, 0.25]])[1].tolist() == [[0.25, 0.125]]
 
 

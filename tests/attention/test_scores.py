@@ -8,7 +8,7 @@ import torch
 
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.plain import PlainScores
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores, Pairs
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.scores import SCORES, Additive, Dot, Function, Gaussian, General, Location, ScaledDot
 from heedful.errors import ShapeError, UsageError
 from tests.attention.cases import make_score
@@ -94,7 +94,7 @@ FORMULAS: Mapping[str, Formula] = {
 }
 
 
-def scores_of(pairs: Pairs) -> tuple[torch.Tensor, torch.Tensor | None]:
+def scores_of(pairs: LoweredScore) -> tuple[torch.Tensor, torch.Tensor | None]:
     with torch.no_grad():
         return PlainScores().scores(pairs)
 
@@ -131,7 +131,7 @@ def test_each_score_lowers_to_the_pairs_its_signature_names(name: str):
     query, key = torch.zeros(1, 4).double(), torch.zeros(2, score.key_size).double()
     pairs = score.lower(query, score.prepare(key))
     assert type(pairs) is type(score).lower.__annotations__["return"]
-    assert isinstance(pairs, DotPairs | AdditivePairs | DistancePairs)
+    assert isinstance(pairs, LoweredDot | LoweredAdditive | LoweredDistance)
     function = Function(lambda query, key: query @ key.mT)
     assert type(function.lower(query, function.prepare(query))) is GivenScores
 
@@ -202,7 +202,7 @@ def test_what_is_prepared_of_additive_keys_is_left_out_of_gradients():
     score = make_score("additive", 4)
     key = torch.randn(2, 5).double().requires_grad_()
     pairs = score.lower(torch.randn(3, 4).double(), score.prepare(key))
-    assert isinstance(pairs, AdditivePairs)
+    assert isinstance(pairs, LoweredAdditive)
     assert pairs.key.requires_grad
     if pairs.exp_key is not None:
         assert not any(value.requires_grad for value in vars(pairs.exp_key).values() if isinstance(value, torch.Tensor))

@@ -28,7 +28,7 @@ class Decoder(nn.Module):
                 attended = attend(
                     state, prepared, values.constant, score=self.score, mask=padding(LENGTHS), need=values.need
                 )
-                attended = values.credit(attended)
+                attended = values.accumulate_value_grad(attended)
             else:
                 attended = attend(state, prepared, value, score=self.score, mask=padding(LENGTHS))
             state = torch.tanh(state + self.map(attended.context))
@@ -57,7 +57,9 @@ def test_values_that_no_loss_depends_on_have_no_gradient():
     values = StepwiseValue(value)
     query = torch.ones(2, 1, 5, requires_grad=True)
     score = Additive(5, 5, 6)
-    attended = values.credit(attend(query, value.detach(), values.constant, score=score, need=values.need))
+    attended = values.accumulate_value_grad(
+        attend(query, value.detach(), values.constant, score=score, need=values.need)
+    )
     assert attended.weights is not None
     assert torch.autograd.grad(attended.weights.square().sum(), value, allow_unused=True)[0] is None
 
@@ -74,7 +76,7 @@ def test_without_gradient_nothing_is_asked_and_nothing_kept():
     assert values.need == ()
     query = torch.ones(2, 1, 5)
     attended = attend(query, query, values.constant[:, :1], score=Additive(5, 5, 6))
-    assert values.credit(attended) is attended
+    assert values.accumulate_value_grad(attended) is attended
     with torch.no_grad():
         assert StepwiseValue(torch.ones(2, 4, 5, requires_grad=True)).need == ()
 
@@ -83,7 +85,7 @@ def test_weights_that_are_missing_are_named():
     values = StepwiseValue(torch.ones(2, 4, 5, requires_grad=True))
     attended = attend(torch.ones(2, 1, 5), torch.ones(2, 4, 5), values.constant, score=Additive(5, 5, 6))
     with pytest.raises(ValueError, match="not asked for the weights"):
-        values.credit(attended)
+        values.accumulate_value_grad(attended)
 
 
 def test_in_mixed_precision_values_are_rounded_once_and_their_gradient_never():
@@ -96,7 +98,9 @@ def test_in_mixed_precision_values_are_rounded_once_and_their_gradient_never():
         assert values.constant.dtype == torch.bfloat16
         prepared = score.prepare(torch.zeros(2, 40, 5))
         attended = attend(query, prepared, values.constant, score=score, need=values.need)
-        total = torch.stack([values.credit(attended).context.float().sum() for _ in range(num_steps)]).sum()
+        total = torch.stack(
+            [values.accumulate_value_grad(attended).context.float().sum() for _ in range(num_steps)]
+        ).sum()
     (gradient,) = torch.autograd.grad(total, value)
     assert gradient.dtype == torch.float32
     # A thousand times 1 / 40: a sum in bfloat16 would stop growing at 256 times what each adds.

@@ -49,7 +49,7 @@ def test_a_terminal_gets_a_table_that_shows_texts_as_they_are(tmp_path: Path, mo
     import sys
 
     from heedful.cli.check import _draw
-    from heedful.text.check import check_corpus
+    from heedful.data.check import check_corpus
 
     data = tmp_path / "[b]a.tsv"
     data.write_bytes((GOOD + GOOD[:3000]).encode())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.messages import Messages
-from heedful.comparison.finding import Finding, read_record
+from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import Stopped
 from heedful.recipe import Recipe
 from tests.cli.command import Done, heedful
@@ -54,7 +54,7 @@ def make_grid(folder: Path, text: str = GRID) -> tuple[object, ...]:
     return ("compare", folder / "grid.toml", data, "--out", folder / "out")
 
 
-class Compared:
+class ComparisonResult:
     """A comparison that was run once."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,22 +64,22 @@ class Compared:
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> ComparisonResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        made = Compared(tmp_path_factory.mktemp("compared"))
+        made = ComparisonResult(tmp_path_factory.mktemp("compared"))
     assert made.done.code == 0, made.done.err
     return made
 
 
 @pytest.fixture
-def copied(compared: Compared, tmp_path: Path) -> tuple[object, ...]:
+def copied(compared: ComparisonResult, tmp_path: Path) -> tuple[object, ...]:
     """The same command on a copy of what it left."""
     shutil.copytree(compared.out, tmp_path / "out")
     return (*compared.command[:4], tmp_path / "out", "--seeds", "1,2")
 
 
-def test_the_table_is_all_that_is_printed(compared: Compared):
+def test_the_table_is_all_that_is_printed(compared: ComparisonResult):
     lines = compared.done.out.split("\n")
     assert lines[0] == "Tiny"
     assert lines[2].split()[:4] == ["row", "exact", "match", "95"]
@@ -90,7 +90,7 @@ def test_the_table_is_all_that_is_printed(compared: Compared):
     assert "nrefs:1|case:mixed" in compared.done.out
 
 
-def test_rows_that_cannot_be_are_named_and_the_others_run(compared: Compared):
+def test_rows_that_cannot_be_are_named_and_the_others_run(compared: ComparisonResult):
     odd = "not run: odd: model.transformer: model_size 16 is not divisible by num_heads 3"
     assert f"note: {odd}" in compared.done.out
     assert "warning: odd: not run: model.transformer: model_size 16" in compared.done.err
@@ -101,10 +101,10 @@ def test_rows_that_cannot_be_are_named_and_the_others_run(compared: Compared):
     assert "== local-m / dot, seed 2: run 7 of 8" in compared.done.err
 
 
-def test_every_run_leaves_a_file_and_the_tables_agree_with_them(compared: Compared):
+def test_every_run_leaves_a_file_and_the_tables_agree_with_them(compared: ComparisonResult):
     names = sorted(path.name for path in (compared.out / "findings").iterdir())
     assert names == ["local-m-dot-1.json", "local-m-dot-2.json", "plain-1.json", "plain-2.json"]
-    found = [read_record(compared.out / "findings" / name, Finding) for name in names]
+    found = [read_record(compared.out / "findings" / name, RunResult) for name in names]
     facts = json.loads((compared.out / "table.json").read_bytes())
     plain, local = facts["rows"]
     assert (plain["name"], local["name"]) == ("plain", "local-m / dot")
@@ -127,17 +127,17 @@ def test_every_run_leaves_a_file_and_the_tables_agree_with_them(compared: Compar
     assert "local-m / dot" in page
 
 
-def test_perplexity_is_what_evaluate_measures(compared: Compared, tmp_path: Path):
+def test_perplexity_is_what_evaluate_measures(compared: ComparisonResult, tmp_path: Path):
     items = json.loads((compared.out / "items.json").read_bytes())
     rows = zip(items["sources"], items["references"], strict=True)
     data = tmp_path / "test.tsv"
     data.write_bytes("".join(f"{source}\t{texts[0]}\n" for source, texts in rows).encode())
     done = heedful("evaluate", compared.out / "runs" / "plain-1", data, "--format", "json")
     facts = json.loads(done.out)
-    found = read_record(compared.out / "findings" / "plain-1.json", Finding)
+    found = read_record(compared.out / "findings" / "plain-1.json", RunResult)
     assert found.perplexity == pytest.approx(facts["perplexity"]["per_token"], rel=1e-6)
     table = json.loads((compared.out / "table.json").read_bytes())
-    other = read_record(compared.out / "findings" / "plain-2.json", Finding)
+    other = read_record(compared.out / "findings" / "plain-2.json", RunResult)
     right = [
         100 * sum(output == texts[0] for output, texts in zip(run.outputs, items["references"], strict=True))
         for run in (found, other)
@@ -146,8 +146,8 @@ def test_perplexity_is_what_evaluate_measures(compared: Compared, tmp_path: Path
     assert table["rows"][0]["scores"]["exact_match"]["mean"] == pytest.approx(sum(right) / 2 / len(items["sources"]))
 
 
-def test_the_command_of_a_run_does_it_alone(compared: Compared, tmp_path: Path):
-    found = read_record(compared.out / "findings" / "local-m-dot-2.json", Finding)
+def test_the_command_of_a_run_does_it_alone(compared: ComparisonResult, tmp_path: Path):
+    found = read_record(compared.out / "findings" / "local-m-dot-2.json", RunResult)
     words = shlex.split(found.command)
     assert words[:2] == ["heedful", "train"]
     assert words[-2:] == ["--out", str(compared.out / "runs" / "local-m-dot-2")]
@@ -160,9 +160,9 @@ def test_the_command_of_a_run_does_it_alone(compared: Compared, tmp_path: Path):
 
 
 def test_the_same_command_trains_nothing_again(
-    copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, compared: Compared
+    copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, compared: ComparisonResult
 ):
-    monkeypatch.setattr("heedful.comparison.running.measure", None)
+    monkeypatch.setattr("heedful.comparison.run.measure", None)
     done = heedful(*copied)
     assert done.code == 0, done.err
     assert done.out.split("\ntables:")[0] == compared.done.out.split("\ntables:")[0]
@@ -183,7 +183,7 @@ def test_more_seeds_and_a_larger_budget_go_on(copied: tuple[object, ...]):
         grid.write_bytes(before)
     assert done.code == 0
     assert "resuming at step 8" in done.err
-    found = read_record(Path(str(copied[4])) / "findings" / "plain-1.json", Finding)
+    found = read_record(Path(str(copied[4])) / "findings" / "plain-1.json", RunResult)
     assert (found.step, found.ended) == (12, "12 steps")
 
 
@@ -273,7 +273,7 @@ def test_validation_data_stand_in_for_a_test_set_and_metrics_may_be_chosen(tmp_p
     assert done.code == 0, done.err
     assert "note: scores are on the validation set" in done.out
     assert done.out.split("\n")[0].split()[:2] == ["row", "chrF2"]
-    found = read_record(tmp_path / "out" / "findings" / "plain-1.json", Finding)
+    found = read_record(tmp_path / "out" / "findings" / "plain-1.json", RunResult)
     assert (found.step, found.ended) == (1, "1e-05 minutes")
     assert f"--dev {dev} --columns 2,1" in found.command
     sources = {line.split("\t")[1] for line in dev.read_bytes().decode().split("\n")[:-1]}
@@ -342,7 +342,7 @@ def test_models_of_rows_decode_together(tmp_path: Path):
     done = heedful(*make_grid(tmp_path, text))
     assert done.code == 0, done.err
     assert "note: not run: none: needs odd, which is not run" in done.out
-    found = {path.stem: read_record(path, Finding) for path in (tmp_path / "out" / "findings").iterdir()}
+    found = {path.stem: read_record(path, RunResult) for path in (tmp_path / "out" / "findings").iterdir()}
     plain, local, both = found["plain-1"], found["local-m-dot-1"], found["both-1"]
     assert both.num_parameters == plain.num_parameters + local.num_parameters
     assert both.outputs

@@ -7,7 +7,7 @@ import pytest
 
 import heedful as package
 from heedful.cli.main import main
-from heedful.comparison.finding import Finding, read_record
+from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import UsageError
 from tests.cli.command import heedful
 from tests.cli.test_compare import BASE
@@ -74,7 +74,7 @@ def aligned(model: Path, folder: Path, gold: str, *more: object) -> float:
 
 def test_rows_with_attention_have_the_error_rate_of_align(made: Path, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:  # nothing is trained or translated for it
-        patch.setattr("heedful.comparison.running.measure", None)
+        patch.setattr("heedful.comparison.run.measure", None)
         done = heedful(*command(made, "--gold", made / "test.links"))
     assert done.code == 0, done.err
     assert done.err.count("done before") == 4
@@ -91,7 +91,7 @@ def test_rows_with_attention_have_the_error_rate_of_align(made: Path, monkeypatc
     assert f"--gold {made / 'test.links'}" in json.loads((made / "out" / "table.json").read_bytes())["command"]
 
     with monkeypatch.context() as patch:  # nor is it measured again
-        patch.setattr("heedful.comparison.running.alignment_error", None)
+        patch.setattr("heedful.comparison.run.alignment_error", None)
         assert heedful(*command(made, "--gold", made / "test.links")).code == 0
     assert error_rates(made) == found
     assert heedful(*command(made)).code == 0
@@ -129,7 +129,7 @@ def test_other_links_and_notations(made: Path, text: str, options: list[str], ke
 def test_several_seeds_have_a_mean(made: Path):
     assert heedful(*command(made, "--gold", made / "test.links", "--seeds", "1,2")).code == 0
     facts = json.loads((made / "out" / "table.json").read_bytes())["rows"][0]["figures"]["aer"]
-    found = [read_record(made / "out" / "findings" / f"plain-{seed}.json", Finding) for seed in (1, 2)]
+    found = [read_record(made / "out" / "findings" / f"plain-{seed}.json", RunResult) for seed in (1, 2)]
     assert facts["num_runs"] == 2
     assert facts["mean"] == pytest.approx(sum(each.measures["aer"] for each in found) / 2)
     assert found[0].gold == found[1].gold != ""

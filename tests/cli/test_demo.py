@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli import demo
-from heedful.text.synthetic_grammar import split_of
+from heedful.synthetic.grammar import split_of
 from tests.cli.command import heedful
 from tests.text.reading import read_date, read_number
 

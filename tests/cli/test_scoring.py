@@ -1,8 +1,8 @@
 import pytest
 
 from heedful.cli.scoring import changed_search, score_outputs
+from heedful.data.prepare import EvaluationSet
 from heedful.perplexity import perplexity
-from heedful.text.prepare import EvaluationSet
 from heedful.translator import load
 from tests.cli.conftest import Trained
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from heedful.comparison.finding import Finding, Items
+from heedful.comparison.run_result import Items, RunResult
 
 SOURCES = tuple(" ".join(["wort"] * (1 + place % 12)) for place in range(60))
 REFERENCES = tuple((" ".join(f"word{(place + step) % 7}" for step in range(4 + place % 5)),) for place in range(60))
@@ -24,7 +24,7 @@ def make_outputs(num_right: int) -> tuple[str, ...]:
     )
 
 
-def make_finding(row: str, num_right: int, seed: int = 1, **changes: object) -> Finding:
+def make_finding(row: str, num_right: int, seed: int = 1, **changes: object) -> RunResult:
     facts: dict[str, object] = {
         "row": row,
         "seed": seed,
@@ -45,8 +45,8 @@ def make_finding(row: str, num_right: int, seed: int = 1, **changes: object) -> 
         "bits_per_character": 1.0,
         "outputs": make_outputs(num_right),
     }
-    return Finding.model_validate({**facts, **changes})
+    return RunResult.model_validate({**facts, **changes})
 
 
-def by_row(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
-    return {row: [each for each in findings if each.row == row] for row in dict.fromkeys(f.row for f in findings)}
+def by_row(results: Sequence[RunResult]) -> Mapping[str, list[RunResult]]:
+    return {row: [each for each in results if each.row == row] for row in dict.fromkeys(f.row for f in results)}

@@ -39,11 +39,11 @@ class Read(HTMLParser):
 
 
 def page(picture: bytes = b"\x89PNG") -> tuple[str, Read]:
-    findings = by_row(
+    results = by_row(
         [make_finding("none", 20), make_finding("<b>&", 40, 1), make_finding("<b>&", 45, 2, ended="2 minutes")]
     )
-    found = summarise("<i>T</i>", ITEMS, ("bleu",), findings, "none", {"odd": "why <not>"})
-    text = report_page(found, findings, "heedful compare '<g>.toml'", picture, ["training: <pairs>"])
+    found = summarise("<i>T</i>", ITEMS, ("bleu",), results, "none", {"odd": "why <not>"})
+    text = report_page(found, results, "heedful compare '<g>.toml'", picture, ["training: <pairs>"])
     read = Read()
     read.feed(text)
     assert read.open == []

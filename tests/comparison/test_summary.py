@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from heedful.comparison.finding import Items
+from heedful.comparison.run_result import Items
 from heedful.comparison.summary import Spread, summarise
 from heedful.evaluation.evaluate import compare, evaluate
 from heedful.evaluation.report import Report
@@ -17,8 +17,8 @@ def evaluated(num_right: int) -> Report:
 
 
 def test_one_seed_is_what_evaluate_finds():
-    findings = by_row([make_finding("none", 20), make_finding("dot", 40)])
-    found = summarise("t", ITEMS, ("bleu", "chrf"), findings, "none", {})
+    results = by_row([make_finding("none", 20), make_finding("dot", 40)])
+    found = summarise("t", ITEMS, ("bleu", "chrf"), results, "none", {})
     none, dot = found.rows
     reports = evaluated(20), evaluated(40)
     for row, report in zip((none, dot), reports, strict=True):

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from heedful.attention.interface import Need, Normalizer
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.masks import padding
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.reference import reference_scores

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import PreparedKey, Score
-from heedful.attention.kernels.interface import Attended
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs
+from heedful.attention.interface import Attended, PreparedKey, Score
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.profiles import PROFILES
 from tests.attention.cases import Case
 
@@ -20,7 +19,7 @@ Attention = Callable[[Case], Attended]
 class Ready(Score):
     """A score whose queries and keys are lowered already: kernels get the very tensors, with their strides."""
 
-    def __init__(self, pairs: Pairs, max_keys: int | None) -> None:
+    def __init__(self, pairs: LoweredScore, max_keys: int | None) -> None:
         super().__init__(pairs.query.shape[-1], pairs.key.shape[-1])
         self.pairs = pairs
         self.max_keys = max_keys
@@ -28,18 +27,18 @@ class Ready(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> Pairs:
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredScore:
         return replace(self.pairs, query=query, key=prepared.key)
 
 
-def plain_scores(pairs: Pairs) -> tuple[Tensor, Tensor]:
+def plain_scores(pairs: LoweredScore) -> tuple[Tensor, Tensor]:
     """Scores as one would write them, and whether there is one."""
     query, key = pairs.query, pairs.key
-    if isinstance(pairs, DotPairs):
+    if isinstance(pairs, LoweredDot):
         scores = query @ key.mT
-    elif isinstance(pairs, AdditivePairs):
+    elif isinstance(pairs, LoweredAdditive):
         scores = torch.tanh(query[..., :, None, :] + key[..., None, :, :]) @ pairs.vector
-    elif isinstance(pairs, DistancePairs):
+    elif isinstance(pairs, LoweredDistance):
         squared = ((query[..., :, None, :] - key[..., None, :, :]) / pairs.bandwidth).square().sum(dim=-1)
         profile = PROFILES[pairs.profile]
         return profile.log_kernel(squared) * pairs.inverse_temperature, squared < profile.reach**2
@@ -56,7 +55,7 @@ def plain(case: Case) -> tuple[Tensor, Tensor]:
     return weights @ case.value, weights
 
 
-def _weigh(pairs: Pairs, case: Case) -> tuple[Tensor, Tensor]:
+def _weigh(pairs: LoweredScore, case: Case) -> tuple[Tensor, Tensor]:
     scores, exists = plain_scores(pairs)
     may = case.allowed & exists
     empty = ~may.any(dim=-1, keepdim=True)
@@ -134,7 +133,7 @@ def _measure(attention: Attention, case: Case, seed: int) -> dict[str, Error]:
 
 
 def _results(
-    attention: Callable[[Case], Tensor], pairs: Pairs, value: Tensor, slope: Tensor, case: Case
+    attention: Callable[[Case], Tensor], pairs: LoweredScore, value: Tensor, slope: Tensor, case: Case
 ) -> dict[str, Tensor]:
     # An expanded tensor is one of less memory: what receives gradient is that, as in every model.
     given = {**_tensors(pairs), "value": value}
@@ -158,7 +157,7 @@ def _double(tensor: Tensor) -> Tensor:
     return _unexpanded(tensor.detach()).double().expand_as(tensor)
 
 
-def _tensors(pairs: Pairs) -> dict[str, Tensor]:
+def _tensors(pairs: LoweredScore) -> dict[str, Tensor]:
     return {
         name: value
         for name, value in vars(pairs).items()
@@ -166,20 +165,24 @@ def _tensors(pairs: Pairs) -> dict[str, Tensor]:
     }
 
 
-def _changed(pairs: Pairs, change: Callable[[Tensor], Tensor]) -> Pairs:
+def _changed(pairs: LoweredScore, change: Callable[[Tensor], Tensor]) -> LoweredScore:
     changed: dict[str, Any] = {name: change(tensor) for name, tensor in _tensors(pairs).items()}
-    if isinstance(pairs, AdditivePairs):
+    if isinstance(pairs, LoweredAdditive):
         changed["exp_key"] = None
     return replace(pairs, **changed)
 
 
-def _floors(pairs: Pairs, value: Tensor, slope: Tensor, case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def _floors(
+    pairs: LoweredScore, value: Tensor, slope: Tensor, case: Case
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """What 2^-24 of the absolute terms sum up to, by themselves and with those of the scores among them."""
     softmax, factors = _weigh(pairs, case)
     weights = softmax * factors
     derivatives = _derivatives(pairs, case)
     query, key = pairs.query[..., :, None, :], pairs.key[..., None, :, :]
-    inner = query if isinstance(pairs, DotPairs) else query + key if isinstance(pairs, AdditivePairs) else query - key
+    inner = (
+        query if isinstance(pairs, LoweredDot) else query + key if isinstance(pairs, LoweredAdditive) else query - key
+    )
     deep = 1.0 + plain_scores(pairs)[0].abs() + (derivatives["query"] * inner.abs()).sum(dim=-1)
     unit = torch.finfo(case.value.dtype).eps / 2
 
@@ -201,18 +204,18 @@ def _floors(pairs: Pairs, value: Tensor, slope: Tensor, case: Case) -> tuple[dic
     return sums(weights, softmax), sums(weights * deep, softmax * deep)
 
 
-def _derivatives(pairs: Pairs, case: Case) -> dict[str, Tensor]:
+def _derivatives(pairs: LoweredScore, case: Case) -> dict[str, Tensor]:
     """[*leading, query, key, size] of each score by all it is made of, without sign."""
     query = pairs.query[..., :, None, None, :].expand(*case.allowed.shape, 1, -1)
     key = pairs.key[..., None, :, None, :].expand(*case.allowed.shape, 1, -1)
     each = {"query": query, "key": key}
     # Every pair of query and key gets numbers of its own, so that one backward pass gives all derivatives apart.
-    if isinstance(pairs, AdditivePairs):
+    if isinstance(pairs, LoweredAdditive):
         each["vector"] = pairs.vector[:, None].expand(*case.allowed.shape, -1, 1)
-    elif isinstance(pairs, DistancePairs):
+    elif isinstance(pairs, LoweredDistance):
         each["bandwidth"] = pairs.bandwidth.expand(*case.allowed.shape, 1, 1, 1)
     leaves = {name: tensor.detach().clone().requires_grad_() for name, tensor in each.items()}
-    if isinstance(pairs, AdditivePairs):
+    if isinstance(pairs, LoweredAdditive):
         scores = torch.tanh(leaves["query"] + leaves["key"]) @ leaves["vector"]
     else:
         scores = plain_scores(replace(pairs, **leaves))[0]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from heedful.attention.operands import tensors_of
+from heedful.attention.attention_inputs import tensors_of
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from tests.models.tiny import make_sources, make_targets, run_steps

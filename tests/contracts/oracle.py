@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Normalizer
-from heedful.attention.pairs import Pairs
+from heedful.attention.lowered import LoweredScore
 from heedful.attention.reference import (
     Scores,
     Weights,
@@ -100,7 +100,7 @@ def noise_of(case: Case, number: int) -> list[list[float]]:
     return gumbel_noise(case.normalizer.seed, rows, num_keys, torch.float64).tolist()  # type: ignore[attr-defined]
 
 
-def lowered(case: Case) -> list[Pairs]:
+def lowered(case: Case) -> list[LoweredScore]:
     """The pairs of each item, without leading axes."""
     with torch.no_grad():
         pairs = case.score.lower(case.query, case.score.prepare(case.key), case.normalizer.inverse_temperature)

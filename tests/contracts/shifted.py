@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey, Score
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from tests.attention.cases import make_score
 
 
@@ -21,24 +21,24 @@ class Shifted(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return self.inner.prepare(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> Pairs:
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredScore:
         pairs = shifted(self.inner.lower(query, prepared, inverse_temperature), self.level)
         assert pairs is not None
         return pairs
 
 
-def shifted(pairs: Pairs, level: float) -> Pairs | None:
+def shifted(pairs: LoweredScore, level: float) -> LoweredScore | None:
     """The same pairs with every score higher by `level`; None where no pairs are."""
 
     def wider(tensor: Tensor, number: float | Tensor) -> Tensor:
         return torch.cat((tensor, torch.ones_like(tensor[..., :1]) * number), dim=-1)
 
-    if isinstance(pairs, DotPairs):
-        return DotPairs(wider(pairs.query, level), wider(pairs.key, 1.0))
-    if isinstance(pairs, AdditivePairs):
+    if isinstance(pairs, LoweredDot):
+        return LoweredDot(wider(pairs.query, level), wider(pairs.key, 1.0))
+    if isinstance(pairs, LoweredAdditive):
         # One more hidden unit, always 1.
-        return AdditivePairs(wider(pairs.query, 20.0), wider(pairs.key, 0.0), wider(pairs.vector, level))
-    if isinstance(pairs, DistancePairs) and pairs.profile == "gaussian" and level < 0:
+        return LoweredAdditive(wider(pairs.query, 20.0), wider(pairs.key, 0.0), wider(pairs.vector, level))
+    if isinstance(pairs, LoweredDistance) and pairs.profile == "gaussian" and level < 0:
         away = pairs.bandwidth * (-2.0 * level / pairs.inverse_temperature) ** 0.5
         return replace(pairs, query=wider(pairs.query, away), key=wider(pairs.key, 0.0))
     return None

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended
 from heedful.attention.softmax import SOFTMAX
 from tests.attention.cases import Case
 from tests.contracts import attention as contracts

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from heedful.attention import tiled
+from heedful.attention import tiled_attention as tiled
 from heedful.attention.dispatch import KERNELS, attend, explain
 from heedful.attention.interface import Need
 from heedful.attention.kernels import window

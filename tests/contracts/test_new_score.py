@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attention.interface import PreparedKey, Score
-from heedful.attention.pairs import DotPairs
+from heedful.attention.lowered import LoweredDot
 from heedful.attention.scores import SCORES
 from tests.contracts.attention import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, supported, ways
@@ -28,8 +28,8 @@ class Diagonal(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key[..., : len(self.weight)])
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query[..., : len(self.weight)] * self.weight * inverse_temperature, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query[..., : len(self.weight)] * self.weight * inverse_temperature, prepared.key)
 
 
 @final
@@ -43,8 +43,8 @@ class Crowded(Score):
         size = min(self.query_size, self.key_size)
         return PreparedKey(key[..., :size] * key[..., :size].abs().mean(dim=-2, keepdim=True))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query[..., : prepared.key.shape[-1]] * inverse_temperature, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query[..., : prepared.key.shape[-1]] * inverse_temperature, prepared.key)
 
 
 def asked(contract: Contract) -> list[tuple[Way, Combination]]:

@@ -12,18 +12,20 @@ from unittest.mock import patch
 
 import torch
 
-from heedful.attention import dispatch, tiled
+from heedful.attention import dispatch
+from heedful.attention import tiled_attention as tiled
+from heedful.attention.attention_inputs import Operands
 from heedful.attention.dispatch import attend
+from heedful.attention.interface import Attended
 from heedful.attention.kernels import window
-from heedful.attention.kernels.interface import Attended, Request
+from heedful.attention.kernels.interface import Request
 from heedful.attention.kernels.window import Window
+from heedful.attention.lowered import LoweredDistance
+from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.normalizers import NORMALIZERS
-from heedful.attention.operands import Operands
-from heedful.attention.pairs import DistancePairs
-from heedful.attention.rows import Rows
 from heedful.attention.scores import SCORES
-from heedful.attention.tiled import Tiled
-from heedful.attention.tilewise import Compute, in_tiles
+from heedful.attention.tile_autograd import Compute, in_tiles
+from heedful.attention.tiled_attention import Tiled
 from tests.attention.cases import MASKS, Case, make_score
 
 SHAPES = ((3, 4), (2, 32))
@@ -128,12 +130,12 @@ def _facts(score: str) -> Callable[..., Request]:
     made = make_score(score, 4)
     zeros = [torch.zeros(1, size, dtype=torch.float64) for size in (made.query_size, made.key_size)]
     pairs = made.lower(zeros[0], made.prepare(zeros[1]))
-    profile = pairs.profile if isinstance(pairs, DistancePairs) else ""
+    profile = pairs.profile if isinstance(pairs, LoweredDistance) else ""
     return partial(Request, pairs=type(pairs), profile=profile, dtype=torch.float64, device="cpu")
 
 
 @cache
-def _rows(mask: str, num_queries: int, num_keys: int) -> Rows | None:
+def _rows(mask: str, num_queries: int, num_keys: int) -> MaskBounds | None:
     made = MASKS[mask].make(torch.tensor([num_keys]), num_queries, num_keys)
     return None if made is None else made.rows(num_queries, num_keys, torch.device("cpu"))
 

@@ -16,8 +16,8 @@ from heedful.models.interface import Seq2Seq
 from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
-from heedful.search.forced import read_outputs
+from heedful.search.constraints import Constraints
+from heedful.search.forced import score_outputs
 from heedful.search.interface import Hypothesis
 from tests.export.engines import SIZES, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, make_model
@@ -85,17 +85,17 @@ def test_searches_find_the_same(exported: Make, name: str, kind: str):
 def test_searches_keep_what_is_demanded(exported: Make):
     model, graphs = exported("luong")
     sources = draw_sources(3, 8, seed=5)
-    demands = [Demand(prefix=(4, 5)), Demand(required=((6, 7),)), Demand(banned=((4,), (5, 6)))]
+    constraints = [Constraints(prefix=(4, 5)), Constraints(required=((6, 7),)), Constraints(banned=((4,), (5, 6)))]
     config = SearchConfig(beam=4)
     engines = TorchEngine(model), OnnxEngine(graphs)
-    one, other = (search(engine, sources, config, max_length=MOST, demands=demands) for engine in engines)
+    one, other = (search(engine, sources, config, max_length=MOST, constraints=constraints) for engine in engines)
     assert_same(one, other)
 
 
 def test_given_outputs_get_the_same_probabilities(exported: Make):
     model, graphs = exported("rnnsearch-after")
     outputs = [(4, 5, 6, 3), (), (7,), (8, 3)]
-    found = [read_outputs(engine, draw_sources(4, 6), outputs) for engine in (TorchEngine(model), OnnxEngine(graphs))]
+    found = [score_outputs(engine, draw_sources(4, 6), outputs) for engine in (TorchEngine(model), OnnxEngine(graphs))]
     for one, other in zip(*found, strict=True):
         assert np.abs(one.log_probs - other.log_probs).max(initial=0.0) <= TOLERANCE
 
@@ -115,7 +115,7 @@ def test_sources_and_outputs_may_be_as_long_as_the_model_takes(exported: Make):
         source = draw_sources(1, MOST)
         outputs = [[4, 5, 6, 7, 8] * (MOST // 5)]
         engines = TorchEngine(model), OnnxEngine(graphs)
-        one, other = (read_outputs(engine, source, outputs)[0].log_probs for engine in engines)
+        one, other = (score_outputs(engine, source, outputs)[0].log_probs for engine in engines)
         assert len(other) == MOST
         assert np.abs(one - other).max() <= TOLERANCE
 

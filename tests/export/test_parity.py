@@ -6,8 +6,8 @@ import pytest
 from heedful.export.parity import draw_sources, measure
 from heedful.runtime.engine import Backend, IntArray
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
-from heedful.search.forced import Reading
+from heedful.search.constraints import Constraints
+from heedful.search.forced import ForcedDecoding
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 
@@ -30,7 +30,7 @@ class Saying(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         found = [tuple(ids[:-1].tolist()) for ids in source_ids]
         if self.wrong_every:
@@ -39,10 +39,10 @@ class Saying(Backend):
 
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
-    ) -> list[Reading]:
+    ) -> list[ForcedDecoding]:
         found = [np.full(len(ids), -1.0) for ids in outputs]
         found[-1][-1] += self.off
-        return [Reading(each) for each in found]
+        return [ForcedDecoding(each) for each in found]
 
 
 def test_sources_are_of_all_lengths_and_end():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.batching import make_batch
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models.rnn_encoder_decoder import PRESETS as RNN_ENCODER_DECODER
-from heedful.text.batching import make_batch
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.text.vocabulary import EOS
 from heedful.training.loss import TrainingStep
 from heedful.training.optimizer import OptimizerConfig, make_optimizer

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.data.pretrained_vectors import Pretrained, Side
 from heedful.errors import ConfigError
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
-from heedful.text.pretrained import Pretrained, Side
 from heedful.text.vectors import Coverage
 from heedful.training.loss import TrainingStep
 from heedful.training.optimizer import OptimizerConfig, make_optimizer

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.operands import tensors_of, with_tensors
+from heedful.attention.attention_inputs import tensors_of, with_tensors
 from heedful.models import static_engine
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
 from heedful.models.recording import Recorder
-from heedful.models.static_engine import Size, Slot, Slots, StaticEngine
+from heedful.models.static_engine import GraphBufferPool, GraphBuffers, Size, StaticEngine
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import BOS, EOS
 from tests.models.test_engine import ids_of, make_lively
@@ -55,7 +55,7 @@ def agree(given: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None
 def test_replayed_steps_find_the_same(name: str, beam: int):
     model = make_lively(name)
     tapes = Tapes()
-    slots = Slots(model, tapes)
+    slots = GraphBufferPool(model, tapes)
     need = bool(model.alignment)
     wanted = find(TorchEngine(model, need), ids_of(), need, beam=beam, nbest=beam)
     # The second time in slots that hold what the first left there.
@@ -68,7 +68,7 @@ def test_replayed_steps_find_the_same(name: str, beam: int):
 def test_slots_serve_other_batches_of_their_size():
     model = make_lively("transformer-pre")
     tapes = Tapes()
-    slots = Slots(model, tapes)
+    slots = GraphBufferPool(model, tapes)
     batches = [ids_of((5, 2, 7, 1, 3, 6)), ids_of((7, 3, 4, 6, 2)), ids_of((8, 8, 8, 8, 8, 8, 8))]
     wanted = [find(TorchEngine(model), batch, beam=3) for batch in batches]
     first = find(StaticEngine(model, slots, MOST), batches[0], beam=3)
@@ -86,7 +86,7 @@ def test_slots_serve_other_batches_of_their_size():
 @pytest.mark.parametrize("name", ["transformer-pre", "rnnsearch"])
 def test_batches_side_by_side_do_not_meet(name: str):
     model = make_lively(name)
-    slots = Slots(model, Tapes())
+    slots = GraphBufferPool(model, Tapes())
     first, second = np.array([[5, 6, 7, EOS]]), np.array([[8, 4, 9, EOS]])
     length = np.array([4])
     steps = [np.array([[BOS, BOS]]), np.array([[4, 7]]), np.array([[5, 5]])]
@@ -113,7 +113,7 @@ def test_batches_side_by_side_do_not_meet(name: str):
 
 def test_slots_come_back_and_are_dropped_where_they_are_too_large(monkeypatch: pytest.MonkeyPatch):
     model = make_lively("rnnsearch")
-    slots = Slots(model, Tapes())
+    slots = GraphBufferPool(model, Tapes())
     engine = StaticEngine(model, slots, MOST)
     state = engine.start(np.array([[5, EOS]]), np.array([2]), 2)
     assert not slots._free
@@ -142,22 +142,22 @@ def test_slots_come_back_and_are_dropped_where_they_are_too_large(monkeypatch: p
 def test_every_way_to_search(settings: dict[str, object]):
     model = make_lively("transformer-pre")
     wanted = find(TorchEngine(model), ids_of(), **settings)
-    agree(find(StaticEngine(model, Slots(model, Tapes()), MOST), ids_of(), **settings), wanted)
+    agree(find(StaticEngine(model, GraphBufferPool(model, Tapes()), MOST), ids_of(), **settings), wanted)
 
 
 def test_prefixes_and_phrases():
     model = make_lively("transformer-pre")
     config = SearchConfig(beam=3, max_length_ratio=1.0, max_length_offset=6)
-    demands = [Demand(prefix=(5, 6)), *[Demand()] * 4, Demand(required=((7, 4),))]
-    engines = TorchEngine(model), StaticEngine(model, Slots(model, Tapes()), MOST)
-    wanted, given = (search(each, ids_of(), config, max_length=MOST, demands=demands) for each in engines)
+    constraints = [Constraints(prefix=(5, 6)), *[Constraints()] * 4, Constraints(required=((7, 4),))]
+    engines = TorchEngine(model), StaticEngine(model, GraphBufferPool(model, Tapes()), MOST)
+    wanted, given = (search(each, ids_of(), config, max_length=MOST, constraints=constraints) for each in engines)
     agree(given, wanted)
 
 
 def test_room_for_one_token_is_enough_to_record_in():
     model = make_lively("transformer-pre")
     config = SearchConfig(beam=2)
-    engines = TorchEngine(model), StaticEngine(model, Slots(model, Tapes()), max_length=1)
+    engines = TorchEngine(model), StaticEngine(model, GraphBufferPool(model, Tapes()), max_length=1)
     wanted, given = (search(each, ids_of(), config, max_length=1) for each in engines)
     agree(given, wanted)
 
@@ -171,7 +171,10 @@ def test_room_ends_where_outputs_do():
     sources = [np.array([*[5] * 20, EOS])]
     wanted = find(TorchEngine(model), sources, beam=2, max_length_offset=MOST)
     assert max(len(one.token_ids) for row in wanted for one in row) > 16
-    agree(find(StaticEngine(model, Slots(model, Tapes()), MOST), sources, beam=2, max_length_offset=MOST), wanted)
+    agree(
+        find(StaticEngine(model, GraphBufferPool(model, Tapes()), MOST), sources, beam=2, max_length_offset=MOST),
+        wanted,
+    )
 
 
 class Waiting(torch.nn.Module):
@@ -199,7 +202,7 @@ class Waiting(torch.nn.Module):
 def test_the_tape_refuses_what_a_graph_refuses(fault: str, message: str):
     model: Seq2Seq = make_model("rnnsearch")
     model.output = Waiting(model.output, fault)  # type: ignore[assignment]
-    engine = StaticEngine(model, Slots(model, Tapes()), MOST)
+    engine = StaticEngine(model, GraphBufferPool(model, Tapes()), MOST)
     with pytest.raises(NotRecordable, match=message):
         engine.start(np.array([[5, EOS]]), np.array([2]), 1)
 
@@ -213,7 +216,7 @@ class Watched(Recorder):
         return work
 
 
-def slot_without_numbers(model: Seq2Seq, need: bool) -> Slot:
+def slot_without_numbers(model: Seq2Seq, need: bool) -> GraphBuffers:
     """A slot on a device that has no numbers, whose steps are watched."""
     source, lengths = make_sources()
     with torch.inference_mode():
@@ -221,7 +224,7 @@ def slot_without_numbers(model: Seq2Seq, need: bool) -> Slot:
         state = model.reserve(model.start(memory, 2), 8)
         there = [with_tensors(part, [each.to("meta") for each in tensors_of(part)]) for part in (memory, state)]
         size = Size(len(source), 2, source.shape[1], 8, ("weights",) if need else ())
-        return Slot(model.to("meta"), size, *there, Watched())  # type: ignore[arg-type]
+        return GraphBuffers(model.to("meta"), size, *there, Watched())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("need", [False, True])
@@ -244,4 +247,4 @@ def test_the_watch_refuses_what_a_graph_refuses(fault: str):
 def test_a_strange_state_is_refused():
     model = make_model("rnnsearch")
     with pytest.raises(TypeError, match="got a state of type object"):
-        StaticEngine(model, Slots(model, Tapes()), MOST).step(object(), np.array([[BOS]]), None, None)
+        StaticEngine(model, GraphBufferPool(model, Tapes()), MOST).step(object(), np.array([[BOS]]), None, None)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 from heedful.attention.interface import Need
-from heedful.attention.kernels.loops import loops_problem
+from heedful.compiled.availability import loops_problem
 from heedful.inspection.capture import capture
 from heedful.layers.positions import LearnedPositions
 from heedful.models.interface import Memory, State

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from heedful.attention import dispatch
-from heedful.attention.kernels.additive_cpu import prepare_exp_key
+from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.interface import Request
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.masks import Mask
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, Pairs
 from heedful.attention.profiles import PROFILES
 from tests.attention.cases import MASKS, Case
 from tests.contracts.errors import Error, Ready, exceeded, limit_of, measure, ratio
@@ -106,7 +106,7 @@ def is_any_exceeded(errors: dict[str, Error], kernel: str) -> bool:
 class Kind:
     """All but the numbers of some cases."""
 
-    pairs: type[Pairs]
+    pairs: type[LoweredScore]
     profile: str
     dtype: torch.dtype
     leading: tuple[int, ...]
@@ -167,17 +167,17 @@ class Kind:
             cases.append(Case(Ready(pairs, None), query, key, value, made, allowed, factors))
         return cases
 
-    def _pairs(self, query: Tensor, key: Tensor) -> Pairs:
-        if self.pairs is AdditivePairs:
+    def _pairs(self, query: Tensor, key: Tensor) -> LoweredScore:
+        if self.pairs is LoweredAdditive:
             vector = (torch.randn(self.size) * math.sqrt(3.0 / self.size)).to(self.dtype)
-            return AdditivePairs(query, key, vector, prepare_exp_key(key) if self.has_exp_key else None)
-        if self.pairs is DistancePairs:
+            return LoweredAdditive(query, key, vector, prepare_exp_key(key) if self.has_exp_key else None)
+        if self.pairs is LoweredDistance:
             # As wide as points are apart, with some keys out of reach.
             bandwidth = ((torch.rand(()) + 0.7) * math.sqrt(2.0 * self.size)).to(self.dtype)
             while _is_at_the_edge(query, key, bandwidth):
                 bandwidth = bandwidth * 0.99
-            return DistancePairs(query, key, bandwidth, self.profile)
-        return DotPairs(query, key)
+            return LoweredDistance(query, key, bandwidth, self.profile)
+        return LoweredDot(query, key)
 
     def __str__(self) -> str:
         names = ", ".join(layout.__name__ for layout in self.layouts)
@@ -202,7 +202,7 @@ def draw_kind(chance: random.Random, kernel: str) -> Kind:
         num_queries, num_keys = _log_uniform(chance, 70), _log_uniform(chance, 160)
         size, dtype = _log_uniform(chance, 64), chance.choice(DTYPES)
         leading = _leading(chance, num_queries, num_queries * num_keys * size)
-        scale = math.exp(chance.uniform(-2.5, 1.0)) / (math.sqrt(size) if pairs is DotPairs else 1.0)
+        scale = math.exp(chance.uniform(-2.5, 1.0)) / (math.sqrt(size) if pairs is LoweredDot else 1.0)
         layouts = (chance.choice(LAYOUTS), chance.choice(LAYOUTS), chance.choice(LAYOUTS))
         kind = Kind(
             pairs,
@@ -223,8 +223,8 @@ def draw_kind(chance: random.Random, kernel: str) -> Kind:
             return kind
 
 
-def _kinds() -> list[tuple[type[Pairs], str]]:
-    return [(DotPairs, ""), (AdditivePairs, ""), *((DistancePairs, profile) for profile in PROFILES)]
+def _kinds() -> list[tuple[type[LoweredScore], str]]:
+    return [(LoweredDot, ""), (LoweredAdditive, ""), *((LoweredDistance, profile) for profile in PROFILES)]
 
 
 def _leading(chance: random.Random, num_queries: int, num_elements: int) -> tuple[int, ...]:

@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import HeedfulError, Stopped
 from heedful.models.interface import Seq2Seq
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.loop import Trainer, Validation

@@ -26,10 +26,10 @@ from heedful.cli.main import main as run
 from heedful.cli.options import use_threads
 from heedful.runtime.engine import Backend, decode_sorted
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.search.demands import Demand, holds
+from heedful.search.constraints import Constraints, holds
 from heedful.search.interface import Hypothesis
+from heedful.synthetic.corpus import generate
 from heedful.text.lines import read_lines
-from heedful.text.synthetic import generate
 from heedful.text.vocabulary import EOS, UNK
 from heedful.translator import Translator, encode_source, load
 
@@ -167,18 +167,20 @@ def prove_phrases(translator: Translator, lines: Texts, references: Texts, beam:
     record, started = Record(f"phrases of references, beam {beam}"), time.monotonic()
     generator = random.Random(beam)
     sources: list[Ids] = []
-    demands: list[Demand] = []
+    constraints: list[Constraints] = []
     for line, reference in zip(lines, references, strict=True):
         tokens = translator.target_tokenizer.encode(reference)
         ids = encode_source(translator.source_tokenizer, line, translator.text)[0]
-        if len(tokens) and UNK not in tokens and len(ids) > 1 and len(demands) < number:
+        if len(tokens) and UNK not in tokens and len(ids) > 1 and len(constraints) < number:
             sources.append(ids)
-            demands.append(Demand(required=[phrase_of(tokens, generator) for _ in range(generator.randint(1, 3))]))
+            constraints.append(
+                Constraints(required=[phrase_of(tokens, generator) for _ in range(generator.randint(1, 3))])
+            )
     config = with_outputs(translator.search, beam)
-    backend = translator.backends.searching(config, demand=demands[0])
-    for place, found in enumerate(decode_sorted(backend, sources, config, demands=demands)):
+    backend = translator.backends.searching(config, demand=constraints[0])
+    for place, found in enumerate(decode_sorted(backend, sources, config, constraints=constraints)):
         record.num_compared += 1
-        for phrase in demands[place].required:
+        for phrase in constraints[place].required:
             if not holds(found[0].token_ids, phrase):
                 record.failures.append(f"source {place}: {phrase} is not in {found[0].token_ids}")
     record.seconds = time.monotonic() - started

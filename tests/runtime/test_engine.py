@@ -7,8 +7,8 @@ from heedful.errors import UsageError
 from heedful.runtime.engine import Backend, IntArray, Stepwise, decode_sorted
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
-from heedful.search.forced import read_outputs
+from heedful.search.constraints import Constraints
+from heedful.search.forced import score_outputs
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Toy
@@ -24,7 +24,7 @@ class Spy(Backend):
 
     def __init__(self, refuses: str | None = None) -> None:
         self.batches: list[list[int]] = []
-        self.demands: list[Demand] = []
+        self.constraints: list[Constraints] = []
         self._refuses = refuses
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -36,9 +36,9 @@ class Spy(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
-        self.demands += demands or []
+        self.constraints += constraints or []
         self.batches.append([len(ids) for ids in source_ids])
         return [[Hypothesis((len(ids),), 0.0, 0.0, (0.0,), "length")] for ids in source_ids]
 
@@ -116,48 +116,48 @@ def test_no_batch_and_no_window_changes_a_sample():
         assert decode_sorted(backend, SOURCES, SAMPLING, batch_tokens=batch_tokens) == wanted
     windows = [decode_sorted(backend, SOURCES[at : at + 3], SAMPLING, first_index=at) for at in (0, 3, 6)]
     assert [found for window in windows for found in window] == wanted
-    asked = [Demand(index=5)] + [Demand()] * 6
-    changed = decode_sorted(backend, SOURCES, SAMPLING, demands=asked)
+    asked = [Constraints(index=5)] + [Constraints()] * 6
+    changed = decode_sorted(backend, SOURCES, SAMPLING, constraints=asked)
     assert changed[0] != wanted[0]
     assert changed[1:] == wanted[1:]
 
 
 def test_demands_go_with_their_sources():
     backend = Stepwise("toy", lambda with_weights: Toy(seed=3, vocab_size=9), max_length=30)
-    asked = [Demand(prefix=(4 + place % 5,)) for place in range(len(SOURCES))]
-    found = decode_sorted(backend, SOURCES, CONFIG, batch_tokens=20, demands=asked)
+    asked = [Constraints(prefix=(4 + place % 5,)) for place in range(len(SOURCES))]
+    found = decode_sorted(backend, SOURCES, CONFIG, batch_tokens=20, constraints=asked)
     assert [hypotheses[0].token_ids[0] for hypotheses in found] == [4, 5, 6, 7, 8, 4, 5]
-    assert found == search(Toy(seed=3, vocab_size=9), SOURCES, CONFIG, max_length=30, demands=asked)
+    assert found == search(Toy(seed=3, vocab_size=9), SOURCES, CONFIG, max_length=30, constraints=asked)
 
 
 def test_batches_count_the_hypotheses_carried():
     spy = Spy()
     decode_sorted(spy, SOURCES, SAMPLING, batch_tokens=36)
     assert spy.batches == [[6, 5], [4, 3, 2], [2, 1]]
-    assert [demand.index for demand in spy.demands] == [2, 5, 0, 6, 3, 4, 1]
+    assert [demand.index for demand in spy.constraints] == [2, 5, 0, 6, 3, 4, 1]
 
 
 def test_a_backend_is_not_bothered_with_demands_that_nobody_makes():
     spy = Spy()
     decode_sorted(spy, SOURCES, CONFIG)
-    assert spy.demands == []
-    decode_sorted(spy, SOURCES, CONFIG, demands=[Demand()] * len(SOURCES))
-    assert len(spy.demands) == len(SOURCES)
+    assert spy.constraints == []
+    decode_sorted(spy, SOURCES, CONFIG, constraints=[Constraints()] * len(SOURCES))
+    assert len(spy.constraints) == len(SOURCES)
 
 
 def test_demands_that_a_backend_cannot_meet_are_refused():
     with pytest.raises(UsageError, match="spy: outputs cannot be given prefixes or phrases here"):
-        decode_sorted(Spy(), SOURCES[:2], CONFIG, demands=[Demand(), Demand(required=[(4,)])])
-    with pytest.raises(UsageError, match="demands: 1 given for 7 sources"):
-        decode_sorted(Spy(), SOURCES, CONFIG, demands=[Demand()])
+        decode_sorted(Spy(), SOURCES[:2], CONFIG, constraints=[Constraints(), Constraints(required=[(4,)])])
+    with pytest.raises(UsageError, match="constraints: 1 given for 7 sources"):
+        decode_sorted(Spy(), SOURCES, CONFIG, constraints=[Constraints()])
     stepwise = Stepwise("toy", lambda with_weights: Toy(), max_length=9)
-    assert stepwise.supports_demand(Demand(prefix=(4,), required=[(4,)], banned=[(5,)])) is None
+    assert stepwise.supports_demand(Constraints(prefix=(4,), required=[(4,)], banned=[(5,)])) is None
 
 
 def test_stepwise_reads_outputs_that_are_given():
     backend = Stepwise("toy", lambda with_weights: Toy(seed=3), max_length=30)
     outputs = [(4, 5, EOS)] * len(SOURCES)
-    wanted = read_outputs(Toy(seed=3), SOURCES, outputs)
+    wanted = score_outputs(Toy(seed=3), SOURCES, outputs)
     for one, other in zip(wanted, backend.read(SOURCES, outputs), strict=True):
         assert np.array_equal(one.log_probs, other.log_probs)
 

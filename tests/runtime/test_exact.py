@@ -12,7 +12,7 @@ from heedful.runtime.engine import Stepwise, decode_sorted
 from heedful.runtime.exact import Exact
 from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Adjust, FloatArray, Hypothesis, IntArray, StepScores, WeightsArray
 from heedful.text.vocabulary import EOS, PAD
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, make_model
@@ -117,15 +117,15 @@ def in_batches(
     size: int,
     order: Sequence[int],
     need_alignment: bool = False,
-    demands: list[Demand] | None = None,
+    constraints: list[Constraints] | None = None,
 ) -> list[list[object]]:
     """What each source gives, decoded in batches of a size in an order."""
     found: dict[int, list[object]] = {}
     for start in range(0, len(sources), size):
         places = [*order[start : start + size]]
-        asked = None if demands is None else [demands[place] for place in places]
+        asked = None if constraints is None else [constraints[place] for place in places]
         done = decode_sorted(
-            backend, [sources[place] for place in places], config, need_alignment=need_alignment, demands=asked
+            backend, [sources[place] for place in places], config, need_alignment=need_alignment, constraints=asked
         )
         found.update(zip(places, map(bits, done), strict=True))
     return [found[place] for place in range(len(sources))]
@@ -194,11 +194,11 @@ def test_results_are_those_of_the_plain_search():
 
 def test_phrases_of_others_change_no_bit():
     sources = draw(12)
-    demands = [Demand(required=[(4,), (5, 6)][: place % 3], prefix=(7,) * (place % 2)) for place in range(12)]
+    constraints = [Constraints(required=[(4,), (5, 6)][: place % 3], prefix=(7,) * (place % 2)) for place in range(12)]
     backend = exact(Touchy(("k", "rows")))
-    expected = in_batches(backend, sources, BEAM, 64, range(12), demands=demands)
+    expected = in_batches(backend, sources, BEAM, 64, range(12), constraints=constraints)
     for size, order in zip(BATCH_SIZES, orders(12), strict=True):
-        assert in_batches(backend, sources, BEAM, size, order, demands=demands) == expected
+        assert in_batches(backend, sources, BEAM, size, order, constraints=constraints) == expected
 
 
 def test_readings_are_exact_too():

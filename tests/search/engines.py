@@ -13,7 +13,7 @@ import numpy as np
 
 from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -150,7 +150,7 @@ class Found:
 class SlowGroup:
     """A group of the slow search's beam: its live hypotheses (log probability less charges, tokens), and its finds."""
 
-    live: list[tuple[float, Tokens]] = field(default_factory=lambda: [(0.0, ())])
+    beam_state: list[tuple[float, Tokens]] = field(default_factory=lambda: [(0.0, ())])
     found: list[Found] = field(default_factory=list)
     num_steps: int = 0
 
@@ -172,78 +172,84 @@ def begun_of(phrase: Sequence[int], tokens: Tokens) -> int:
     return max(size for size in range(len(phrase)) if tokens[len(tokens) - size :] == tuple(phrase[:size]))
 
 
-def still_needed(tokens: Tokens, demand: Demand) -> int:
+def still_needed(tokens: Tokens, constraints_of: Constraints) -> int:
     """Tokens that an output needs to hold its phrases, one after the other, with gaps where phrases are banned."""
-    gap = int(any(len(phrase) > 1 for phrase in demand.banned))
-    whole = [p for p in demand.required if not any(p != q and stands_in(p, q) for q in demand.required)]
+    gap = int(any(len(phrase) > 1 for phrase in constraints_of.banned))
+    whole = [p for p in constraints_of.required if not any(p != q and stands_in(p, q) for q in constraints_of.required)]
     missing = [phrase for phrase in set(map(tuple, whole)) if not stands_in(phrase, tokens)]
-    pending = max((begun_of(phrase, tokens) for phrase in demand.banned), default=0)
+    pending = max((begun_of(phrase, tokens) for phrase in constraints_of.banned), default=0)
     begun = [begun_of(phrase, tokens) for phrase in missing]
     return sum(len(phrase) + gap for phrase in missing) - max(
         (size + gap for size in begun if not gap or pending <= size), default=0
     )
 
 
-def may_follow(token: int, prefix: Tokens, config: SearchConfig, demand: Demand, cap: int) -> bool:
+def may_follow(token: int, prefix: Tokens, config: SearchConfig, constraints_of: Constraints, cap: int) -> bool:
     """Whether the settings and the demand let a token follow a sequence."""
     step, tokens = len(prefix), (*prefix, token)
-    if step < len(demand.prefix):
-        return token == demand.prefix[step]
+    if step < len(constraints_of.prefix):
+        return token == constraints_of.prefix[step]
     if token in (PAD, BOS) or (token == UNK and config.forbid_unknown):
         return False
     if token == EOS:
-        return step >= config.min_length and all(stands_in(phrase, prefix) for phrase in demand.required)
-    if any(tokens[-len(phrase) :] == tuple(phrase) for phrase in demand.banned):
+        return step >= config.min_length and all(stands_in(phrase, prefix) for phrase in constraints_of.required)
+    if any(tokens[-len(phrase) :] == tuple(phrase) for phrase in constraints_of.banned):
         return False
     size = config.no_repeat_ngram_size
     if size and len(tokens) >= size and tokens[-size:] in [tokens[at : at + size] for at in range(len(tokens) - size)]:
         return False
-    return still_needed(tokens, demand) <= cap - (step + 1)
+    return still_needed(tokens, constraints_of) <= cap - (step + 1)
 
 
 def slow_step(
-    engine: Toy, source: Tokens, group: SlowGroup, taken: list[int], config: SearchConfig, demand: Demand, cap: int
+    engine: Toy,
+    source: Tokens,
+    group: SlowGroup,
+    taken: list[int],
+    config: SearchConfig,
+    constraints_of: Constraints,
+    cap: int,
 ) -> None:
     """One step of a group; `taken` are the tokens that earlier groups took at this step, and grows by its own."""
     size, step = config.beam // config.num_groups, group.num_steps
-    offers = []
-    for place, (log_prob, prefix) in enumerate(group.live):
+    candidates = []
+    for place, (log_prob, prefix) in enumerate(group.beam_state):
         for token, value in enumerate(engine.log_probs(source, prefix).tolist()):
-            if value == -np.inf or not may_follow(token, prefix, config, demand, cap):
+            if value == -np.inf or not may_follow(token, prefix, config, constraints_of, cap):
                 continue
-            is_charged = token in prefix and step >= len(demand.prefix)
+            is_charged = token in prefix and step >= len(constraints_of.prefix)
             paid = value - value * (1.0 - config.repetition_penalty) if is_charged else value
             key = log_prob + paid - config.diversity * taken.count(token)
-            offers.append((-key, place, token, log_prob + paid, prefix))
-    offers.sort()
-    if demand.required:
+            candidates.append((-key, place, token, log_prob + paid, prefix))
+    candidates.sort()
+    if constraints_of.required:
         turns: dict[int, int] = {}
         dealt = []
-        for offer in offers:
-            bank = still_needed((*offer[4], offer[2]), demand)
+        for offer in candidates:
+            bank = still_needed((*offer[4], offer[2]), constraints_of)
             turns[bank] = turns.get(bank, -1) + 1
             dealt.append((turns[bank], bank, offer))
-        offers = [offer for _, _, offer in sorted(dealt)]
+        candidates = [offer for _, _, offer in sorted(dealt)]
     if size == 1:
-        offers = offers[:1]
-    taken += [token for _, _, token, _, _ in offers if token != EOS][:size]
+        candidates = candidates[:1]
+    taken += [token for _, _, token, _, _ in candidates if token != EOS][:size]
     going = []
-    for rank, (_, _, token, total, prefix) in enumerate(offers):
+    for rank, (_, _, token, total, prefix) in enumerate(candidates):
         is_at_cap = step + 1 == cap
         if rank < size and (token == EOS or is_at_cap):
             tokens = prefix if token == EOS else (*prefix, token)
             group.found.append(Found(score_of(total, step + 1, config), total, tokens, token == EOS))
         elif token != EOS and not is_at_cap:
             going.append((total, (*prefix, token)))
-    group.live = going[:size]
+    group.beam_state = going[:size]
     group.num_steps += 1
 
 
 def may_stop(group: SlowGroup, config: SearchConfig) -> bool:
     """The rule called likely."""
-    if config.stopping == "certain" or not group.live:
+    if config.stopping == "certain" or not group.beam_state:
         return False
-    best_live = max(log_prob for log_prob, _ in group.live)
+    best_live = max(log_prob for log_prob, _ in group.beam_state)
     if config.alpha == 0 and config.length_reward == 0:
         best = sorted((one.log_prob for one in group.found), reverse=True)[: config.nbest]
         return len(best) == config.nbest and best[-1] >= best_live
@@ -253,7 +259,7 @@ def may_stop(group: SlowGroup, config: SearchConfig) -> bool:
 
 
 def slow_search(
-    engine: Toy, source: Tokens, config: SearchConfig, cap: int, demand: Demand | None = None
+    engine: Toy, source: Tokens, config: SearchConfig, cap: int, constraints_of: Constraints | None = None
 ) -> list[Found]:
     """Search one source with lists, following the rule's text and nothing of the fast search.
 
@@ -263,9 +269,9 @@ def slow_search(
     for _ in range(cap):
         taken: list[int] = []
         for group in groups:
-            slow_step(engine, source, group, taken, config, demand or Demand(), cap)
+            slow_step(engine, source, group, taken, config, constraints_of or Constraints(), cap)
             if may_stop(group, config):
-                group.live = []
+                group.beam_state = []
     ordered = sorted((one for group in groups for one in group.found), key=lambda one: -one.score)
     distinct = {(one.tokens, one.has_ended): one for one in reversed(ordered)}
     return [one for one in ordered if distinct[one.tokens, one.has_ended] is one][: config.nbest]

@@ -1,208 +1,99 @@
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from heedful.errors import UsageError
-from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.constraints import in_turn, tokens_needed
-from heedful.search.demands import Demand, check_demands, least_length, needs_gaps
-from heedful.search.live import Live, Offers
-from heedful.search.phrases import Phrases
+from heedful.search.constraints import Constraints, check_constraints, holds, least_length, needs_gaps
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
-from tests.search.engines import Tokens, Toy, all_outputs, stands_in, still_needed
-
-SOURCES: list[Tokens] = [(5, 6, EOS), (4, EOS), (6, 4, 5, 5, EOS)]
-PHRASE = st.lists(st.integers(4, 7), min_size=1, max_size=3).map(tuple)
 
 
-def arrays(sources: Sequence[Tokens]) -> list[np.ndarray]:
-    return [np.array(source, dtype=np.int64) for source in sources]
+def check(constraints_of: Constraints, max_length: int = 10, **settings: object) -> Constraints:
+    config = SearchConfig(**settings)  # type: ignore[arg-type]
+    return check_constraints([constraints_of], None, 1, config, max_length)[0]
 
 
-def consistent(demand: Demand) -> bool:
-    try:
-        check_demands([demand], None, 1, SearchConfig(), 99)
-    except UsageError:
-        return False
-    return True
+def test_nothing_asked_is_a_demand_for_each_source_with_its_place() -> None:
+    free = check_constraints(None, None, 3, SearchConfig(), 5)
+    assert [one.index for one in free] == [0, 1, 2]
+    assert all(one.is_free for one in free)
 
 
-def test_offers_are_dealt_from_each_bank_in_turn() -> None:
-    log_probs = np.array([[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -np.inf]])
-    banks = np.array([[2, 2, 2, 0, 2, 0, 1]])
-    ids = np.arange(7)[None]
-    dealt = in_turn(Offers(log_probs, log_probs, np.zeros_like(ids), ids), banks)
-    assert dealt.ids.tolist() == [[3, 0, 5, 1, 2, 4, 6]]
-    assert dealt.log_probs.tolist() == [[-4.0, -1.0, -6.0, -2.0, -3.0, -5.0, -np.inf]]
-
-
-def test_one_bank_keeps_its_order() -> None:
-    log_probs = np.array([[-1.0, -2.0, -3.0, -np.inf], [-1.0, -np.inf, -np.inf, -np.inf]])
-    ids = np.arange(8).reshape(2, 4)
-    dealt = in_turn(Offers(log_probs, log_probs, np.zeros_like(ids), ids), np.zeros_like(ids))
-    assert dealt.ids.tolist() == ids.tolist()
-
-
-@given(st.lists(PHRASE, max_size=3), st.lists(PHRASE, max_size=3), st.lists(st.integers(4, 8), max_size=5))
-def test_needed_tokens_are_counted_as_for_a_single_hypothesis(
-    required: list[Tokens], banned: list[Tokens], tokens: list[int]
-) -> None:
-    demand = Demand((), required, banned)
-    if not consistent(demand):
-        return
-    checked = check_demands([demand], None, 1, SearchConfig(), 99)[0]
-    live = Live.start(1, SearchConfig(beam=1))
-    held = np.array(tokens, dtype=np.int64).reshape(1, 1, -1)
-    live = Live(*(held if name == "token_ids" else getattr(live, name) for name in Live.__slots__))
-    ids = np.array([[4, 5, 6, 7, 8]])
-    offers = Offers(np.zeros((1, 5)), np.zeros((1, 5)), np.zeros_like(ids), ids)
-    needed = tokens_needed(
-        Phrases.of([checked.required]), Phrases.of([checked.banned]), np.array([needs_gaps(checked)]), live, offers
+def test_prefixes_are_short_for_demands() -> None:
+    config = SearchConfig()
+    assert check_constraints(None, [(4, 5), ()], 2, config, 5) == check_constraints(
+        [Constraints(prefix=(4, 5)), Constraints()], None, 2, config, 5
     )
-    assert needed.tolist() == [[still_needed((*tokens, token), demand) for token in (4, 5, 6, 7, 8)]]
 
 
-@given(
-    asked=st.lists(
-        st.builds(
-            Demand, st.lists(st.integers(4, 7), max_size=3), st.lists(PHRASE, max_size=3), st.lists(PHRASE, max_size=3)
-        ).filter(consistent),
-        min_size=3,
-        max_size=3,
-    ),
-    beam=st.integers(1, 6),
-    num_groups=st.sampled_from([1, 1, 1, 2]),
-    nbest=st.integers(1, 6),
-    offset=st.integers(0, 6),
-    seed=st.integers(0, 10_000),
-    repetition_penalty=st.sampled_from([1.0, 2.0]),
-    min_length=st.sampled_from([0, 4]),
+def test_an_index_that_is_given_stays() -> None:
+    found = check_constraints([Constraints(index=7), Constraints(), Constraints(index=0)], None, 3, SearchConfig(), 5)
+    assert [one.index for one in found] == [7, 1, 0]
+
+
+def test_phrases_are_distinct_and_those_within_others_are_left_out() -> None:
+    found = check(Constraints(required=[[4, 5], (5,), (4, 5), (5, 4), (6,)], banned=[[7], (7,), (7, 8)]))
+    assert found.required == [(4, 5), (5, 4), (6,)]
+    assert found.banned == [(7,), (7, 8)]
+    assert not found.is_free
+
+
+def test_least_length_is_all_one_after_the_other() -> None:
+    assert least_length(Constraints()) == 1
+    assert least_length(Constraints(prefix=(4,))) == 2
+    assert least_length(Constraints(required=((4, 5), (6,)))) == 4
+    assert least_length(Constraints(prefix=(6, 7), required=((4, 5), (6,)))) == 5
+    assert least_length(Constraints(required=((4, 5), (6,)), banned=((7,),))) == 4
+    apart = Constraints(required=((4, 5), (6,)), banned=((7, 8),))
+    assert least_length(apart) == 6
+    assert needs_gaps(apart)
+
+
+def test_holds() -> None:
+    assert holds((4, 5, 6), (4, 5, 6))
+    assert holds([4, 4, 5], (4, 5))
+    assert holds((), ())
+    assert not holds((4, 5), (5, 4))
+    assert not holds((4,), (4, 5))
+
+
+@pytest.mark.parametrize(
+    ("demand", "settings", "message"),
+    [
+        (Constraints(prefix=(4, EOS)), {}, "prefixes: that of source 0 holds a mark"),
+        (Constraints(prefix=(4,) * 10), {}, "prefixes: source 0 has 10 tokens, an output at most 10"),
+        (Constraints(required=[()]), {}, "required phrases: one of source 0 is empty"),
+        (Constraints(required=[(4, PAD)]), {}, "required phrases: one of source 0 holds a mark"),
+        (Constraints(banned=[(BOS,)]), {}, "banned phrases: one of source 0 holds a mark"),
+        (Constraints(banned=[(-4,)]), {}, "negative id"),
+        (Constraints(banned=[[]]), {}, "banned phrases: one of source 0 is empty"),
+        (Constraints(required=[(4,) * 10]), {}, "source 0 needs room for 11 tokens, an output has at most 10"),
+        (Constraints(prefix=(5,) * 5, required=[(4,) * 5]), {}, "needs room for 11 tokens"),
+        (Constraints(required=[(4, 5, 6)], banned=[(5, 6)]), {}, r"\[4, 5, 6\] holds \[5, 6\], which is banned"),
+        (Constraints(required=[(4, UNK)]), {"forbid_unknown": True}, "forbid_unknown"),
+        (
+            Constraints(required=[(4,)]),
+            {"no_repeat_ngram_size": 2},
+            "no_repeat_ngram_size may make a phrase impossible",
+        ),
+        (Constraints(required=[(4,)]), {"method": "sampling", "beam": 1}, "sampling cannot promise a phrase"),
+    ],
 )
-@settings(max_examples=100, deadline=None)
-def test_what_is_required_stands_in_every_output_and_what_is_banned_in_none(
-    asked: list[Demand],
-    beam: int,
-    num_groups: int,
-    nbest: int,
-    offset: int,
-    seed: int,
-    repetition_penalty: float,
-    min_length: int,
-) -> None:
-    config = SearchConfig(
-        beam=beam * num_groups,
-        nbest=min(nbest, beam * num_groups),
-        num_groups=num_groups,
-        diversity=0.5 if num_groups > 1 else 0.0,
-        max_length_ratio=0.0,
-        max_length_offset=offset,
-        repetition_penalty=repetition_penalty,
-        min_length=min_length,
-    )
-    # 8 and 9 are in no phrase; phrases may overlap, hold each other and stand in the way of each other.
-    engine = Toy(seed=seed, vocab_size=10, sharpness=4.0)
-    found = search(engine, arrays(SOURCES), config, max_length=99, demands=asked)
-    for demand, hypotheses in zip(asked, found, strict=True):
-        for one in hypotheses:
-            assert one.finish_reason in ("eos", "length")
-            assert one.token_ids[: len(demand.prefix)] == tuple(demand.prefix)
-            assert all(stands_in(phrase, one.token_ids) for phrase in demand.required)
-            for phrase in demand.banned:
-                # A phrase may begin within the prefix, but not end after it.
-                for end in range(max(len(demand.prefix) + 1, len(phrase)), len(one.token_ids) + 1):
-                    assert one.token_ids[end - len(phrase) : end] != phrase
+def test_what_cannot_be_had_is_refused(constraints_of: Constraints, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check(constraints_of, **settings)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("required", [[(4,)], [(5, 4)], [(4,), (1, 5)]])
-def test_a_beam_as_wide_as_all_prefixes_finds_the_best_output_that_holds_them(
-    seed: int, required: list[Tokens]
-) -> None:
-    engine = Toy(seed=seed, vocab_size=6, sharpness=1.0)
-    config = SearchConfig(beam=200, nbest=200, max_length_ratio=0.0, max_length_offset=4, alpha=0.7)
-    demand = Demand(required=required)
-    for source in SOURCES:
-        (found,) = search(engine, arrays([source]), config, max_length=9, demands=[demand])
-        expected = [
-            one
-            for one in all_outputs(engine, source, config, 4)
-            if all(stands_in(phrase, one.tokens) for phrase in required)
-        ]
-        # Phrases without a token in common cannot be had in fewer steps than one after the other.
-        assert [one.token_ids for one in found] == [one.tokens for one in expected]
-        assert [one.score for one in found] == pytest.approx([one.score for one in expected], rel=1e-13)
+def test_what_fits_is_not_refused() -> None:
+    assert check(Constraints(prefix=(4,) * 9)).prefix == (4,) * 9
+    assert check(Constraints(required=[(4,) * 9])).required == [(4,) * 9]
+    assert check(Constraints(prefix=(UNK,), required=[(UNK,)])).required == [(UNK,)]
+    assert check(Constraints(prefix=(4, 5), banned=[(4, 5)]), method="sampling", beam=1, no_repeat_ngram_size=2)
 
 
-def test_a_required_phrase_stands_where_the_model_finds_it_likely() -> None:
-    def after_4(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
-        logits[:] = -3.0
-        if len(prefix) >= 4:
-            logits[EOS] = 2.0
-        elif prefix[-1:] == (4,):
-            logits[7] = 0.0  # 7 is likely after 4, though something else is likelier
-            logits[5] = 1.0
-        else:
-            logits[4 if len(prefix) == 1 else 6] = 1.0
-
-    config = SearchConfig(beam=4, max_length_ratio=0.0, max_length_offset=9)
-    free = search(Toy(edit=after_4, vocab_size=9), arrays([(4, EOS)]), config, max_length=20)[0][0]
-    assert free.token_ids == (6, 4, 5, 6)
-    (found,) = search(
-        Toy(edit=after_4, vocab_size=9), arrays([(4, EOS)]), config, max_length=20, demands=[Demand(required=[(7,)])]
-    )
-    assert found[0].token_ids == (6, 4, 7, 6)
-
-
-def test_the_cap_makes_room_for_what_is_required_and_the_engine_bounds_it() -> None:
-    config = SearchConfig(beam=2, max_length_ratio=0.0, max_length_offset=1)
-    demand = Demand(required=[(4, 5, 6), (7, 7)])
-    (found,) = search(Toy(vocab_size=9), arrays(SOURCES[:1]), config, max_length=6, demands=[demand])
-    assert least_length(demand) == 6
-    assert len(found[0].token_log_probs) <= 6
-    assert stands_in((4, 5, 6), found[0].token_ids)
-    assert stands_in((7, 7), found[0].token_ids)
-    with pytest.raises(UsageError, match="needs room for 6 tokens, an output has at most 5"):
-        search(Toy(vocab_size=9), arrays(SOURCES[:1]), config, max_length=5, demands=[demand])
-
-
-def test_a_required_token_that_the_model_rules_out_leaves_the_search_stuck() -> None:
-    def never_4(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
-        logits[4] = -np.inf
-
-    config = SearchConfig(beam=2, max_length_ratio=0.0, max_length_offset=5)
-    (found,) = search(Toy(edit=never_4), arrays(SOURCES[:1]), config, max_length=9, demands=[Demand(required=[(4,)])])
-    assert found[0].finish_reason == "stuck"
-
-
-def test_marks_are_not_generated_for_the_sake_of_a_phrase() -> None:
-    engine = Toy(vocab_size=8)
-    config = SearchConfig(beam=3, nbest=3, max_length_offset=3, forbid_unknown=True)
-    for hypotheses in search(engine, arrays(SOURCES), config, max_length=9, demands=[Demand(required=[(4, 5)])] * 3):
-        for one in hypotheses:
-            assert not {PAD, UNK, BOS, EOS} & set(one.token_ids)
-
-
-def test_a_prefix_that_holds_many_phrases_at_once_is_not_too_late_for_them() -> None:
-    config = SearchConfig(beam=2, max_length_ratio=0.0, max_length_offset=0)
-    demand = Demand(prefix=(4, 5, 6, 7), required=[(4, 5), (5, 6), (6, 7)])
-    (found,) = search(Toy(vocab_size=9), arrays(SOURCES[:1]), config, max_length=9, demands=[demand])
-    assert found[0].finish_reason in ("eos", "length")
-    assert found[0].token_ids[:4] == (4, 5, 6, 7)
-
-
-def test_a_banned_phrase_that_begins_in_the_prefix_is_not_completed() -> None:
-    def fond(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
-        logits[4] += 9.0
-        logits[EOS] = -np.inf
-
-    config = SearchConfig(beam=2, nbest=2, max_length_ratio=0.0, max_length_offset=6)
-    asked = [Demand(prefix=(7, 5, 6), banned=[(5,), (5, 6, 4)])] * 2
-    for found in search(Toy(edit=fond, vocab_size=9), arrays(SOURCES[:2]), config, max_length=9, demands=asked):
-        for one in found:
-            assert one.token_ids[:3] == (7, 5, 6)
-            assert one.token_ids[3:4] != (4,)
-            assert 4 in one.token_ids
+def test_their_number_must_be_that_of_the_sources() -> None:
+    config = SearchConfig()
+    with pytest.raises(UsageError, match=r"constraints: 1 given for 2 sources"):
+        check_constraints([Constraints()], None, 2, config, 5)
+    with pytest.raises(UsageError, match="prefixes: 2 given for 1 sources"):
+        check_constraints(None, [(), ()], 1, config, 5)
+    with pytest.raises(UsageError, match="constraints are given as well"):
+        check_constraints([Constraints()], [()], 1, config, 5)

@@ -7,7 +7,7 @@ from heedful.errors import NeedError, UsageError
 from heedful.search.array_scores import ArrayScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.ensemble import Ensemble, MixedScores, mean_of_log_probabilities, mean_of_probabilities
 from heedful.search.interface import Adjust
 from heedful.text.vocabulary import EOS
@@ -53,9 +53,9 @@ def test_an_ensemble_searches_as_one_model_of_the_averages(
 ) -> None:
     toys = [Toy(seed=seed, vocab_size=9) for seed in range(3)]
     required = () if config.method == "sampling" else [(7, 8)]
-    asked = [Demand((4,), required, [(5, 5)])] * len(SOURCES)
+    asked = [Constraints((4,), required, [(5, 5)])] * len(SOURCES)
     found, expected = (
-        search(engine, ARRAYS, config, max_length=20, need_alignment=True, demands=asked)
+        search(engine, ARRAYS, config, max_length=20, need_alignment=True, constraints=asked)
         for engine in (Ensemble(toys, average, shares), Mixed(toys, average, shares or (1, 1, 1)))  # type: ignore[arg-type]
     )
     for ours, theirs in zip(found, expected, strict=True):

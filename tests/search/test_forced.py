@@ -5,9 +5,9 @@ from heedful.errors import NonFiniteError, ShapeError, UsageError
 from heedful.search.array_scores import ArrayScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.ensemble import Ensemble
-from heedful.search.forced import read_outputs
+from heedful.search.forced import score_outputs
 from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Tokens, Toy
@@ -44,10 +44,10 @@ def test_log_probabilities_of_all_that_is_found_equal_forced_decoding(
 
     config = SearchConfig(**{"max_length_offset": 4, **changes})  # type: ignore[arg-type]
     has_phrases = "method" not in changes and "no_repeat_ngram_size" not in changes
-    asked = [Demand((4,), [(7, 8)] if has_phrases else (), [(5, 5)]) for _ in SOURCES]
-    for demands in (None, asked):
-        sources, outputs, found = outputs_of(search(make(), ARRAYS, config, max_length=20, demands=demands))
-        forced = read_outputs(make(), sources, outputs)
+    asked = [Constraints((4,), [(7, 8)] if has_phrases else (), [(5, 5)]) for _ in SOURCES]
+    for constraints in (None, asked):
+        sources, outputs, found = outputs_of(search(make(), ARRAYS, config, max_length=20, constraints=constraints))
+        forced = score_outputs(make(), sources, outputs)
         for one, values in zip(found, (each.log_probs for each in forced), strict=True):
             assert one.token_log_probs == pytest.approx(values.tolist(), abs=1e-12)
             assert one.log_prob == pytest.approx(values.sum(), abs=1e-12)
@@ -56,7 +56,7 @@ def test_log_probabilities_of_all_that_is_found_equal_forced_decoding(
 def test_equals_the_model_and_rows_leave_when_they_are_read() -> None:
     engine = Toy(vocab_size=9)
     outputs = [(4, 5, EOS), (), (7,), (8, 8, 8, 8)]
-    found = read_outputs(engine, ARRAYS, outputs)
+    found = score_outputs(engine, ARRAYS, outputs)
     for source, output, values in zip(SOURCES, outputs, found, strict=True):
         assert values.log_probs.tolist() == [
             engine.log_probs(source, output[:at])[token] for at, token in enumerate(output)
@@ -66,17 +66,17 @@ def test_equals_the_model_and_rows_leave_when_they_are_read() -> None:
 
 def test_nothing_to_read_asks_no_engine() -> None:
     engine = Toy()
-    assert read_outputs(engine, [], []) == []
-    assert [each.log_probs.size for each in read_outputs(engine, ARRAYS, [()] * 4)] == [0] * 4
+    assert score_outputs(engine, [], []) == []
+    assert [each.log_probs.size for each in score_outputs(engine, ARRAYS, [()] * 4)] == [0] * 4
     assert engine.starts == 0
 
 
 def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(ShapeError, match="1 outputs were given for 4 sources"):
-        read_outputs(Toy(), ARRAYS, [(4,)])
+        score_outputs(Toy(), ARRAYS, [(4,)])
     for token in (7, -1):
         with pytest.raises(UsageError, match=f"token {token} of source 2 is not in the vocabulary of 7"):
-            read_outputs(Toy(), ARRAYS, [(4,), (5,), (4, token), ()])
+            score_outputs(Toy(), ARRAYS, [(4,), (5,), (4, token), ()])
 
 
 def test_nan_is_refused_and_says_where() -> None:
@@ -88,13 +88,13 @@ def test_nan_is_refused_and_says_where() -> None:
             return ArrayScores(log_probs)
 
     with pytest.raises(NonFiniteError, match=r"source 3, step 1: a log probability is NaN"):
-        read_outputs(Broken(), ARRAYS, [(4, 4), (4,), (4, 4), (4, 4)])
+        score_outputs(Broken(), ARRAYS, [(4, 4), (4,), (4, 4), (4, 4)])
 
 
 def test_attention_is_that_of_each_token_over_the_real_source() -> None:
     outputs = [(4, 5, EOS), (), (7,), (8, 8, 8, 8)]
     for source, output, reading in zip(
-        SOURCES, outputs, read_outputs(Toy(vocab_size=9), ARRAYS, outputs, need_alignment=True), strict=True
+        SOURCES, outputs, score_outputs(Toy(vocab_size=9), ARRAYS, outputs, need_alignment=True), strict=True
     ):
         toy = Toy(vocab_size=9)
         assert reading.weights is not None
@@ -107,12 +107,12 @@ def test_attention_is_that_of_each_token_over_the_real_source() -> None:
 def test_attention_is_that_which_the_search_saw() -> None:
     config = SearchConfig(beam=3, nbest=3, max_length_offset=4)
     sources, outputs, found = outputs_of(search(Toy(), ARRAYS, config, max_length=20, need_alignment=True))
-    for one, reading in zip(found, read_outputs(Toy(), sources, outputs, need_alignment=True), strict=True):
+    for one, reading in zip(found, score_outputs(Toy(), sources, outputs, need_alignment=True), strict=True):
         assert reading.weights is not None
         assert one.weights is not None
         assert np.array_equal(reading.weights, one.weights)
 
 
 def test_weights_are_not_asked_for_unless_wanted() -> None:
-    readings = read_outputs(Toy(has_weights=False), ARRAYS, [(4,)] * 4)
+    readings = score_outputs(Toy(has_weights=False), ARRAYS, [(4,)] * 4)
     assert [reading.weights for reading in readings] == [None] * 4

@@ -11,7 +11,7 @@ from heedful.errors import NonFiniteError, UsageError
 from heedful.search.array_scores import ArrayScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand, check_demands, least_length
+from heedful.search.constraints import Constraints, check_constraints, least_length
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS, PAD
 from tests.search.engines import Tokens, Toy, slow_search
@@ -47,22 +47,24 @@ def configs(draw: st.DrawFn) -> SearchConfig:
 
 
 @st.composite
-def demands(draw: st.DrawFn) -> Demand:
+def constraints(draw: st.DrawFn) -> Constraints:
     required = draw(st.lists(PHRASE, max_size=2))
     banned = draw(st.lists(PHRASE, max_size=2))
-    demand = Demand(draw(st.lists(st.integers(4, 8), max_size=2).map(tuple)), required, banned)
+    constraints_of = Constraints(draw(st.lists(st.integers(4, 8), max_size=2).map(tuple)), required, banned)
     try:
-        check_demands([demand], None, 1, SearchConfig(), 99)
+        check_constraints([constraints_of], None, 1, SearchConfig(), 99)
     except UsageError:  # a required phrase holds a banned one
-        return Demand(demand.prefix, required)
-    return demand
+        return Constraints(constraints_of.prefix, required)
+    return constraints_of
 
 
-def agree(found: Sequence[Hypothesis], engine: Toy, source: Tokens, config: SearchConfig, demand: Demand) -> None:
+def agree(
+    found: Sequence[Hypothesis], engine: Toy, source: Tokens, config: SearchConfig, constraints_of: Constraints
+) -> None:
     """Compare with the slow search of one source."""
-    checked = check_demands([demand], None, 1, config, 99)[0]
+    checked = check_constraints([constraints_of], None, 1, config, 99)[0]
     cap = max(int((len(source) - 1) * config.max_length_ratio + config.max_length_offset), least_length(checked))
-    expected = slow_search(engine, source, config, cap, demand)
+    expected = slow_search(engine, source, config, cap, constraints_of)
     if not expected:
         assert {one.finish_reason for one in found} == {"stuck"}
         return
@@ -76,46 +78,46 @@ def agree(found: Sequence[Hypothesis], engine: Toy, source: Tokens, config: Sear
 
 @given(
     config=configs(),
-    asked=st.lists(demands(), min_size=len(SOURCES), max_size=len(SOURCES)),
+    asked=st.lists(constraints(), min_size=len(SOURCES), max_size=len(SOURCES)),
     no_repeat=st.sampled_from([0, 0, 1, 2]),
     seed=st.integers(0, 10_000),
     sharpness=st.sampled_from([0.3, 2.0, 6.0]),
 )
 @settings(max_examples=80, deadline=None)
 def test_all_options_together_equal_a_slow_search_of_each_source_alone(
-    config: SearchConfig, asked: list[Demand], no_repeat: int, seed: int, sharpness: float
+    config: SearchConfig, asked: list[Constraints], no_repeat: int, seed: int, sharpness: float
 ) -> None:
     if no_repeat:  # which is refused with required phrases
         config = SearchConfig(**(config.model_dump() | {"no_repeat_ngram_size": no_repeat}))
-        asked = [Demand(demand.prefix, (), demand.banned) for demand in asked]
+        asked = [Constraints(constraints_of.prefix, (), constraints_of.banned) for constraints_of in asked]
     engine = Toy(seed=seed, vocab_size=10, sharpness=sharpness)
-    results = search(engine, arrays(SOURCES), config, max_length=99, demands=asked)
-    for source, demand, found in zip(SOURCES, asked, results, strict=True):
-        agree(found, engine, source, config, demand)
+    results = search(engine, arrays(SOURCES), config, max_length=99, constraints=asked)
+    for source, constraints_of, found in zip(SOURCES, asked, results, strict=True):
+        agree(found, engine, source, config, constraints_of)
 
 
 @given(
     config=configs(),
-    asked=st.lists(demands(), min_size=len(SOURCES), max_size=len(SOURCES)),
+    asked=st.lists(constraints(), min_size=len(SOURCES), max_size=len(SOURCES)),
     order=st.permutations(range(len(SOURCES))),
     is_sampling=st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
 def test_neighbours_and_order_change_no_bit_whatever_is_asked(
-    config: SearchConfig, asked: list[Demand], order: list[int], is_sampling: bool
+    config: SearchConfig, asked: list[Constraints], order: list[int], is_sampling: bool
 ) -> None:
     if is_sampling:
         config = SearchConfig(
             method="sampling", beam=1, nbest=3, top_p=0.9, max_length_offset=4, repetition_penalty=1.5
         )
-        asked = [Demand(one.prefix, (), one.banned, index=place) for place, one in enumerate(asked)]
+        asked = [Constraints(one.prefix, (), one.banned, index=place) for place, one in enumerate(asked)]
     engine = Toy(vocab_size=10)
     alone = [
-        search(engine, arrays([source]), config, max_length=50, need_alignment=True, demands=[demand])[0]
-        for source, demand in zip(SOURCES, asked, strict=True)
+        search(engine, arrays([source]), config, max_length=50, need_alignment=True, constraints=[constraints_of])[0]
+        for source, constraints_of in zip(SOURCES, asked, strict=True)
     ]
     shuffled, ordered = [SOURCES[place] for place in order], [asked[place] for place in order]
-    together = search(engine, arrays(shuffled), config, max_length=50, need_alignment=True, demands=ordered)
+    together = search(engine, arrays(shuffled), config, max_length=50, need_alignment=True, constraints=ordered)
     for place, found in zip(order, together, strict=True):
         assert found == alone[place]
         for one, other in zip(found, alone[place], strict=True):
@@ -128,13 +130,13 @@ def test_tokens_of_phrases_do_not_crowd_out_the_others(banned: Sequence[Tokens])
     def fond(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
         logits[[4, 5, 6]] += 9.0
 
-    demand = Demand(required=[(4,), (5,), (6,)], banned=banned)
+    constraints_of = Constraints(required=[(4,), (5,), (6,)], banned=banned)
     for beam in (1, 2, 3):
         config = SearchConfig(beam=beam, nbest=beam, max_length_ratio=1.0, max_length_offset=4)
         engine = Toy(vocab_size=10, edit=fond)
-        results = search(engine, arrays(SOURCES), config, max_length=99, demands=[demand] * len(SOURCES))
+        results = search(engine, arrays(SOURCES), config, max_length=99, constraints=[constraints_of] * len(SOURCES))
         for source, found in zip(SOURCES, results, strict=True):
-            agree(found, engine, source, config, demand)
+            agree(found, engine, source, config, constraints_of)
 
 
 @pytest.mark.parametrize("repetition_penalty", [1.0, 2.0])
@@ -162,8 +164,8 @@ def test_repetition_penalty_makes_outputs_less_repetitive() -> None:
 def test_a_prefix_stands_above_bans_and_costs_nothing_extra() -> None:
     engine = Toy(vocab_size=9)
     config = SearchConfig(beam=3, no_repeat_ngram_size=1, repetition_penalty=2.0, max_length_offset=5)
-    demand = Demand(prefix=(4, 4, 4), banned=[(4, 4), (4,)])
-    (found,) = search(engine, arrays(SOURCES[:1]), config, max_length=20, demands=[demand])
+    constraints_of = Constraints(prefix=(4, 4, 4), banned=[(4, 4), (4,)])
+    (found,) = search(engine, arrays(SOURCES[:1]), config, max_length=20, constraints=[constraints_of])
     assert found[0].token_ids[:3] == (4, 4, 4)
     assert 4 not in found[0].token_ids[3:]
     assert found[0].score == pytest.approx(found[0].log_prob / len(found[0].token_log_probs), rel=1e-12)
@@ -172,15 +174,15 @@ def test_a_prefix_stands_above_bans_and_costs_nothing_extra() -> None:
 @pytest.mark.parametrize(
     ("demand", "message"),
     [
-        (Demand(prefix=(9,)), "prefixes: token 9 is not in the vocabulary of 9"),
-        (Demand(required=[(4, 11)]), "required phrases: token 11 is not"),
-        (Demand(banned=[(4, 12)]), "banned phrases: token 12 is not"),
-        (Demand(banned=[(10,)]), "banned phrases: token 10 is not"),
+        (Constraints(prefix=(9,)), "prefixes: token 9 is not in the vocabulary of 9"),
+        (Constraints(required=[(4, 11)]), "required phrases: token 11 is not"),
+        (Constraints(banned=[(4, 12)]), "banned phrases: token 12 is not"),
+        (Constraints(banned=[(10,)]), "banned phrases: token 10 is not"),
     ],
 )
-def test_tokens_that_the_engine_does_not_know_are_refused(demand: Demand, message: str) -> None:
+def test_tokens_that_the_engine_does_not_know_are_refused(constraints_of: Constraints, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        search(Toy(vocab_size=9), arrays(SOURCES[:1]), SearchConfig(), max_length=9, demands=[demand])
+        search(Toy(vocab_size=9), arrays(SOURCES[:1]), SearchConfig(), max_length=9, constraints=[constraints_of])
 
 
 class Blind(ArrayScores):
@@ -214,9 +216,9 @@ class BlindToy(Toy):
 def test_only_sampling_without_top_k_looks_at_the_whole_vocabulary(changes: dict[str, object]) -> None:
     config = SearchConfig(max_length_offset=4, **changes)  # type: ignore[arg-type]
     required = () if "method" in changes else [(7, 8)]
-    asked = [Demand((4, 5), required, [(6, 6)])] * len(SOURCES)
-    found = search(BlindToy(vocab_size=10), arrays(SOURCES), config, max_length=20, demands=asked)
-    assert found == search(Toy(vocab_size=10), arrays(SOURCES), config, max_length=20, demands=asked)
+    asked = [Constraints((4, 5), required, [(6, 6)])] * len(SOURCES)
+    found = search(BlindToy(vocab_size=10), arrays(SOURCES), config, max_length=20, constraints=asked)
+    assert found == search(Toy(vocab_size=10), arrays(SOURCES), config, max_length=20, constraints=asked)
 
 
 @pytest.mark.parametrize("top_k", [0, 2])
@@ -240,5 +242,5 @@ def test_an_empty_place_is_fed_a_token_all_the_same() -> None:
             return super().step(state, tokens, parents, keep)
 
     config = SearchConfig(beam=6, num_groups=2, diversity=1.0, max_length_offset=3)
-    asked = [Demand(required=[(4, 5)]), Demand(required=[(4,)])]
-    search(Watched(vocab_size=6), arrays(SOURCES[:2]), config, max_length=9, demands=asked)
+    asked = [Constraints(required=[(4, 5)]), Constraints(required=[(4,)])]
+    search(Watched(vocab_size=6), arrays(SOURCES[:2]), config, max_length=9, constraints=asked)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.search.random_numbers import uniforms
 from heedful.search.sampling import allowed, draw, probabilities
@@ -145,16 +145,16 @@ def test_whole_outputs_come_as_often_as_they_should(changes: dict[str, object]) 
 
 def test_samples_depend_on_seed_index_number_and_step_alone() -> None:
     engine = Toy(vocab_size=9)
-    asked = [Demand(index=place) for place in (7, 2, 0, 9)]
-    wide = search(engine, arrays(SOURCES), sampling(nbest=5), max_length=20, demands=asked)
-    narrow = search(engine, arrays(SOURCES), sampling(nbest=2), max_length=20, demands=asked)
+    asked = [Constraints(index=place) for place in (7, 2, 0, 9)]
+    wide = search(engine, arrays(SOURCES), sampling(nbest=5), max_length=20, constraints=asked)
+    narrow = search(engine, arrays(SOURCES), sampling(nbest=2), max_length=20, constraints=asked)
     assert [found[:2] for found in wide] == narrow
     for place, found in enumerate(wide):
         alone = search(
-            engine, arrays(SOURCES[place : place + 1]), sampling(nbest=5), max_length=20, demands=[asked[place]]
+            engine, arrays(SOURCES[place : place + 1]), sampling(nbest=5), max_length=20, constraints=[asked[place]]
         )
         assert alone == [found]
-    other_seed = search(engine, arrays(SOURCES), sampling(nbest=5, seed=2), max_length=20, demands=asked)
+    other_seed = search(engine, arrays(SOURCES), sampling(nbest=5, seed=2), max_length=20, constraints=asked)
     other_index = search(engine, arrays(SOURCES), sampling(nbest=5), max_length=20)
     for other in (other_seed, other_index):
         assert sum(one != two for one, two in zip(other, wide, strict=True)) >= 3
@@ -162,7 +162,7 @@ def test_samples_depend_on_seed_index_number_and_step_alone() -> None:
     twice = search(engine, arrays([SOURCES[0]] * 2), sampling(nbest=5), max_length=20)
     assert twice[0] != twice[1]
     # One more step to go changes nothing before.
-    longer = search(engine, arrays(SOURCES), sampling(nbest=5, max_length_offset=5), max_length=20, demands=asked)
+    longer = search(engine, arrays(SOURCES), sampling(nbest=5, max_length_offset=5), max_length=20, constraints=asked)
     for found, other in zip(wide, longer, strict=True):
         for one, two in zip(found, other, strict=True):
             assert two.token_ids[: len(one.token_ids)] == one.token_ids
@@ -194,8 +194,8 @@ def test_log_probabilities_are_the_models_whatever_is_drawn_from(changes: dict[s
 def test_samples_obey_prefixes_bans_and_limits(top_k: int) -> None:
     engine = Toy(vocab_size=10, edit=never_ends)
     chosen = sampling(nbest=20, top_k=top_k, no_repeat_ngram_size=2, forbid_unknown=True, temperature=5.0)
-    asked = [Demand((4, 5), (), [(6, 7), (8,)])] * len(SOURCES)
-    for hypotheses in search(engine, arrays(SOURCES), chosen, max_length=20, demands=asked):
+    asked = [Constraints((4, 5), (), [(6, 7), (8,)])] * len(SOURCES)
+    for hypotheses in search(engine, arrays(SOURCES), chosen, max_length=20, constraints=asked):
         assert len({one.token_ids for one in hypotheses}) > 1
         for one in hypotheses:
             assert one.token_ids[:2] == (4, 5)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.search.beam import search
+from heedful.search.beam_state import BeamState
 from heedful.search.config import SearchConfig
-from heedful.search.live import Live
 from heedful.search.stopping import is_certain
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Tokens, Toy, all_outputs, slow_search
@@ -123,8 +123,8 @@ def test_certain_stops_before_the_cap_once_nothing_can_come() -> None:
 
 def test_the_bound_is_the_score_at_the_cap() -> None:
     config = SearchConfig(beam=2, alpha=1.0, length_reward=0.1, stopping="certain")
-    live = Live.start(3, config)
-    live.log_probs[:] = [[-4.0, -9.0], [-4.0, -9.0], [-np.inf, -np.inf]]
+    beam_state = BeamState.start(3, config)
+    beam_state.log_probs[:] = [[-4.0, -9.0], [-4.0, -9.0], [-np.inf, -np.inf]]
     bound = -4.0 / 10 + 0.1 * 10
     found = np.array([bound, np.nextafter(bound, -9.0), -np.inf])
-    assert is_certain(live, found, np.array([10, 10, 10]), config).tolist() == [True, False, True]
+    assert is_certain(beam_state, found, np.array([10, 10, 10]), config).tolist() == [True, False, True]

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.batching import make_batch
 from heedful.errors import LostProcess, NonFiniteError, ResourceError, Stopped
-from heedful.text.batching import make_batch
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.distributed import Alone, Ranks, _buckets
-from heedful.training.place import Place
+from heedful.training.rank import RankInfo
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
 from tests.prove import prove_ddp
@@ -62,7 +62,7 @@ def ranks_of(size: int) -> list[Ranks]:
     found: list[Ranks] = []
     for rank in range(size):
         ranks = Alone()
-        ranks.place = Place(rank, size, rank)  # type: ignore[misc]
+        ranks.place = RankInfo(rank, size, rank)  # type: ignore[misc]
         found.append(ranks)
     return found
 

@@ -17,7 +17,7 @@ from hashlib import sha256
 import numpy as np
 from numba import njit
 
-from heedful.attention.kernels import lanes
+from heedful.compiled import numba_math as lanes
 
 part, helpers = sys.argv[1:]
 if helpers == "apart":
@@ -39,7 +39,7 @@ def tell(*arrays):
 
 rows, size = 33, 256
 if part == "fused":
-    from heedful.layers import fused_loops as loops
+    from heedful.layers.cpu import layernorm_numba as loops
 
     vectors, weight, bias, facts = normal(rows, size), normal(size), normal(size), np.zeros((rows, 2), np.float32)
     given, out, wide = narrow(rows, size), narrow(rows, size), normal(rows, size)
@@ -57,7 +57,7 @@ if part == "fused":
         loops.rectify(given, bias)
         tell(given, out, sums)
 elif part == "packed":
-    from heedful.layers import packed_loops as loops
+    from heedful.layers.cpu import packed_attention_numba as loops
 
     starts, lengths = np.array([0, 9, 20]), np.array([9, 11, 13])
     heads, given, bias = narrow(3, 4, 16, 64), narrow(rows, size), normal(size)

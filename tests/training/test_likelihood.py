@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models.transformer import TransformerConfig
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training import likelihood
 from heedful.training.likelihood import Likelihood, log_likelihood
 

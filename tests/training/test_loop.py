@@ -17,10 +17,10 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from heedful.data.batching import Batch, make_batch
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import NonFiniteError, ResourceError, Stopped
 from heedful.models.interface import Seq2Seq
-from heedful.text.batching import Batch, make_batch
-from heedful.text.encoded import EncodedCorpus, EncodedSide
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood

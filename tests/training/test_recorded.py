@@ -12,7 +12,7 @@ from heedful.errors import UsageError
 from heedful.layers.positions import Positions
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
-from heedful.training import learner
+from heedful.training import train_state as learner
 from heedful.training.loss import TrainingStep
 from heedful.training.recorded import RecordedStep, pad_to_shape
 from tests.models.tiny import CONFIGS, changed, make_model

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from heedful.attention.dispatch import Choice, attend, explain
-    from heedful.attention.interface import Normalized, Normalizer, PreparedKey, Score
-    from heedful.attention.kernels.interface import Attended
+    from heedful.attention.interface import Attended, Normalized, Normalizer, PreparedKey, Score
     from heedful.attention.masks import MASKS, Mask, causal, graph, local_monotonic, local_predictive, padding, window
     from heedful.attention.normalizers import NORMALIZERS
-    from heedful.attention.regression import NadarayaWatsonRegressor, toy_data
     from heedful.attention.scores import (
         SCORES,
         Additive,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
         update_baseline,
     )
     from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
+    from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 __all__ = [
     "MASKS",
@@ -110,7 +109,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
         "window",
     ),
     "heedful.attention.normalizers": ("NORMALIZERS",),
-    "heedful.attention.regression": ("NadarayaWatsonRegressor", "toy_data"),
+    "heedful.regression.estimator": ("NadarayaWatsonRegressor", "toy_data"),
     "heedful.attention.scores": (
         "SCORES",
         "Additive",

@@ -8,21 +8,21 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
-from heedful.attention.kernels.additive import AdditiveScores
-from heedful.attention.kernels.additive_triton import TritonAdditiveScores
-from heedful.attention.kernels.distance import FusedDistance
-from heedful.attention.kernels.fused_triton import FusedTriton
-from heedful.attention.kernels.interface import Attended, Kernel, Mode, Precision, Request
+from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
+from heedful.attention.kernels.additive.score_kernel import AdditiveScores
+from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
+from heedful.attention.kernels.distance.kernel import FusedDistance
+from heedful.attention.kernels.fused.kernel import FusedTriton
+from heedful.attention.kernels.interface import Kernel, Mode, Precision, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
+from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
+from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
-from heedful.attention.pairs import DistancePairs, Pairs, broadcast
-from heedful.attention.rows import Rows
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
-from heedful.attention.tiled import Tiled
+from heedful.attention.tiled_attention import Tiled
 from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
@@ -61,9 +61,9 @@ class _Call(NamedTuple):
     """A call of `attend`, checked and lowered."""
 
     score: Score
-    pairs: Pairs
+    pairs: LoweredScore
     value: Tensor
-    rows: Rows | None
+    rows: MaskBounds | None
     normalizer: Normalizer
     request: Request
 
@@ -228,7 +228,7 @@ def _lower(
         dropout=dropout,
         wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
         mode=_mode(),
-        profile=pairs.profile if isinstance(pairs, DistancePairs) else "",
+        profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
 
@@ -287,7 +287,7 @@ def _choose(request: Request, name: str) -> Kernel:
 
 def _against(kernel: Kernel, request: Request) -> str | None:
     """Why a kernel that is not asked by name is not taken."""
-    return kernel.supports(request) or kernel.passes(request)
+    return kernel.supports(request) or kernel.declines_auto(request)
 
 
 def _blame_types(score: Score, query: Tensor) -> None:

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal, final
 
 from torch import Tensor, nn
 
-from heedful.attention.kernels.additive_cpu import ExpKey
-from heedful.attention.pairs import Pairs
+from heedful.attention.lowered import ExpKey, LoweredScore
 
 Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
 """What may be asked beside the context."""
@@ -71,7 +70,7 @@ class Score(nn.Module, ABC):
         """
 
     @abstractmethod
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> Pairs:
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredScore:
         """Turn queries and prepared keys into pairs.
 
         Args:
@@ -82,6 +81,26 @@ class Score(nn.Module, ABC):
         Returns:
             The pairs whose scores are a(query, key) * inverse_temperature.
         """
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What attention gives back; fields beside `context` only when asked with `need`."""
+
+    context: Tensor
+    """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
+    kernel: str
+    """Name of the kernel that ran."""
+    weights: Tensor | None = None
+    """[*batch, query, key] before dropout."""
+    log_normalizer: Tensor | None = None
+    """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
+    argmax: Tensor | None = None
+    """[*batch, query] key of largest weight; 0 where nothing may be attended."""
+    entropy: Tensor | None = None
+    """[*batch, query] of the weights, or of the distribution they were drawn from, in nats."""
+    log_prob: Tensor | None = None
+    """[*batch, query] of the key that was drawn, in nats."""
 
 
 @dataclass(frozen=True)

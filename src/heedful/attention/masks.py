@@ -13,7 +13,7 @@ from typing import Final, Literal, final
 import torch
 from torch import Tensor
 
-from heedful.attention.rows import Gaussian, Rows, lead
+from heedful.attention.mask_bounds import Gaussian, MaskBounds, lead
 from heedful.errors import ShapeError, UsageError
 
 
@@ -21,7 +21,7 @@ class Mask(ABC):
     """A mask that does not know yet for how many queries and keys it will be used."""
 
     @abstractmethod
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         """Bring the mask to its normal form.
 
         Args:
@@ -51,12 +51,12 @@ class _Interval(Mask):
     left: int | None
     right: int | None
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         # The last query stands at the last key, so that one new query sees all cached keys.
         place = torch.arange(num_keys - num_queries, num_keys, device=device)
         start = torch.zeros_like(place) if self.left is None else place - self.left
         stop = torch.full_like(place, num_keys) if self.right is None else place + self.right + 1
-        return Rows(
+        return MaskBounds(
             start,
             stop,
             is_causal=self.left is None and self.right == 0 and num_queries == num_keys,
@@ -70,9 +70,9 @@ class _Padding(Mask):
     lengths: Tensor
     """[*leading]"""
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         stop = self.lengths.to(device)[..., None]
-        return Rows(torch.zeros_like(stop), stop)
+        return MaskBounds(torch.zeros_like(stop), stop)
 
 
 @final
@@ -85,7 +85,7 @@ class _Around(Mask):
     sigma: Tensor | float | None
     is_bounded: bool
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         # Half precision cannot tell places beyond 256 apart.
         centre = self.centre.to(device, torch.promote_types(self.centre.dtype, torch.float32))
         if centre.shape[-1] not in (num_queries, 1):
@@ -94,10 +94,10 @@ class _Around(Mask):
         place = centre.detach()
         if not self.is_bounded:
             start = torch.zeros_like(place, dtype=torch.int64)
-            return Rows(start, torch.full_like(start, num_keys), gaussian=gaussian)
+            return MaskBounds(start, torch.full_like(start, num_keys), gaussian=gaussian)
         start = (place - self.half_width).ceil().long()
         stop = (place + self.half_width).floor().long() + 1
-        return Rows(start, stop, gaussian=gaussian, width=2 * self.half_width + 1)
+        return MaskBounds(start, stop, gaussian=gaussian, width=2 * self.half_width + 1)
 
 
 @final
@@ -107,11 +107,11 @@ class _Monotonic(Mask):
     first: int
     lengths: Tensor | None
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         place = torch.arange(self.first, self.first + num_queries, device=device)
         if self.lengths is not None:
             place = torch.minimum(place, self.lengths.to(device)[..., None] - 1)
-        return Rows(place - self.half_width, place + self.half_width + 1, width=2 * self.half_width + 1)
+        return MaskBounds(place - self.half_width, place + self.half_width + 1, width=2 * self.half_width + 1)
 
 
 @final
@@ -119,7 +119,7 @@ class _Monotonic(Mask):
 class _Graph(Mask):
     adjacency: Tensor
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         shape = tuple(self.adjacency.shape[-2:])
         if shape[-1:] != (num_keys,) or shape[0] not in (num_queries, 1):
             raise ShapeError(
@@ -134,7 +134,7 @@ class _Both(Mask):
     left: Mask
     right: Mask
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         one, two = (mask.rows(num_queries, num_keys, device) for mask in (self.left, self.right))
         if one.gaussian is not None and two.gaussian is not None:
             raise UsageError("masks: only one of those joined by & may have a Gaussian")
@@ -142,7 +142,7 @@ class _Both(Mask):
         start = torch.maximum(lead(one.start, leading, 1), lead(two.start, leading, 1))
         stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
         tables = [lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
-        return Rows(
+        return MaskBounds(
             start,
             stop,
             torch.stack(torch.broadcast_tensors(*tables)).all(0) if tables else None,
@@ -157,7 +157,7 @@ class _Either(Mask):
     left: Mask
     right: Mask
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         pair = [_support(mask, num_queries, num_keys, device) for mask in (self.left, self.right)]
         leading = max(_num_leading(rows) for rows in pair)
         one, two = (rows.allowed(leading, num_keys) for rows in pair)
@@ -169,12 +169,12 @@ class _Either(Mask):
 class _Not(Mask):
     inner: Mask
 
-    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         rows = _support(self.inner, num_queries, num_keys, device)
         return _dense(~rows.allowed(_num_leading(rows), num_keys), num_keys)
 
 
-def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Rows:
+def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
     """The normal form of a mask that only allows or forbids.
 
     Raises:
@@ -186,13 +186,13 @@ def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) 
     return rows
 
 
-def _num_leading(rows: Rows) -> int:
+def _num_leading(rows: MaskBounds) -> int:
     return max(rows.start.dim() - 1, rows.stop.dim() - 1, 0 if rows.dense is None else rows.dense.dim() - 2)
 
 
-def _dense(table: Tensor, num_keys: int) -> Rows:
+def _dense(table: Tensor, num_keys: int) -> MaskBounds:
     stop = torch.full(table.shape[:-1], num_keys, device=table.device)
-    return Rows(torch.zeros_like(stop), stop, table)
+    return MaskBounds(torch.zeros_like(stop), stop, table)
 
 
 def padding(lengths: Tensor) -> Mask:

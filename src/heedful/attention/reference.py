@@ -12,7 +12,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores, Pairs
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 
 Scores = list[list[float | None]]
 """[query, key]"""
@@ -23,7 +23,7 @@ LARGEST: Final = torch.finfo(torch.float64).max
 
 
 def reference_attention(
-    pairs: Pairs,
+    pairs: LoweredScore,
     value: Tensor,
     normalize: Callable[[Scores], Weights],
     allowed: Tensor | None = None,
@@ -73,7 +73,7 @@ def gaussian_factors(centres: Sequence[float], sigma: float, num_keys: int) -> W
     return [[math.exp(-((j - centre) ** 2) / (2 * sigma**2)) for j in range(num_keys)] for centre in centres]
 
 
-def reference_scores(pairs: Pairs) -> Scores:
+def reference_scores(pairs: LoweredScore) -> Scores:
     """Score every query with every key.
 
     Args:
@@ -94,13 +94,13 @@ def reference_scores(pairs: Pairs) -> Scores:
     ]
 
 
-def _score(pairs: Pairs, query: list[float], key: list[float]) -> float | None:
-    if isinstance(pairs, DotPairs):
+def _score(pairs: LoweredScore, query: list[float], key: list[float]) -> float | None:
+    if isinstance(pairs, LoweredDot):
         return math.fsum(q * k for q, k in zip(query, key, strict=True))
-    if isinstance(pairs, AdditivePairs):
+    if isinstance(pairs, LoweredAdditive):
         vector = pairs.vector.double().tolist()
         return math.fsum(v * math.tanh(q + k) for v, q, k in zip(vector, query, key, strict=True))
-    if isinstance(pairs, DistancePairs):
+    if isinstance(pairs, LoweredDistance):
         distance = math.sqrt(math.fsum((q - k) ** 2 for q, k in zip(query, key, strict=True)))
         kernel = _KERNELS[pairs.profile](distance / float(pairs.bandwidth))
         return None if kernel is None else float(pairs.inverse_temperature) * kernel

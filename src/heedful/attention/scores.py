@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.interface import PreparedKey, Score
-from heedful.attention.kernels.additive_cpu import prepare_exp_key
-from heedful.attention.kernels.additive_cpu import supports as supports_additive
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
+from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
+from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.errors import ShapeError, UsageError
 
 
@@ -39,8 +39,8 @@ class _Dot(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query * (self.scale * inverse_temperature), prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query * (self.scale * inverse_temperature), prepared.key)
 
 
 @final
@@ -77,8 +77,8 @@ class General(Score):
         # W k, so that a step costs no projection of the keys.
         return PreparedKey(key @ self.weight.mT)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query * inverse_temperature, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query * inverse_temperature, prepared.key)
 
 
 @final
@@ -92,7 +92,7 @@ class Cosine(_Dot):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(_unit(key))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
         return super().lower(_unit(query), prepared, inverse_temperature)
 
 
@@ -111,8 +111,8 @@ class Uniform(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key[..., :1] * 0.0)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query[..., :1] * 0.0, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query[..., :1] * 0.0, prepared.key)
 
 
 @final
@@ -136,14 +136,14 @@ class Location(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
         *leading, num_keys, _ = prepared.key.shape
         if torch.compiler.is_exporting():
             # The number of keys is a symbol, which a comparison would narrow.
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:
             rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
-        return DotPairs(query * inverse_temperature, rows.expand(*leading, *rows.shape))
+        return LoweredDot(query * inverse_temperature, rows.expand(*leading, *rows.shape))
 
 
 class _Additive(Score):
@@ -174,8 +174,8 @@ class _Additive(Score):
         mapped = mapped.float() if is_mixed and mapped.dtype in {torch.bfloat16, torch.float16} else mapped
         return PreparedKey(mapped, prepare_exp_key(mapped.detach()))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> AdditivePairs:
-        return AdditivePairs(self.map_query(query), prepared.key, self.vector * inverse_temperature, prepared.exp_key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredAdditive:
+        return LoweredAdditive(self.map_query(query), prepared.key, self.vector * inverse_temperature, prepared.exp_key)
 
 
 @final
@@ -246,8 +246,8 @@ class _Kernel(Score, ABC):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DistancePairs:
-        return DistancePairs(query, prepared.key, self.log_bandwidth.exp(), self.profile, inverse_temperature)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDistance:
+        return LoweredDistance(query, prepared.key, self.log_bandwidth.exp(), self.profile, inverse_temperature)
 
 
 @final

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.attention.interface import Need
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need
 
 
 @final
@@ -52,7 +51,7 @@ class StepwiseValue:
         """What `attend` must be asked for: the weights where there is a gradient, else nothing."""
         return () if self._anchor is None else ("weights",)
 
-    def credit(self, attended: Attended) -> Attended:
+    def accumulate_value_grad(self, attended: Attended) -> Attended:
         """Let the values have the gradient of what was read from them.
 
         Args:

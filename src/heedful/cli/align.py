@@ -39,7 +39,7 @@ from heedful.cli.translate import opened_output
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.runtime.reading import ReadPair
+    from heedful.runtime.scored_pairs import ScoredPair
     from heedful.text.links import GoldLinks, Links
 
 OutputFormat = Literal["text", "jsonl"]
@@ -77,8 +77,8 @@ def run(
     messages = Messages(quiet)
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
+    from heedful.data.corpus import find_pairs
     from heedful.evaluation.alignment_error import gold_links
-    from heedful.text.corpus import find_pairs
     from heedful.translator import load
 
     pairs = find_pairs(data, parse_columns(columns))
@@ -101,7 +101,7 @@ def run(
         print(by_hand.report(output_format))
 
 
-def _write(output: TextIO, found: "ReadPair", links: "Links", line: int, output_format: OutputFormat) -> None:
+def _write(output: TextIO, found: "ScoredPair", links: "Links", line: int, output_format: OutputFormat) -> None:
     from heedful.text.links import format_pharaoh
 
     if output_format == "text":

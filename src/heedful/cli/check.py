@@ -24,7 +24,7 @@ from heedful.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from heedful.text.findings import CheckReport, FileFacts
+    from heedful.data.findings import CheckReport, FileFacts
 
 FAILED: Final = 2
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -47,7 +47,7 @@ def run(
     Raises:
         Exit: with code 2, where the data fail.
     """
-    from heedful.text.check import check_corpus
+    from heedful.data.check import check_corpus
 
     report = check_corpus(data, tuple(dev or ()), tuple(test or ()), parse_columns(columns))
     if output_format == "json":

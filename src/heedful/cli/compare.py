@@ -81,8 +81,8 @@ def run(
     prepare_training(threads)
     messages = Messages(quiet)
     from heedful.cli.train import train_and_watch
-    from heedful.comparison.compared import compare_grid
-    from heedful.comparison.running import Runner
+    from heedful.comparison.compare import compare_grid
+    from heedful.comparison.run import Runner
 
     table = compare_grid(
         grid,

@@ -19,7 +19,7 @@ from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, pr
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.text.synthetic_grammar import Split
+    from heedful.synthetic.grammar import Split
     from heedful.translator import Translator
 
 NUM_PAIRS: Final = 75_000
@@ -94,7 +94,7 @@ def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
     Raises:
         UsageError: the folder belongs to something else.
     """
-    from heedful.text.synthetic import generate
+    from heedful.synthetic.corpus import generate
 
     folder = out / "run"
     if out.is_dir() and any(out.iterdir()) and not (folder / "dates.tsv").is_file():
@@ -113,7 +113,7 @@ def _write(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _exact_match(translator: "Translator", seed: int) -> str:
-    from heedful.text.synthetic import generate
+    from heedful.synthetic.corpus import generate
 
     pairs = [*generate(NUM_HELD_OUT, seed, "test", kind="date")]
     found = translator.translate([source for source, _ in pairs])

@@ -32,8 +32,8 @@ from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.cli.scoring import Evaluated
+    from heedful.data.prepare import EvaluationSet
     from heedful.perplexity import Perplexity
-    from heedful.text.prepare import EvaluationSet
 
 
 def run(
@@ -103,8 +103,8 @@ def run(
 
 
 def _items(data: list[Path], columns: tuple[int, int], limit: int) -> "EvaluationSet":
-    from heedful.text.corpus import find_pairs
-    from heedful.text.prepare import EvaluationSet
+    from heedful.data.corpus import find_pairs
+    from heedful.data.prepare import EvaluationSet
 
     items = EvaluationSet.of(find_pairs(data, columns))
     if not len(items):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heedful.attention.masks import Mask
     from heedful.attention.normalizers import Normalizer
 
-Rows = Iterable[tuple[str, ...]]
+MaskBounds = Iterable[tuple[str, ...]]
 """A name, and what is said of it."""
 
 YEAR: Final = re.compile(r"\b(18|19|20)\d\d\b")
@@ -241,10 +241,10 @@ def _requests(facts: dict[str, Any]) -> "Iterable[Request]":
     import torch
 
     from heedful.attention.kernels.interface import Request
-    from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs
+    from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot
     from heedful.attention.profiles import PROFILES
 
-    kinds = [(DotPairs, ""), (AdditivePairs, ""), *((DistancePairs, profile) for profile in PROFILES)]
+    kinds = [(LoweredDot, ""), (LoweredAdditive, ""), *((LoweredDistance, profile) for profile in PROFILES)]
     if "pairs" in facts:
         kinds = [(facts["pairs"], facts["profile"])]
     masks = [{"mask": "none"}, {"mask": "interval", "width": 1}]
@@ -280,7 +280,7 @@ def list_kernels() -> list[tuple[str, str, str, str]]:
         For each in KERNELS, in order of preference, its name, what it is, its memory, and its precisions.
     """
     from heedful.attention.dispatch import KERNELS
-    from heedful.attention.tiled import Tiled
+    from heedful.attention.tiled_attention import Tiled
 
     # The driver is the same for all kernels of scores; what they are is said by those.
     return [
@@ -294,29 +294,29 @@ def list_kernels() -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _scores() -> Rows:
+def _scores() -> MaskBounds:
     return (score.row for score in list_scores())
 
 
-def _masks() -> Rows:
+def _masks() -> MaskBounds:
     return (mask.row for mask in list_masks())
 
 
-def _normalizers() -> Rows:
+def _normalizers() -> MaskBounds:
     return (normalizer.row for normalizer in list_normalizers())
 
 
-def _kernel_rows() -> Rows:
+def _kernel_rows() -> MaskBounds:
     return ((name, what, f"memory: {memory}; scores: {precision}") for name, what, memory, precision in list_kernels())
 
 
-def _models() -> Rows:
+def _models() -> MaskBounds:
     from heedful.experiment import MODELS
 
     return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
 
 
-def _presets() -> Rows:
+def _presets() -> MaskBounds:
     from heedful.experiment import PRESETS
 
     return ((name, f"{config.kind}: {_settings(config)}") for name, config in PRESETS.items())
@@ -327,7 +327,7 @@ def _settings(config: Any) -> str:
     return ", ".join(f"{key} {value}" for key, value in changed.items()) or "the defaults"
 
 
-def _metrics() -> Rows:
+def _metrics() -> MaskBounds:
     from heedful.evaluation.interface import Setting
     from heedful.evaluation.metrics.table import METRICS
 
@@ -336,7 +336,7 @@ def _metrics() -> Rows:
         yield name, f"{metric.name}, {metric.unit}: {first_line(metric)}"
 
 
-TOPICS: Final[dict[str, Callable[[], Rows]]] = {
+TOPICS: Final[dict[str, Callable[[], MaskBounds]]] = {
     "scores": _scores,
     "masks": _masks,
     "normalizers": _normalizers,

@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.cores import physical_cores
 from heedful.errors import UsageError
-from heedful.training.process import use_large_pages
+from heedful.training.memory_settings import use_large_pages
 
 _PANEL: Final = "Everywhere"
 

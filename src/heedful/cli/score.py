@@ -34,7 +34,7 @@ from heedful.cli.options import (
 from heedful.cli.translate import opened_output
 
 if TYPE_CHECKING:
-    from heedful.runtime.reading import ReadPair
+    from heedful.runtime.scored_pairs import ScoredPair
 
 OutputFormat = Literal["text", "jsonl"]
 
@@ -55,7 +55,7 @@ def run(
     """Score pairs."""
     use_threads(threads)
     messages = Messages(quiet)
-    from heedful.text.corpus import find_pairs
+    from heedful.data.corpus import find_pairs
     from heedful.translator import load
 
     pairs = find_pairs(data, parse_columns(columns))
@@ -77,7 +77,7 @@ def run(
         messages.say(str(sums))
 
 
-def _written(found: "ReadPair", line: int, output_format: OutputFormat) -> str:
+def _written(found: "ScoredPair", line: int, output_format: OutputFormat) -> str:
     if output_format == "text":
         return f"{found.log_prob:.6f}\t{found.per_token:.6f}\t{len(found.token_log_probs)}\n"
     facts = {
@@ -103,7 +103,7 @@ class _Sums:
     num_characters: int = 0
     log_prob: float = 0.0
 
-    def add(self, found: "ReadPair", num_characters: int) -> None:
+    def add(self, found: "ScoredPair", num_characters: int) -> None:
         self.num_pairs += 1
         self.num_tokens += len(found.token_log_probs)
         self.num_characters += num_characters

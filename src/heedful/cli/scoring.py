@@ -11,10 +11,9 @@ from heedful.cli.options import choose_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.report import Report
     from heedful.search.config import SearchConfig
-    from heedful.search.demands import Demand
-    from heedful.text.prepare import EvaluationSet
     from heedful.translator import Translator
 
 
@@ -50,7 +49,7 @@ def tell_engine(
     search: "SearchConfig",
     attention: bool,
     messages: Messages,
-    demand: "Demand | None" = None,
+    constraints: "Constraints | None" = None,
     is_exact: bool = False,
 ) -> "SearchConfig":
     """Load what computes, and say what it is where there is a choice.
@@ -60,13 +59,13 @@ def tell_engine(
         search: beam and the like.
         attention: whether attention is wanted.
         messages: where to say it.
-        demand: what outputs begin with, hold and do not hold.
+        constraints: what outputs begin with, hold and do not hold.
         is_exact: whether no bit may depend on what is decoded beside.
 
     Returns:
         The search, as it was given.
     """
-    backend = translator.backends.searching(search, attention, demand, is_exact)
+    backend = translator.backends.searching(search, attention, constraints, is_exact)
     if translator.backends.exported:
         reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
         if backend.name.startswith("ctranslate2") and search.beam > 1:

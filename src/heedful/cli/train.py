@@ -35,8 +35,8 @@ from heedful.cli.options import (
 )
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
-from heedful.text.files import begin_fingerprints
-from heedful.training.place import place
+from heedful.text.text_files import begin_fingerprints
+from heedful.training.rank import place
 
 if TYPE_CHECKING:
     from heedful.evaluation.report import Report

@@ -60,7 +60,7 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.runtime.shards import Shard
-    from heedful.runtime.wording import Wording
+    from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
     from heedful.text.lines import Lines
     from heedful.translator import Translation, Translator
@@ -130,11 +130,13 @@ def run(
         raise UsageError("translate: give texts or --input, not both")
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.runtime.wording import Wording
+    from heedful.runtime.text_constraints import TextConstraints
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
-    written = _Written(output_format, align, nbest, batch_tokens, exact, Wording(prefix, require or (), ban or ()))
+    written = _Written(
+        output_format, align, nbest, batch_tokens, exact, TextConstraints(prefix, require or (), ban or ())
+    )
     work = _Work(model, engine, device, tuple(ensemble or ()), asked, written)
     if not (ray or workers):
         written.translate(work.translator(), asked, texts or (), source, target, Messages(quiet))
@@ -154,7 +156,7 @@ class _Written:
     nbest: int
     batch_tokens: int
     exact: bool
-    wording: "Wording"
+    wording: "TextConstraints"
 
     def translate(
         self,
@@ -268,8 +270,8 @@ class _Work:
 
 @contextmanager
 def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
-    from heedful.text.files import check_file
     from heedful.text.lines import read_lines
+    from heedful.text.text_files import check_file
 
     if texts:
         # As the shell gave them, byte for byte.

@@ -38,7 +38,7 @@ def run(
     """Train word vectors."""
     import time
 
-    from heedful.text.files import check_file
+    from heedful.text.text_files import check_file
     from heedful.text.vectors import write_vectors
     from heedful.text.word2vec import Word2VecConfig, WordLines, train_vectors
 

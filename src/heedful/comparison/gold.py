@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from heedful.comparison.finding import run_key
 from heedful.comparison.grid import GoldSettings
+from heedful.comparison.run_result import run_key
+from heedful.data.corpus import find_pairs
 from heedful.errors import ConfigError
 from heedful.evaluation.alignment_error import gold_links, score_alignments
-from heedful.runtime.reading import TextPair
-from heedful.text.corpus import find_pairs
+from heedful.runtime.scored_pairs import TextPair
 from heedful.text.links import GoldLinks
 from heedful.translator import Translator
 

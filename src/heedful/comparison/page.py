@@ -5,20 +5,20 @@ import difflib
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from heedful.comparison.finding import Finding
+from heedful.comparison.run_result import RunResult
 from heedful.comparison.summary import Comparison
 from heedful.comparison.tables import length_rows, remarks, score_rows
 from heedful.pages.document import document, folded, listed, table
 
 
 def report_page(
-    found: Comparison, findings: Mapping[str, Sequence[Finding]], command: str, picture: bytes, context: Sequence[str]
+    found: Comparison, results: Mapping[str, Sequence[RunResult]], command: str, picture: bytes, context: Sequence[str]
 ) -> str:
     """Write the page.
 
     Args:
         found: what is known of the grid.
-        findings: by name of the row; commands and configurations are theirs.
+        results: by name of the row; commands and configurations are theirs.
         command: that made the comparison.
         picture: a PNG of scores by source length; none where empty.
         context: lines about data, budget and machine.
@@ -44,12 +44,12 @@ def report_page(
             parts.append(f'<p><img alt="{escape(words)}" src="data:image/png;base64,{data}"></p>')
         parts.append(table(rows, found.baseline))
     parts.append("<h2>Runs</h2>\n<p>Each command trains one row alone; each configuration is complete.</p>")
-    baseline = next(iter(findings.get(found.baseline, ())), None)
-    parts += [_runs(name, runs, baseline) for name, runs in findings.items() if runs]
+    baseline = next(iter(results.get(found.baseline, ())), None)
+    parts += [_runs(name, runs, baseline) for name, runs in results.items() if runs]
     return document(found.title or "Comparison", parts)
 
 
-def _runs(name: str, runs: Sequence[Finding], baseline: Finding | None) -> str:
+def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None) -> str:
     first = runs[0]
     facts = [
         f"seed {run.seed}: {run.ended}; step {run.step:,}, kept the model of step {run.best_step:,}; "

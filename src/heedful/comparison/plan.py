@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from heedful.comparison.finding import run_key
+from heedful.comparison.evaluation import MEASURES
 from heedful.comparison.gold import Gold
 from heedful.comparison.grid import Grid, Row
-from heedful.comparison.measuring import MEASURES
+from heedful.comparison.run_result import run_key
+from heedful.data.corpus import find_pairs
 from heedful.recipe import Recipe
-from heedful.text.corpus import find_pairs
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from heedful.comparison.finding import Finding, Items, differing_tokenizers
+from heedful.comparison.run_result import Items, RunResult, differing_tokenizers
 from heedful.evaluation.bootstrap import Difference, Interval, paired_bootstrap, score_interval
 from heedful.evaluation.by_length import Bucket, by_length, even_edges
 from heedful.evaluation.interface import Matrix, Metric, Setting, corpus_score
@@ -21,7 +21,7 @@ class Column:
     """A figure that stands in the table beside the scores.
 
     Attributes:
-        key: in findings: a field, or one of `Finding.measures`.
+        key: in findings: a field, or one of `RunResult.measures`.
         title: as printed.
         digits: after the decimal point.
     """
@@ -170,7 +170,7 @@ def summarise(
     title: str,
     items: Items,
     metric_keys: Sequence[str],
-    findings: Mapping[str, Sequence[Finding]],
+    results: Mapping[str, Sequence[RunResult]],
     baseline: str,
     missing: Mapping[str, str],
     length_edges: Sequence[int] = (),
@@ -188,7 +188,7 @@ def summarise(
         title: of the grid.
         items: what all rows were measured on.
         metric_keys: of the table of metrics, the first of which decides; at least one.
-        findings: by name of the row, in the grid's order; those without any are left out.
+        results: by name of the row, in the grid's order; those without any are left out.
         baseline: name of the row that the others are compared with.
         missing: reasons by name of rows that could not be run.
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many sources.
@@ -211,11 +211,11 @@ def summarise(
     metric = next(iter(metrics.values()))
     statistics = {
         name: {found.seed: metric.statistics(found.outputs, references) for found in runs}
-        for name, runs in findings.items()
+        for name, runs in results.items()
         if runs
     }
 
-    def line(name: str, runs: Sequence[Finding]) -> RowSummary:
+    def line(name: str, runs: Sequence[RunResult]) -> RowSummary:
         own, first = statistics[name], next(iter(metrics))
         scores = {first: Spread.of([corpus_score(metric, matrix) for matrix in own.values()])}
         for key, other in metrics.items():
@@ -235,7 +235,7 @@ def summarise(
             by_length=by_length(metric, together, lengths, edges, num_resamples, seed),
         )
 
-    rows = tuple(line(name, findings[name]) for name in statistics)
+    rows = tuple(line(name, results[name]) for name in statistics)
     signatures = {key: each.signature(references) for key, each in metrics.items()}
     return Comparison(
         title=title,
@@ -246,7 +246,7 @@ def summarise(
         num_items=len(items.sources),
         rows=rows,
         missing=missing,
-        notes=(*remarks, *_notes(items, [found for runs in findings.values() for found in runs], rows, baseline)),
+        notes=(*remarks, *_notes(items, [found for runs in results.values() for found in runs], rows, baseline)),
     )
 
 
@@ -262,7 +262,7 @@ def _difference(
     return paired_bootstrap(metric, _together(own, baseline), _together(baseline, own), num_resamples, seed)
 
 
-def _figures(runs: Sequence[Finding]) -> dict[str, Spread]:
+def _figures(runs: Sequence[RunResult]) -> dict[str, Spread]:
     figures: dict[str, Spread] = {}
     for column in COLUMNS:
         values = [getattr(found, column.key, found.measures.get(column.key)) for found in runs]
@@ -272,11 +272,11 @@ def _figures(runs: Sequence[Finding]) -> dict[str, Spread]:
     return figures
 
 
-def _notes(items: Items, findings: Sequence[Finding], rows: Sequence[RowSummary], baseline: str) -> list[str]:
+def _notes(items: Items, results: Sequence[RunResult], rows: Sequence[RowSummary], baseline: str) -> list[str]:
     notes: list[str] = []
     if items.is_validation:
         notes.append("scores are on the validation set, on which models were chosen: give --test for a fair measure")
-    if differing_tokenizers(findings):
+    if differing_tokenizers(results):
         notes.append("rows have different tokenizers, so their perplexities are of different tokens")
     if rows and baseline not in [row.name for row in rows]:
         notes.append(f"the baseline {baseline} has no run yet, so there are no differences")
@@ -285,12 +285,12 @@ def _notes(items: Items, findings: Sequence[Finding], rows: Sequence[RowSummary]
         notes.append("one seed: what another choice of random numbers would change is not known")
     elif few := [row.name for row in rows if len(row.seeds) < most]:
         notes.append(f"fewer seeds than others so far: {', '.join(few)}")
-    endings = sorted({found.ended for found in findings})
+    endings = sorted({found.ended for found in results})
     if len(endings) > 1:
         notes.append(f"training ended for different reasons: {'; '.join(endings)}")
     elif endings:
         notes.append(f"every training ended after {endings[0]}")
-    devices = sorted({f"{found.device}, {found.versions}" for found in findings})
+    devices = sorted({f"{found.device}, {found.versions}" for found in results})
     if len(devices) > 1:
         notes.append(f"runs were made in different places: {'; '.join(devices)}")
     return notes

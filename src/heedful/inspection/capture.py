@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attention.dispatch import observer
-from heedful.attention.interface import Score
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Score
 from heedful.errors import ShapeError, UsageError, did_you_mean
 
 

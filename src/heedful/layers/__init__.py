@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
+    from heedful.layers.cpu.layernorm import DeferredBias
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
-    from heedful.layers.fused import Unbiased
     from heedful.layers.multihead import MultiheadAttention
     from heedful.layers.packing import Packing
     from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoids
@@ -23,6 +23,7 @@ __all__ = [
     "BidirectionalEncoder",
     "BidirectionalStack",
     "ConvolutionalEncoder",
+    "DeferredBias",
     "Embedding",
     "FeedForward",
     "GatedConvolution",
@@ -39,7 +40,6 @@ __all__ = [
     "Residual",
     "SinusoidalPositions",
     "TanhDot",
-    "Unbiased",
     "overlap_penalty",
     "sinusoids",
 ]
@@ -49,7 +49,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
-    "heedful.layers.fused": ("Unbiased",),
+    "heedful.layers.cpu.layernorm": ("DeferredBias",),
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.packing": ("Packing",),
     "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.layers.cpu.layernorm import DeferredBias, is_fused, is_plain, linear_deferred, rectified
 from heedful.layers.dropout import dropout
-from heedful.layers.fused import Unbiased, is_fused, is_plain, linear_unbiased, rectified
 
 Activation = Literal["relu", "swish"]
 
@@ -39,7 +39,7 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, vectors: Tensor, adds_bias: bool = True) -> Tensor | Unbiased:
+    def forward(self, vectors: Tensor, adds_bias: bool = True) -> Tensor | DeferredBias:
         """Map each position.
 
         Args:
@@ -56,4 +56,4 @@ class FeedForward(nn.Module):
             inner = self.inner(vectors)
             hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
         hidden = dropout(hidden, self.dropout, self.training)
-        return self.outer(hidden) if adds_bias or not is_fast else linear_unbiased(hidden, self.outer)
+        return self.outer(hidden) if adds_bias or not is_fast else linear_deferred(hidden, self.outer)

@@ -7,13 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import attend, observer
-from heedful.attention.interface import Need
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
 from heedful.errors import ShapeError, UsageError
-from heedful.layers.fused import Unbiased, linear_unbiased
-from heedful.layers.packed_attention import attend_packed
+from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
+from heedful.layers.cpu.packed_attention import attend_packed
 from heedful.layers.packing import Packing
 from heedful.layers.torch_masks import read_masks
 
@@ -227,7 +226,7 @@ class MultiheadAttention(nn.Module):
 
     def attend_packed(
         self, source: Tensor | None, queries: Packing, keys: Packing, inputs: Tensor, is_causal: bool = False
-    ) -> Unbiased:
+    ) -> DeferredBias:
         """Attend within packed sequences or to others, as `project` and `attend` do with padded ones, without dropout.
 
         Args:
@@ -246,7 +245,7 @@ class MultiheadAttention(nn.Module):
             first = functional.linear(inputs, self._input_weight(0, 1))
             second = functional.linear(source, self._input_weight(1, 3))
         context = attend_packed(first, second, self.in_proj_bias, queries, keys, self.num_heads, is_causal)
-        return linear_unbiased(context, self.out_proj)
+        return linear_deferred(context, self.out_proj)
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()

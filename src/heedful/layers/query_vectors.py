@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
-from heedful.attention.interface import Need, Normalizer, PreparedKey, Score
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
+from heedful.attention.lowered import LoweredDot
 from heedful.attention.masks import Mask
-from heedful.attention.pairs import DotPairs
 from heedful.attention.softmax import SOFTMAX
 from heedful.errors import UsageError
 
@@ -40,8 +39,8 @@ class TanhDot(Score):
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(torch.tanh(self.key_projection(key)))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> DotPairs:
-        return DotPairs(query * inverse_temperature, prepared.key)
+    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+        return LoweredDot(query * inverse_temperature, prepared.key)
 
 
 @final

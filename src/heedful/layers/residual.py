@@ -5,7 +5,7 @@ from typing import Final, Literal, final
 
 from torch import Tensor, nn
 
-from heedful.layers.fused import Unbiased, add_dropped, normalized_beside
+from heedful.layers.cpu.layernorm import DeferredBias, add_dropped, normalized_beside
 
 NormOrder = Literal["post", "pre"]
 
@@ -31,7 +31,7 @@ class Residual(nn.Module):
         self.dropout = dropout
         self.order = order
 
-    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor | Unbiased]) -> Tensor:
+    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor | DeferredBias]) -> Tensor:
         """Apply a sub-layer with its residual connection.
 
         Args:

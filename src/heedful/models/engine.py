@@ -13,7 +13,7 @@ from torch import Tensor
 from heedful.attention.interface import Need
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.recording import CudaGraphs
-from heedful.models.static_engine import Slots, StaticEngine
+from heedful.models.static_engine import GraphBufferPool, StaticEngine
 from heedful.models.step_scores import TorchStepScores, compute_scores
 from heedful.runtime.engine import Stepwise
 from heedful.search.interface import Engine, StepScores
@@ -83,18 +83,18 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
     """
     has_attention = bool(model.alignment)
     device = next(model.parameters()).device
-    slots = Slots(model, CudaGraphs(device)) if device.type == "cuda" else None
+    slots = GraphBufferPool(model, CudaGraphs(device)) if device.type == "cuda" else None
 
     def make_engine(with_weights: bool) -> Engine:
         if slots is None:
             return TorchEngine(model, with_weights)
         return StaticEngine(model, slots, max_length, with_weights)
 
-    return Stepwise("torch", make_engine, max_length, has_attention, by_one_thread)
+    return Stepwise("torch", make_engine, max_length, has_attention, single_threaded)
 
 
 @contextmanager
-def by_one_thread() -> Generator[None]:
+def single_threaded() -> Generator[None]:
     """Let PyTorch use one thread: several share a product by its size, and with it the order of a row's sums."""
     number = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -8,8 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from heedful.attention.interface import Need, PreparedKey
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.layers.embedding import OutputLayer
 
 

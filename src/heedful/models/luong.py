@@ -12,12 +12,11 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
-from heedful.attention.interface import Need, PreparedKey
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
 from heedful.attention.scores import SCORES
 from heedful.attention.stepwise import StepwiseValue
-from heedful.attention.tilewise import join
+from heedful.attention.tile_autograd import join
 from heedful.config import Config
 from heedful.errors import did_you_mean
 from heedful.layers.dropout import dropout
@@ -258,7 +257,7 @@ class Luong(Seq2Seq):
         value, wanted = (memory.annotations, need) if values is None else (values.constant, (*need, *values.need))
         attended = attend(query, memory.prepared, value, score=self.score, mask=mask, need=wanted)
         if values is not None:
-            attended = values.credit(attended)
+            attended = values.accumulate_value_grad(attended)
         return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
 
     def _visible(self, first: int, memory: LuongMemory) -> Mask:

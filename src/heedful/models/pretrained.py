@@ -5,10 +5,10 @@ from typing import Final
 
 import torch
 
+from heedful.data.pretrained_vectors import Pretrained
 from heedful.errors import ConfigError
 from heedful.layers.embedding import Embedding
 from heedful.models.interface import Seq2Seq
-from heedful.text.pretrained import Pretrained
 from heedful.text.vocabulary import PAD
 
 _SIZES: Final = ("model.embedding_size", "model.model_size")

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import attend
-from heedful.attention.interface import Need, PreparedKey
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Additive
 from heedful.attention.stepwise import StepwiseValue
-from heedful.attention.tilewise import join
+from heedful.attention.tile_autograd import join
 from heedful.config import Config
 from heedful.layers.convolution import ConvolutionalEncoder
 from heedful.layers.dropout import dropout
@@ -254,7 +253,9 @@ class RNNsearch(Seq2Seq):
         """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i, or what became of it, and s_i."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
         wanted = (*need, *values.need)
-        attended = values.credit(attend(query, keys, values.constant, score=self.score, mask=mask, need=wanted))
+        attended = values.accumulate_value_grad(
+            attend(query, keys, values.constant, score=self.score, mask=mask, need=wanted)
+        )
         mapped_context = attended.context[..., : 3 * self.config.hidden_size] if is_mapped else None
         if self.second is not None:
             unit = self.second.input_map

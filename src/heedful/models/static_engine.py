@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.attention.attention_inputs import tensors_of, with_tensors
 from heedful.attention.interface import Need
-from heedful.attention.operands import tensors_of, with_tensors
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.recording import Recorder
 from heedful.models.step_scores import TorchStepScores, compute_scores
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 @final
-class Slot:
+class GraphBuffers:
     """Tensors for a batch, and a step over them that is recorded for each of the two places of the state."""
 
     def __init__(self, model: Seq2Seq, size: Size, memory: Memory, state: State, recorder: Recorder) -> None:
@@ -150,7 +150,7 @@ class Slot:
 
 
 @final
-class Slots:
+class GraphBufferPool:
     """The slots of a model: taken for a batch, given back after it."""
 
     def __init__(self, model: Seq2Seq, recorder: Recorder) -> None:
@@ -162,9 +162,9 @@ class Slots:
         """
         self._model: Final = model
         self._recorder: Final = recorder
-        self._free: Final[OrderedDict[int, Slot]] = OrderedDict()
+        self._free: Final[OrderedDict[int, GraphBuffers]] = OrderedDict()
 
-    def take(self, size: Size, memory: Memory, state: State) -> Slot:
+    def take(self, size: Size, memory: Memory, state: State) -> GraphBuffers:
         """Find a slot, or make one, and load a batch.
 
         Args:
@@ -178,11 +178,11 @@ class Slots:
         fitting = [key for key, slot in list(self._free.items()) if slot.size == size]
         slot = self._free.pop(fitting[-1], None) if fitting else None
         if slot is None:
-            return Slot(self._model, size, memory, state, self._recorder)
+            return GraphBuffers(self._model, size, memory, state, self._recorder)
         slot.load(memory, state)
         return slot
 
-    def give(self, slot: Slot) -> None:
+    def give(self, slot: GraphBuffers) -> None:
         """Take a slot back; those that were not used for longest go where they hold too much memory.
 
         Args:
@@ -197,16 +197,16 @@ class Slots:
 class _Run:
     """One batch on its way: the engine's state."""
 
-    def __init__(self, slots: Slots, source_width: int) -> None:
+    def __init__(self, slots: GraphBufferPool, source_width: int) -> None:
         self._slots: Final = slots
-        self._held: Final[list[Slot]] = []
+        self._held: Final[list[GraphBuffers]] = []
         self.source_width: Final = source_width
         self.num_read = 0
         # A search may end anywhere: whatever becomes of it, its slot is free after.
         weakref.finalize(self, _give_back, slots, self._held).atexit = False
 
     @property
-    def slot(self) -> Slot:
+    def slot(self) -> GraphBuffers:
         return self._held[0]
 
     def enter(self, size: Size, memory: Memory, state: State) -> None:
@@ -220,7 +220,7 @@ class _Run:
 class StaticEngine(Engine):
     """Runs a model step by step in slots; gives what `TorchEngine` gives."""
 
-    def __init__(self, model: Seq2Seq, slots: Slots, max_length: int, with_weights: bool = False) -> None:
+    def __init__(self, model: Seq2Seq, slots: GraphBufferPool, max_length: int, with_weights: bool = False) -> None:
         """Wrap a model.
 
         Args:
@@ -305,6 +305,6 @@ def _fill(places: Memory | State, given: Memory | State) -> None:
             place.copy_(part)
 
 
-def _give_back(slots: Slots, held: list[Slot]) -> None:
+def _give_back(slots: GraphBufferPool, held: list[GraphBuffers]) -> None:
     while held:
         slots.give(held.pop())

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import observer
-from heedful.attention.interface import Need
-from heedful.attention.kernels.interface import Attended
+from heedful.attention.interface import Attended, Need
 from heedful.attention.masks import causal, padding
 from heedful.config import Config
+from heedful.layers.cpu.layernorm import DeferredBias, is_fused, normalized
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
-from heedful.layers.fused import Unbiased, is_fused, normalized
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
@@ -117,7 +116,7 @@ class TransformerState(State):
     """[source, hypothesis] int64: positions in use, where there is room for more; empty where there is none."""
 
 
-Attend = Callable[[Tensor], Tensor | Unbiased]
+Attend = Callable[[Tensor], Tensor | DeferredBias]
 
 
 @final

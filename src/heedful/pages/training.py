@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from heedful.errors import ResourceError
+from heedful.files import written_whole
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
 from heedful.pages.record import RunRecord, points, read_run
 from heedful.text.durations import duration
-from heedful.text.files import written_whole
 
 PAGE: Final = "report.html"
 NAMES: Final = {

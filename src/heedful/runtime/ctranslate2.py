@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from heedful.errors import FileRefused
 from heedful.runtime.engine import Backend
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
-from heedful.search.forced import Reading
+from heedful.search.constraints import Constraints
+from heedful.search.forced import ForcedDecoding
 from heedful.search.interface import Hypothesis
 from heedful.search.penalties import length_score
-from heedful.search.task import caps
+from heedful.search.search_state import max_lengths
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 IntArray = NDArray[np.int64]
@@ -126,12 +126,12 @@ class CTranslate2(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         if len(source_ids) == 0:
             return []
         lengths = np.array([max(0, len(ids) - 1) for ids in source_ids], dtype=np.int64)
-        most = caps(lengths, config, self._max_length).tolist()
+        most = max_lengths(lengths, config, self._max_length).tolist()
         never = {PAD, BOS, UNK} if config.forbid_unknown else {PAD, BOS}
         results = [
             [_hypothesis(ids[:cap], log_prob if len(ids) <= cap else np.nan, config) for ids, log_prob in found]
@@ -199,7 +199,7 @@ class CTranslate2(Backend):
 
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
-    ) -> list[Reading]:
+    ) -> list[ForcedDecoding]:
         # It adds an end mark of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
@@ -210,7 +210,7 @@ class CTranslate2(Backend):
             max_input_length=0,
         )
         return [
-            Reading(np.array(each.log_probs[: len(ids)], dtype=np.float64))
+            ForcedDecoding(np.array(each.log_probs[: len(ids)], dtype=np.float64))
             for each, ids in zip(scored, outputs, strict=True)
         ]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from heedful.errors import UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.ensemble import Ensemble
-from heedful.search.forced import Reading, read_outputs
+from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.interface import Engine, Hypothesis
 
 IntArray = NDArray[np.int64]
@@ -43,7 +43,7 @@ class Backend(ABC):
             None if it does, else the reason why not.
         """
 
-    def supports_demand(self, demand: Demand) -> str | None:
+    def supports_demand(self, demand: Constraints) -> str | None:
         """Say whether this backend gives what a single source may ask of its outputs.
 
         Args:
@@ -61,7 +61,7 @@ class Backend(ABC):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Decode one batch.
 
@@ -70,7 +70,7 @@ class Backend(ABC):
             config: beam, penalties and limits.
             need_alignment: whether hypotheses carry attention weights.
             cancelled: asked between steps.
-            demands: what each source asks of its outputs; None for nothing. A backend that samples draws by their
+            constraints: what each source asks of its outputs; None for nothing. A backend that samples draws by their
                 indices.
 
         Returns:
@@ -90,7 +90,7 @@ class Backend(ABC):
 
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
-    ) -> list[Reading]:
+    ) -> list[ForcedDecoding]:
         """Read one batch of outputs that are given (forced decoding).
 
         Args:
@@ -117,7 +117,7 @@ class Stepwise(Backend):
         make_engine: Callable[[bool], Engine],
         max_length: int,
         has_attention: bool = True,
-        by_one_thread: Callable[[], AbstractContextManager[None]] = nullcontext,
+        single_threaded: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Hold an engine.
 
@@ -126,9 +126,9 @@ class Stepwise(Backend):
             make_engine: given whether attention weights are wanted.
             max_length: most tokens of an output, end mark included.
             has_attention: whether the model attends to its source.
-            by_one_thread: within which it uses a single thread of the processor, where several share work by its size.
+            single_threaded: within which it uses a single thread of the processor, where several share work by its size.
         """
-        self.by_one_thread: Final = by_one_thread
+        self.single_threaded: Final = single_threaded
         self.name = name
         self.make_engine: Final = make_engine
         self.max_length: Final = max_length
@@ -142,10 +142,10 @@ class Stepwise(Backend):
 
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
-    ) -> list[Reading]:
-        return read_outputs(self.make_engine(need_alignment), source_ids, outputs, need_alignment)
+    ) -> list[ForcedDecoding]:
+        return score_outputs(self.make_engine(need_alignment), source_ids, outputs, need_alignment)
 
-    def supports_demand(self, demand: Demand) -> str | None:
+    def supports_demand(self, demand: Constraints) -> str | None:
         return None
 
     def decode(
@@ -154,7 +154,7 @@ class Stepwise(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         engine = self.make_engine(need_alignment or config.beta > 0.0)
         return search(
@@ -163,7 +163,7 @@ class Stepwise(Backend):
             config,
             max_length=self.max_length,
             need_alignment=need_alignment,
-            demands=demands,
+            constraints=constraints,
             cancelled=cancelled,
         )
 
@@ -194,16 +194,16 @@ def together(backends: Sequence[Backend]) -> Stepwise:
         return Ensemble([member.make_engine(with_weights) for member in members])
 
     @contextmanager
-    def by_one_thread() -> Generator[None]:
+    def single_threaded() -> Generator[None]:
         with ExitStack() as stack:
             for member in members:
-                stack.enter_context(member.by_one_thread())
+                stack.enter_context(member.single_threaded())
             yield
 
     names = "+".join(member.name for member in members)
     has_attention = all(member.supports_reading(need_alignment=True) is None for member in members)
     most = min(member.max_length for member in members)
-    return Stepwise(names, make_engine, most, has_attention, by_one_thread)
+    return Stepwise(names, make_engine, most, has_attention, single_threaded)
 
 
 def decode_sorted(
@@ -213,7 +213,7 @@ def decode_sorted(
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     need_alignment: bool = False,
-    demands: Sequence[Demand] | None = None,
+    constraints: Sequence[Constraints] | None = None,
     first_index: int = 0,
 ) -> list[list[Hypothesis]]:
     """Decode many sources in batches of like length, and give results in the order asked.
@@ -224,7 +224,7 @@ def decode_sorted(
         config: beam, penalties and limits.
         batch_tokens: most source positions times hypotheses in a batch, padding included; one source always fits.
         need_alignment: whether hypotheses carry attention weights.
-        demands: what each source asks of its outputs; None for nothing.
+        constraints: what each source asks of its outputs; None for nothing.
         first_index: index of the first source among all of the caller's, for sampling: a demand without an index gets
             this plus its place, so that no batch and no window of the input changes what is drawn.
 
@@ -232,11 +232,11 @@ def decode_sorted(
         For each source its hypotheses, best first; samples in the order they were drawn.
 
     Raises:
-        UsageError: the backend cannot search so, or there are not as many demands as sources.
+        UsageError: the backend cannot search so, or there are not as many constraints as sources.
     """
     if reason := backend.supports(config, need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
-    asked = _indexed(demands, len(source_ids), config, first_index)
+    asked = _indexed(constraints, len(source_ids), config, first_index)
     if reason := next(filter(None, map(backend.supports_demand, asked or ())), None):
         raise UsageError(f"{backend.name}: {reason}")
     lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
@@ -251,7 +251,7 @@ def decode_sorted(
         if asked is None:
             decoded = backend.decode(ids, config, need_alignment)
         else:
-            decoded = backend.decode(ids, config, need_alignment, demands=[asked[i] for i in batch])
+            decoded = backend.decode(ids, config, need_alignment, constraints=[asked[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)
@@ -265,7 +265,7 @@ def read_sorted(
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     need_alignment: bool = False,
-) -> list[Reading]:
+) -> list[ForcedDecoding]:
     """Read many outputs that are given in batches of like length, and give results in the order asked.
 
     Args:
@@ -288,7 +288,7 @@ def read_sorted(
     lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
     # A batch ends its longest output alone, so outputs of like length stand together among sources of like length.
     order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
-    found: dict[int, Reading] = {}
+    found: dict[int, ForcedDecoding] = {}
     start = 0
     while start < len(order):
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
@@ -300,20 +300,22 @@ def read_sorted(
 
 
 def _indexed(
-    demands: Sequence[Demand] | None, num_sources: int, config: SearchConfig, first_index: int
-) -> list[Demand] | None:
+    constraints: Sequence[Constraints] | None, num_sources: int, config: SearchConfig, first_index: int
+) -> list[Constraints] | None:
     """Demands that say which source they belong to; None where nothing depends on it and nothing is asked.
 
     Raises:
         UsageError: their number is wrong.
     """
-    if demands is None:
+    if constraints is None:
         if config.method != "sampling":
             return None
-        demands = [Demand()] * num_sources
-    if len(demands) != num_sources:
-        raise UsageError(f"demands: {len(demands)} given for {num_sources} sources; give one each, Demand() for none")
+        constraints = [Constraints()] * num_sources
+    if len(constraints) != num_sources:
+        raise UsageError(
+            f"constraints: {len(constraints)} given for {num_sources} sources; give one each, Constraints() for none"
+        )
     return [
         replace(demand, index=first_index + place) if demand.index < 0 else demand
-        for place, demand in enumerate(demands)
+        for place, demand in enumerate(constraints)
     ]

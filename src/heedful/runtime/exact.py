@@ -13,7 +13,7 @@ equally probable, the output does. Here an engine is given nothing that depends 
 - rows whose search is over stay, and are fed a token that counts for nothing, until a smaller block holds the others.
 
 What is left is the number of rows, a row's place among them, and its neighbours' numbers. Whether they matter is tried
-(`heedful.runtime.trial`): when a shape is first met, blocks of drawn sources are decoded with their rows at other
+(`heedful.runtime.block_probe`): when a shape is first met, blocks of drawn sources are decoded with their rows at other
 places and beside others, and in blocks of other numbers of rows. A number that gives other bits is not used. Where
 places or neighbours matter, as where products in eight bits share a scale, blocks of this shape have one row: then the
 engine is given nothing but the source.
@@ -28,13 +28,13 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Final, final
 
+from heedful.runtime.block_probe import Trial
 from heedful.runtime.blocks import BlockEngine, width_of
 from heedful.runtime.engine import Backend, Stepwise
-from heedful.runtime.trial import Trial
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
-from heedful.search.forced import Reading, read_outputs
+from heedful.search.constraints import Constraints
+from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.interface import Engine, Hypothesis, IntArray
 
 
@@ -59,7 +59,7 @@ class Exact(Backend):
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         return self._backend.supports(config, need_alignment)
 
-    def supports_demand(self, demand: Demand) -> str | None:
+    def supports_demand(self, demand: Constraints) -> str | None:
         return self._backend.supports_demand(demand)
 
     def supports_reading(self, need_alignment: bool) -> str | None:
@@ -71,14 +71,14 @@ class Exact(Backend):
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
-        demands: Sequence[Demand] | None = None,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         engine = self._backend.make_engine(need_alignment or config.beta > 0.0)
         has_weights = need_alignment or config.beta > 0.0
         # How many of the best tokens an engine is asked for depends on how many the phrases of a source have.
-        kinds = [0] * len(source_ids) if demands is None else [_num_phrase_ids(demand) for demand in demands]
+        kinds = [0] * len(source_ids) if constraints is None else [_num_phrase_ids(demand) for demand in constraints]
         results: list[list[Hypothesis]] = [[] for _ in source_ids]
-        with self._backend.by_one_thread():
+        with self._backend.single_threaded():
             for places, width in self._blocks(engine, source_ids, kinds, config.width, has_weights):
                 found = search(
                     self._block_engine(engine, width, config.width, has_weights),
@@ -86,7 +86,7 @@ class Exact(Backend):
                     config,
                     max_length=self._backend.max_length,
                     need_alignment=need_alignment,
-                    demands=None if demands is None else [demands[place] for place in places],
+                    constraints=None if constraints is None else [constraints[place] for place in places],
                     cancelled=cancelled,
                 )
                 for place, hypotheses in zip(places, found, strict=True):
@@ -95,12 +95,12 @@ class Exact(Backend):
 
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
-    ) -> list[Reading]:
+    ) -> list[ForcedDecoding]:
         engine = self._backend.make_engine(need_alignment)
-        readings: dict[int, Reading] = {}
-        with self._backend.by_one_thread():
+        readings: dict[int, ForcedDecoding] = {}
+        with self._backend.single_threaded():
             for places, width in self._blocks(engine, source_ids, [0] * len(source_ids), 1, need_alignment):
-                found = read_outputs(
+                found = score_outputs(
                     self._block_engine(engine, width, 1, need_alignment),
                     [source_ids[place] for place in places],
                     [outputs[place] for place in places],
@@ -146,6 +146,6 @@ class Exact(Backend):
         return BlockEngine(engine, width, lambda rows: trial.fitting(engine, rows))
 
 
-def _num_phrase_ids(demand: Demand) -> int:
+def _num_phrase_ids(demand: Constraints) -> int:
     tokens = set(map(int, chain.from_iterable([*demand.required, *demand.banned])))
     return len(tokens) * bool(len(demand.required))

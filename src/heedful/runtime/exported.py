@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
+from heedful.files import sync
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
 from heedful.runtime.folder import ModelFolder, digest
 from heedful.search.config import SearchConfig
-from heedful.text.files import sync
 
 FORMAT: Final = 1
 MANIFEST: Final = "engine.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from heedful.errors import FileRefused, UsageError
-from heedful.text.files import written_whole
+from heedful.files import written_whole
 
 FORMAT: Final = 1
 MANIFEST: Final = "heedful.json"

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError
-from heedful.text.files import check_file, fingerprint_file, sync, written_whole
+from heedful.files import sync, written_whole
 from heedful.text.lines import open_bytes, raw_lines, read_lines
+from heedful.text.text_files import check_file, fingerprint_file
 
 MANIFEST: Final = "shards.json"
 SHARD_LINES: Final = 2048

@@ -4,11 +4,11 @@ One step, for each source that is still searched:
 
 1. Each live hypothesis offers its `beam` + 1 most probable next tokens. All offers of a source are ranked by the log
    probability of the hypothesis they would make; of equal ones the lower hypothesis, then the lower id, comes first.
-   Offers of log probability -inf do not exist. PAD and BOS are never offered.
+   Candidates of log probability -inf do not exist. PAD and BOS are never offered.
 2. Those among the best `beam` offers that are EOS end as finished hypotheses (`eos`); an EOS ranked below is dropped.
    The best `beam` offers that are not EOS live on: an ended hypothesis frees its place for the next best offer. A beam
    of 1 has no next best: it ends where EOS is best.
-3. At the source's cap (`heedful.search.task.caps`) all of the best `beam` offers end instead, those that are not EOS
+3. At the source's cap (`heedful.search.search_state.max_lengths`) all of the best `beam` offers end instead, those that are not EOS
    with reason `length`; no EOS is added to them.
 
 A source is done at its cap, or when nothing lives on, or (`stopping` = `likely`)
@@ -28,8 +28,8 @@ compared by log probability. So with beam 1 each step takes the most probable to
 number of prefixes below the cap, the best of all outputs is found; and `nbest` never changes which hypotheses come
 first.
 
-What else is asked changes the offers and their order, and nothing in these rules: bans (`heedful.search.bans`) and
-prefixes (`heedful.search.demands`) what is offered, required phrases (`heedful.search.constraints`) what is offered and
+What else is asked changes the offers and their order, and nothing in these rules: bans (`heedful.search.forbidden_tokens`) and
+prefixes (`heedful.search.constraints`) what is offered, required phrases (`heedful.search.beam_allocation`) what is offered and
 in which order, groups (`heedful.search.ranking`) the order. A group of a beam is searched by these rules as if it were
 a beam of its own. A sample (`heedful.search.sampling`) is a beam of 1 that is offered one token, drawn at random.
 
@@ -41,14 +41,14 @@ from itertools import count
 
 import numpy as np
 
+from heedful.search.beam_state import BeamState, BoolArray
 from heedful.search.config import SearchConfig
-from heedful.search.demands import Demand
+from heedful.search.constraints import Constraints
 from heedful.search.interface import Engine, Hypothesis, IntArray
-from heedful.search.live import BoolArray, Live
 from heedful.search.next_tokens import next_tokens
-from heedful.search.ranking import rank_offers
+from heedful.search.ranking import rank_candidates
+from heedful.search.search_state import SearchState
 from heedful.search.stopping import is_certain
-from heedful.search.task import Task
 from heedful.text.vocabulary import BOS
 
 
@@ -60,7 +60,7 @@ def search(
     max_length: int,
     need_alignment: bool = False,
     prefixes: Sequence[Sequence[int]] | None = None,
-    demands: Sequence[Demand] | None = None,
+    constraints: Sequence[Constraints] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best outputs for each source, or draw some; the module's docstring gives the rules.
@@ -72,8 +72,8 @@ def search(
         max_length: most tokens the engine can generate for one output, end mark included; at least 1.
         need_alignment: whether hypotheses carry their attention weights.
         prefixes: tokens each output must begin with, in the order of the sources; empty for none. They count towards
-            lengths and scores like any other token. Short for demands that ask for nothing else.
-        demands: what each source asks of its outputs: a prefix, required and banned phrases, and by which number its
+            lengths and scores like any other token. Short for constraints that ask for nothing else.
+        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number its
             samples are drawn.
         cancelled: asked before every step; once it says True the search ends, and a source that has no finished
             hypothesis yet returns its live ones, with reason `cancelled`. What it raises passes through.
@@ -83,49 +83,53 @@ def search(
         `config.nbest`, in the order of the samples.
 
     Raises:
-        UsageError: `max_length` is below 1, or the demands fit not it, or not the sources, the settings, the vocabulary
+        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings, the vocabulary
             or each other.
         ShapeError: a source is not a flat array.
         NonFiniteError: the engine gave NaN.
     """
     if len(source_ids) == 0:
         return []
-    task = Task.of(source_ids, config, max_length, need_alignment, prefixes, demands)
-    _run(engine, task, cancelled)
-    return task.best()
+    search_state = SearchState.of(source_ids, config, max_length, need_alignment, prefixes, constraints)
+    _run(engine, search_state, cancelled)
+    return search_state.best()
 
 
-def _run(engine: Engine, task: Task, cancelled: Callable[[], bool] | None) -> None:
-    config = task.config
-    live = Live.start(task.num_sources, config)
-    state = engine.start(task.source, task.source_lengths, config.width)
-    tokens, parents, keep = np.full((task.num_sources, config.width), BOS, dtype=np.int64), None, None
+def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool] | None) -> None:
+    config = search_state.config
+    beam_state = BeamState.start(search_state.num_sources, config)
+    state = engine.start(search_state.source, search_state.source_lengths, config.width)
+    tokens, parents, keep = np.full((search_state.num_sources, config.width), BOS, dtype=np.int64), None, None
     for step in count():
         if cancelled is not None and cancelled():
-            task.give_up(live, np.arange(live.sources.size), "cancelled")
+            search_state.give_up(beam_state, np.arange(beam_state.sources.size), "cancelled")
             return
         scores, state = engine.step(state, tokens, parents, keep)
         if step == 0:
-            task.check_vocabulary(scores)
-        task.remember_weights(scores)
-        is_last = step + 1 >= task.caps[live.sources]
-        offers = rank_offers(next_tokens(scores, live, task, step), live, task, step)
-        task.give_up(live, np.flatnonzero(~offers.exist[:, 0]), "stuck")
-        task.finish(live, offers, is_last)
-        live, parents, done = live.advance(offers, is_last, config)
+            search_state.check_vocabulary(scores)
+        search_state.remember_weights(scores)
+        is_last = step + 1 >= search_state.max_lengths[beam_state.sources]
+        candidates = rank_candidates(
+            next_tokens(scores, beam_state, search_state, step), beam_state, search_state, step
+        )
+        search_state.give_up(beam_state, np.flatnonzero(~candidates.exist[:, 0]), "stuck")
+        search_state.finish(beam_state, candidates, is_last)
+        beam_state, parents, done = beam_state.advance(candidates, is_last, config)
         if config.stopping == "certain":
-            done |= is_certain(live, task.worst_of_best(live), task.caps[live.sources], config)
+            done |= is_certain(
+                beam_state, search_state.worst_of_best(beam_state), search_state.max_lengths[beam_state.sources], config
+            )
         # A row that is done before others of its source stays, without hypotheses.
-        live.log_probs[done] = -np.inf
-        live, parents, keep = _kept(live, parents, done, config)
+        beam_state.log_probs[done] = -np.inf
+        beam_state, parents, keep = _kept(beam_state, parents, done, config)
         if keep is not None and not keep.size:
             return
-        tokens = live.token_ids[:, :, -1].reshape(-1, config.width)
+        tokens = beam_state.token_ids[:, :, -1].reshape(-1, config.width)
 
 
 def _kept(
-    live: Live, parents: IntArray, done: BoolArray, config: SearchConfig
-) -> tuple[Live, IntArray | None, IntArray | None]:
+    beam_state: BeamState, parents: IntArray, done: BoolArray, config: SearchConfig
+) -> tuple[BeamState, IntArray | None, IntArray | None]:
     """Let the sources leave whose rows are all done, and turn rows into what the engine counts by.
 
     Returns:
@@ -138,8 +142,10 @@ def _kept(
     if not stays.all():
         keep = np.flatnonzero(stays)
         rows = np.flatnonzero(np.repeat(stays, config.num_rows))
-        live, parents = live.select(rows), parents[rows]
+        beam_state, parents = beam_state.select(rows), parents[rows]
     # The hypotheses of a row lie beside each other among those of its source.
-    placed = parents if config.num_rows == 1 else (parents + live.groups[:, None] * size).reshape(-1, config.width)
+    placed = (
+        parents if config.num_rows == 1 else (parents + beam_state.groups[:, None] * size).reshape(-1, config.width)
+    )
     # None spares the engine a copy of its state, always so in greedy search.
-    return live, None if (placed == np.arange(config.width)).all() else placed, keep
+    return beam_state, None if (placed == np.arange(config.width)).all() else placed, keep

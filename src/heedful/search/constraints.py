@@ -1,110 +1,191 @@
-"""Outputs that hold required phrases: a beam parted among hypotheses that hold more of them and less of them.
+"""What is asked of the outputs of single sources: what they begin with, and which phrases they hold or do not hold."""
 
-Dynamic beam allocation; Post and Vilar 2018, arXiv:1804.06609, section 3. A hypothesis that holds few of the required
-tokens is more probable than one that holds many, so a plain beam would drop the latter. Here
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
-- every hypothesis also offers the tokens of its required phrases, however improbable;
-- offers are sorted into banks by how many tokens they still need, and the beam is dealt out to the banks in turn: the
-  best of each, beginning with the bank that needs least, then the second best of each, and so on. The paper parts the
-  beam among all banks, those without offers too, and moves what they leave; dealt out in turn, nothing needs to be
-  moved, and no bank gets all of a narrow beam;
-- EOS is offered only by hypotheses that hold everything;
-- an offer that needs more tokens than its cap leaves room for does not exist.
+from heedful.errors import UsageError
+from heedful.search.config import SearchConfig
+from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
-**Every output that ends holds all required phrases, and one is found** where the model gives no token probability 0
-and, where phrases of several tokens are banned, some token that may be generated is in no phrase. For let a hypothesis
-need n tokens, with room for n or more. Of the required phrases it lacks, it has begun one furthest; the token that goes
-on with it is offered, and what is made so needs n - 1 at most. Where phrases are banned, the one gone on with is one
-that holds all that is begun of a banned one: as no required phrase holds a banned one, it can be completed; and n
-counts a token between phrases, which is in no phrase, so that nothing banned arises there. The cap has room for all of
-it from the beginning (`heedful.search.demands.least_length`). So no step leaves a source without offers, and at the cap
-no offer needs anything.
-"""
-
-import numpy as np
-
-from heedful.search.interface import IntArray
-from heedful.search.live import BoolArray, Live, Offers
-from heedful.search.phrases import Phrases
-from heedful.search.task import Task
+Tokens = tuple[int, ...]
 
 
-def deal(offers: Offers, live: Live, task: Task, step: int) -> Offers:
-    """Put offers into the order in which the beam is dealt out, those that come too late for their phrases last.
+@final
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What one source asks of its outputs, beside the settings that hold for all. Tokens are ids, without marks.
+
+    Attributes:
+        prefix: tokens each output begins with, whatever is banned; they count towards lengths and scores.
+        required: phrases each output holds somewhere; two may share tokens, and one named twice need stand but once.
+        banned: phrases no output holds, but for what stands in the prefix.
+        index: which source this is among all of the caller's: samples depend on it, and not on the source's place in a
+            batch. Below 0: its place in the batch.
+    """
+
+    prefix: Sequence[int] = ()
+    required: Sequence[Sequence[int]] = ()
+    banned: Sequence[Sequence[int]] = ()
+    index: int = -1
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the outputs may be anything."""
+        return not (len(self.prefix) or len(self.required) or len(self.banned))
+
+
+def holds(tokens: Sequence[int], phrase: Sequence[int]) -> bool:
+    """Tell whether a phrase stands in a sequence.
 
     Args:
-        offers: all of each row, in order of log probability.
-        live: the hypotheses that make them.
-        task: gives the required phrases.
-        step: tokens generated so far.
+        tokens: the sequence.
+        phrase: the phrase; an empty one stands everywhere.
 
     Returns:
-        The offers; those that cannot count have log probability -inf.
+        Whether it does.
+
+    Example:
+        >>> holds((4, 5, 6), (5, 6)), holds((4, 5, 6), (4, 6))
+        (True, False)
     """
-    needed = tokens_needed(
-        task.required.select(live.sources),
-        task.banned.select(live.sources),
-        task.need_gaps[live.sources],
-        live,
-        offers,
+    wanted = tuple(phrase)
+    starts = range(len(tokens) - len(wanted) + 1)
+    return any(tuple(tokens[start : start + len(wanted)]) == wanted for start in starts)
+
+
+def check_constraints(
+    constraints: Sequence[Constraints] | None,
+    prefixes: Sequence[Sequence[int]] | None,
+    num_sources: int,
+    config: SearchConfig,
+    max_length: int,
+) -> list[Constraints]:
+    """Check what is asked of the outputs and bring it into one form.
+
+    Args:
+        constraints: one for each source; None for none.
+        prefixes: short for constraints that ask for nothing else; None for none.
+        num_sources: how many sources there are.
+        config: settings that hold for all.
+        max_length: most tokens of an output.
+
+    Returns:
+        One demand for each source, its index set, its phrases distinct; of the required ones, those that stand in
+        another are left out.
+
+    Raises:
+        UsageError: their number is wrong, one holds what is no token, is too long, or contradicts another or the
+            settings.
+    """
+    if prefixes is not None:
+        if constraints is not None:
+            raise UsageError("prefixes: constraints are given as well; put the prefixes into them")
+        if len(prefixes) != num_sources:
+            raise UsageError(
+                f"prefixes: {len(prefixes)} given for {num_sources} sources; give one each, empty for none"
+            )
+        constraints = [Constraints(prefix=prefix) for prefix in prefixes]
+    elif constraints is None:
+        return [Constraints(index=place) for place in range(num_sources)]
+    elif len(constraints) != num_sources:
+        raise UsageError(
+            f"constraints: {len(constraints)} given for {num_sources} sources; give one each, Constraints() for none"
+        )
+    return [_checked(constraints_of, place, config, max_length) for place, constraints_of in enumerate(constraints)]
+
+
+def least_length(constraints_of: Constraints) -> int:
+    """Return how many tokens an output is given room for, however short its source.
+
+    Args:
+        constraints_of: from `check_constraints`.
+
+    Returns:
+        Its prefix, each required phrase that is not in the prefix, one after the other, and an end mark; where phrases
+        of several tokens are banned, a token between them too, so that no two phrases make a third.
+
+    Example:
+        >>> least_length(Constraints(prefix=(4, 5), required=((4, 5), (6,)))), least_length(Constraints())
+        (4, 1)
+    """
+    gap = needs_gaps(constraints_of)
+    missing = [phrase for phrase in constraints_of.required if not holds(constraints_of.prefix, phrase)]
+    return len(constraints_of.prefix) + sum(len(phrase) + gap for phrase in missing) + 1
+
+
+def needs_gaps(constraints_of: Constraints) -> bool:
+    """Tell whether one required phrase after another could make a banned one.
+
+    Args:
+        constraints_of: from `check_constraints`.
+
+    Returns:
+        Whether a phrase of several tokens is banned.
+    """
+    return any(len(phrase) > 1 for phrase in constraints_of.banned)
+
+
+def _checked(constraints_of: Constraints, place: int, config: SearchConfig, max_length: int) -> Constraints:
+    """One demand in its final form.
+
+    Raises:
+        UsageError: it is wrong.
+    """
+    prefix = _tokens(constraints_of.prefix, f"prefixes: that of source {place}")
+    if len(prefix) >= max_length:
+        raise UsageError(f"prefixes: source {place} has {len(prefix)} tokens, an output at most {max_length}")
+    required = _phrases(constraints_of.required, f"required phrases: one of source {place}")
+    banned = _phrases(constraints_of.banned, f"banned phrases: one of source {place}")
+    checked = Constraints(
+        prefix=prefix,
+        required=[one for one in required if not any(one != other and holds(other, one) for other in required)],
+        banned=banned,
+        index=place if constraints_of.index < 0 else constraints_of.index,
     )
-    room = task.caps[live.sources] - (step + 1)
-    # What a prefix says is done, even where it moves away from a phrase; the cap has room for what comes after.
-    is_late = (needed > room[:, None]) & (task.forced(live, step) < 0)[:, None]
-    log_probs = np.where(is_late, -np.inf, offers.log_probs)
-    return in_turn(Offers(log_probs, offers.token_log_probs, offers.parents, offers.ids), needed)
+    if required and (fault := _fault(checked, config)):
+        raise UsageError(f"required phrases: source {place}: {fault}")
+    if (least := least_length(checked)) > max_length:
+        raise UsageError(
+            f"required phrases: source {place} needs room for {least} tokens, an output has at most {max_length}"
+        )
+    return checked
 
 
-def tokens_needed(required: Phrases, banned: Phrases, need_gaps: BoolArray, live: Live, offers: Offers) -> IntArray:
-    """Count the tokens that offers need to hold all phrases, written one after the other.
+def _fault(constraints_of: Constraints, config: SearchConfig) -> str:
+    """Why the required phrases of a demand cannot be had; empty if they can."""
+    if config.method == "sampling":
+        return "sampling cannot promise a phrase; set method = beam, or leave the phrases out"
+    if config.no_repeat_ngram_size:
+        return "no_repeat_ngram_size may make a phrase impossible on the way; leave one of the two out"
+    if config.forbid_unknown and any(UNK in phrase for phrase in constraints_of.required):
+        return "one holds the unknown token, which forbid_unknown forbids"
+    for phrase in constraints_of.required:
+        for other in constraints_of.banned:
+            if holds(phrase, other):
+                return f"{list(phrase)} holds {list(other)}, which is banned"
+    return ""
 
-    Args:
-        required: phrases of each row.
-        banned: phrases of each row.
-        need_gaps: [row] whether a token is counted between phrases.
-        live: the hypotheses.
-        offers: what they offer.
 
-    Returns:
-        [row, offer] tokens of all phrases that are missing, gaps included, less what has begun of one of them; 0 where
-        none is missing.
+def _phrases(phrases: Sequence[Sequence[int]], name: str) -> list[Tokens]:
+    """Phrases as tuples, each once.
+
+    Raises:
+        UsageError: one is empty or holds what is no token.
     """
-    num_rows = live.sources.size
-    rows = np.arange(num_rows)[:, None]
-    reached = required.reached(required.begun(live.token_ids), offers.parents, offers.ids)
-    begun = _furthest(reached)
-    is_missing = ~(required.complete(live.token_ids)[rows, offers.parents] | (begun == required.lengths[:, None, :]))
-    gaps = need_gaps.astype(np.int64)[:, None, None]
-    missing = np.where(is_missing, required.lengths[:, None, :] + gaps, 0).sum(axis=2)
-    # A beginning counts if it holds all that is begun of a banned phrase, for then nothing stands in its way.
-    pending = banned.reached(banned.begun(live.token_ids), offers.parents, offers.ids)
-    is_part = np.arange(1, banned.ids.shape[2] + 1) < banned.lengths[:, None, :, None]
-    in_the_way = _furthest(pending & is_part).max(axis=2, initial=0)
-    is_sure = is_missing & ((gaps == 0) | (in_the_way[:, :, None] <= begun))
-    return missing - np.where(is_sure, begun + gaps, 0).max(axis=2, initial=0)
+    checked = list(dict.fromkeys(_tokens(phrase, name) for phrase in phrases))
+    if () in checked:
+        raise UsageError(f"{name} is empty; leave it out")
+    return checked
 
 
-def in_turn(offers: Offers, banks: IntArray) -> Offers:
-    """Deal offers out: the first of each bank, then the second of each, and so on.
+def _tokens(ids: Sequence[int], name: str) -> Tokens:
+    """Ids as a tuple.
 
-    Args:
-        offers: best first.
-        banks: [row, offer] which bank each belongs to; lower ones are served first.
-
-    Returns:
-        The offers in that order; those that do not exist come last.
+    Raises:
+        UsageError: one is no token.
     """
-    by_bank = np.lexsort((banks, ~offers.exist), axis=-1)
-    ordered = np.take_along_axis(banks, by_bank, axis=1)
-    exist = np.take_along_axis(offers.exist, by_bank, axis=1)
-    places = np.broadcast_to(np.arange(banks.shape[1]), banks.shape)
-    is_first = np.ones(banks.shape, dtype=np.bool_)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    turns = places - np.maximum.accumulate(np.where(is_first, places, 0), axis=1)
-    dealt = np.lexsort((ordered, turns, ~exist), axis=-1)
-    return offers.take(np.take_along_axis(by_bank, dealt, axis=1))
-
-
-def _furthest(reached: BoolArray) -> IntArray:
-    """[row, offer, phrase] tokens of the longest beginning that is reached."""
-    return (reached * np.arange(1, reached.shape[3] + 1)).max(axis=3)
+    tokens = tuple(int(token) for token in ids)
+    if any(token < 0 or token in (PAD, BOS, EOS) for token in tokens):
+        raise UsageError(f"{name} holds a mark or a negative id; give tokens only")
+    return tokens

@@ -9,13 +9,13 @@ import numpy as np
 from heedful.errors import NonFiniteError, ShapeError, UsageError
 from heedful.search.interface import Engine, FloatArray, IntArray, WeightsArray
 from heedful.search.phrases import laid_out
-from heedful.search.task import padded_sources
+from heedful.search.search_state import padded_sources
 from heedful.text.vocabulary import BOS
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class ForcedDecoding:
     """An output that was read.
 
     Attributes:
@@ -27,12 +27,12 @@ class Reading:
     weights: WeightsArray | None = None
 
 
-def read_outputs(
+def score_outputs(
     engine: Engine,
     source_ids: Sequence[IntArray],
     outputs: Sequence[Sequence[int]],
     need_alignment: bool = False,
-) -> list[Reading]:
+) -> list[ForcedDecoding]:
     """Read outputs with an engine: feed it their tokens one after the other, whatever it would have said itself.
 
     Args:
@@ -78,9 +78,9 @@ def read_outputs(
     return readings
 
 
-def _unread(source_ids: IntArray, output_length: int, need_alignment: bool) -> Reading:
+def _unread(source_ids: IntArray, output_length: int, need_alignment: bool) -> ForcedDecoding:
     weights = np.zeros((output_length, max(1, len(source_ids))), dtype=np.float32) if need_alignment else None
-    return Reading(np.empty(output_length), weights)
+    return ForcedDecoding(np.empty(output_length), weights)
 
 
 def _check_numbers(values: FloatArray, rows: IntArray, step: int) -> None:

@@ -7,14 +7,14 @@ import numpy as np
 
 from heedful.errors import NonFiniteError
 from heedful.search.array_scores import adjusted
-from heedful.search.bans import Bans, as_adjust, find_bans
+from heedful.search.beam_state import BeamState, BoolArray
+from heedful.search.forbidden_tokens import ForbiddenTokens, as_adjust, find_forbidden_tokens
 from heedful.search.interface import Adjust, FloatArray, IntArray, StepScores
-from heedful.search.live import BoolArray, Live
 from heedful.search.penalties import repetition_charges
 from heedful.search.phrases import FILLING
 from heedful.search.random_numbers import uniforms
 from heedful.search.sampling import draw
-from heedful.search.task import Task
+from heedful.search.search_state import SearchState
 from heedful.text.vocabulary import PAD
 
 
@@ -46,13 +46,13 @@ class NextTokens:
         return NextTokens(self.log_probs[rows], self.ids[rows], charges)
 
 
-def next_tokens(scores: StepScores, live: Live, task: Task, step: int) -> NextTokens:
+def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchState, step: int) -> NextTokens:
     """Find what may follow.
 
     Args:
         scores: the step's.
-        live: the hypotheses.
-        task: settings and demands.
+        beam_state: the hypotheses.
+        search_state: settings and constraints.
         step: tokens generated so far.
 
     Returns:
@@ -61,55 +61,57 @@ def next_tokens(scores: StepScores, live: Live, task: Task, step: int) -> NextTo
     Raises:
         NonFiniteError: a log probability of a live hypothesis is NaN.
     """
-    bans = find_bans(live, task)
-    adjust = as_adjust(bans, task.adjust(step), live, task.config.width)
-    if task.config.method == "sampling":
-        log_probs, ids = _drawn(scores, live, task, adjust, step)
+    forbidden = find_forbidden_tokens(beam_state, search_state)
+    adjust = as_adjust(forbidden, search_state.adjust(step), beam_state, search_state.config.width)
+    if search_state.config.method == "sampling":
+        log_probs, ids = _drawn(scores, beam_state, search_state, adjust, step)
     else:
-        log_probs, ids = _most_probable(scores, live, task, adjust, step)
-    if task.required_ids.size:
-        log_probs, ids = _with_required(log_probs, ids, scores, live, task, bans)
-    forced = task.forced(live, step)
+        log_probs, ids = _most_probable(scores, beam_state, search_state, adjust, step)
+    if search_state.required_ids.size:
+        log_probs, ids = _with_required(log_probs, ids, scores, beam_state, search_state, forbidden)
+    forced = search_state.forced(beam_state, step)
     is_forced = forced >= 0
     if is_forced.any():
-        log_probs, ids = _force(log_probs, ids, scores, live, task, forced)
-    is_broken: BoolArray = np.isnan(log_probs) & live.exist[:, :, None]
-    _refuse_nan(is_broken.reshape(live.sources.size, -1), live, step)
-    if task.config.repetition_penalty == 1:
+        log_probs, ids = _force(log_probs, ids, scores, beam_state, search_state, forced)
+    is_broken: BoolArray = np.isnan(log_probs) & beam_state.exist[:, :, None]
+    _refuse_nan(is_broken.reshape(beam_state.sources.size, -1), beam_state, step)
+    if search_state.config.repetition_penalty == 1:
         return NextTokens(log_probs, ids)
-    charges = repetition_charges(log_probs, ids, live.token_ids, task.config.repetition_penalty)
+    charges = repetition_charges(log_probs, ids, beam_state.token_ids, search_state.config.repetition_penalty)
     charges[is_forced] = 0.0
     return NextTokens(log_probs, ids, charges)
 
 
 def _most_probable(
-    scores: StepScores, live: Live, task: Task, adjust: Adjust, step: int
+    scores: StepScores, beam_state: BeamState, search_state: SearchState, adjust: Adjust, step: int
 ) -> tuple[FloatArray, IntArray]:
     """As many tokens of each hypothesis as can count."""
-    config = task.config
+    config = search_state.config
     size = config.row_size
     # No hypothesis can place more than `size` tokens and one EOS. In greedy search an EOS that comes first ends all.
     most = size + 1 if size > 1 else 1
     # The best after a loss for some tokens are among as many more of the best before it: those that groups of the beam
     # have taken, those a hypothesis holds already, and those that lead into a phrase.
-    most += (config.num_groups - 1) * size + task.num_phrase_ids
+    most += (config.num_groups - 1) * size + search_state.num_phrase_ids
     if config.repetition_penalty > 1:
         most += step
     log_probs, ids = scores.top(most, adjust)
-    shape = (*live.log_probs.shape, log_probs.shape[2])
+    shape = (*beam_state.log_probs.shape, log_probs.shape[2])
     return log_probs.reshape(shape), ids.reshape(shape)
 
 
-def _drawn(scores: StepScores, live: Live, task: Task, adjust: Adjust, step: int) -> tuple[FloatArray, IntArray]:
+def _drawn(
+    scores: StepScores, beam_state: BeamState, search_state: SearchState, adjust: Adjust, step: int
+) -> tuple[FloatArray, IntArray]:
     """One token, drawn, for each hypothesis; a row has but one.
 
     Raises:
         NonFiniteError: a log probability is NaN.
     """
-    config = task.config
-    num_rows, theta = live.sources.size, config.repetition_penalty
-    rows = np.flatnonzero(live.exist[:, 0])
-    held = live.token_ids[rows, 0]
+    config = search_state.config
+    num_rows, theta = beam_state.sources.size, config.repetition_penalty
+    rows = np.flatnonzero(beam_state.exist[:, 0])
+    held = beam_state.token_ids[rows, 0]
     most = 1 if config.temperature == 0 else config.top_k
     if most:
         log_probs, ids = scores.top(most + (step if theta > 1 else 0), adjust)
@@ -121,12 +123,16 @@ def _drawn(scores: StepScores, live: Live, task: Task, adjust: Adjust, step: int
         ids = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
     is_broken = np.zeros((num_rows, 1), dtype=np.bool_)
     is_broken[rows, 0] = np.isnan(log_probs.max(axis=1))
-    _refuse_nan(is_broken, live, step)
+    _refuse_nan(is_broken, beam_state, step)
     values = log_probs
     if theta > 1:
         is_held = (ids[:, :, None] == held[:, None, :]).any(axis=2) if most else _marked(held, ids.shape[1])
         values = np.where(is_held, theta * log_probs, log_probs)
-    chosen = draw(values, uniforms(config.seed, task.indices[live.sources[rows]], live.groups[rows], step), config)
+    chosen = draw(
+        values,
+        uniforms(config.seed, search_state.indices[beam_state.sources[rows]], beam_state.groups[rows], step),
+        config,
+    )
     drawn, tokens = np.full((num_rows, 1, 1), -np.inf), np.full((num_rows, 1, 1), PAD, dtype=np.int64)
     drawn[rows, 0, 0] = np.take_along_axis(log_probs, chosen[:, None], axis=1)[:, 0]
     tokens[rows, 0, 0] = np.take_along_axis(ids, chosen[:, None], axis=1)[:, 0]
@@ -141,40 +147,50 @@ def _marked(ids: IntArray, vocab_size: int) -> BoolArray:
 
 
 def _with_required(
-    log_probs: FloatArray, ids: IntArray, scores: StepScores, live: Live, task: Task, bans: Bans
+    log_probs: FloatArray,
+    ids: IntArray,
+    scores: StepScores,
+    beam_state: BeamState,
+    search_state: SearchState,
+    forbidden: ForbiddenTokens,
 ) -> tuple[FloatArray, IntArray]:
     """Add the tokens of required phrases, however improbable, where they are not among the offers yet."""
-    num_rows, size = live.log_probs.shape
-    added = task.required_ids[live.sources]
+    num_rows, size = beam_state.log_probs.shape
+    added = search_state.required_ids[beam_state.sources]
     added_ids = np.broadcast_to(added[:, None, :], (num_rows, size, added.shape[1]))
-    is_new = (added_ids != FILLING) & live.exist[:, :, None]
+    is_new = (added_ids != FILLING) & beam_state.exist[:, :, None]
     is_new &= ~(added_ids[:, :, :, None] == ids[:, :, None, :]).any(axis=3)
-    is_new &= ~_are_banned(added_ids, bans)
+    is_new &= ~_are_banned(added_ids, forbidden)
     rows, hypotheses, columns = np.nonzero(is_new)
     added_log_probs = np.full(added_ids.shape, -np.inf)
     places = rows * size + hypotheses
-    width = task.config.width
+    width = search_state.config.width
     added_log_probs[rows, hypotheses, columns] = scores.of(places // width, places % width, added[rows, columns])
     # What stands where nothing is added is a token all the same, since an empty place is fed something too.
     added_ids = np.where(is_new, added_ids, PAD)
     return np.concatenate([log_probs, added_log_probs], axis=2), np.concatenate([ids, added_ids], axis=2)
 
 
-def _are_banned(ids: IntArray, bans: Bans) -> BoolArray:
+def _are_banned(ids: IntArray, forbidden: ForbiddenTokens) -> BoolArray:
     """[row, hypothesis, offer] whether a token is banned for its hypothesis."""
     num_rows, size, _ = ids.shape
     places = np.arange(num_rows * size).reshape(num_rows, size, 1)
-    span = max(int(ids.max()), int(bans.ids.max(initial=0))) + 1
-    return np.isin(places * span + ids, (bans.rows * size + bans.hypotheses) * span + bans.ids)
+    span = max(int(ids.max()), int(forbidden.ids.max(initial=0))) + 1
+    return np.isin(places * span + ids, (forbidden.rows * size + forbidden.hypotheses) * span + forbidden.ids)
 
 
 def _force(
-    log_probs: FloatArray, ids: IntArray, scores: StepScores, live: Live, task: Task, forced: IntArray
+    log_probs: FloatArray,
+    ids: IntArray,
+    scores: StepScores,
+    beam_state: BeamState,
+    search_state: SearchState,
+    forced: IntArray,
 ) -> tuple[FloatArray, IntArray]:
     """Leave hypothesis 0, the only live one within a prefix, nothing but the prefix's token."""
     rows = np.flatnonzero(forced >= 0)
-    places = rows * live.log_probs.shape[1]
-    width = task.config.width
+    places = rows * beam_state.log_probs.shape[1]
+    width = search_state.config.width
     log_probs, ids = log_probs.copy(), ids.copy()
     log_probs[rows] = -np.inf
     log_probs[rows, 0, 0] = scores.of(places // width, places % width, forced[rows])
@@ -182,14 +198,14 @@ def _force(
     return log_probs, ids
 
 
-def _refuse_nan(is_broken: BoolArray, live: Live, step: int) -> None:
+def _refuse_nan(is_broken: BoolArray, beam_state: BeamState, step: int) -> None:
     """Stop where a log probability is NaN; `is_broken` is [row, any].
 
     Raises:
         NonFiniteError: one is.
     """
     if is_broken.any():
-        source = live.sources[is_broken.any(axis=1).argmax()]
+        source = beam_state.sources[is_broken.any(axis=1).argmax()]
         raise NonFiniteError(
             f"source {source}, step {step}: a log probability is NaN; the model's weights are broken or its arithmetic "
             "overflowed"

@@ -21,22 +21,22 @@ enters the list of them all.
 
 import numpy as np
 
+from heedful.search.beam_state import BeamState, BoolArray
 from heedful.search.config import SearchConfig
 from heedful.search.interface import FloatArray, IntArray
-from heedful.search.live import BoolArray, Live
 from heedful.search.penalties import length_score
 
 
-def is_certain(live: Live, found: FloatArray, caps: IntArray, config: SearchConfig) -> BoolArray:
+def is_certain(beam_state: BeamState, found: FloatArray, max_lengths: IntArray, config: SearchConfig) -> BoolArray:
     """Tell which rows can find nothing more that counts.
 
     Args:
-        live: the hypotheses.
+        beam_state: the hypotheses.
         found: [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
-        caps: [row] most tokens of an output.
+        max_lengths: [row] most tokens of an output.
         config: gives the penalties.
 
     Returns:
         [row] whether `nbest` finished ones score no lower than anything that the live ones may become.
     """
-    return found >= length_score(live.log_probs.max(axis=1), np.maximum(caps, 1), config)
+    return found >= length_score(beam_state.log_probs.max(axis=1), np.maximum(max_lengths, 1), config)

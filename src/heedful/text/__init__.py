@@ -1,1 +1,1 @@
-"""Text in, integer arrays out: corpora, tokenizers, vocabularies, batches. NumPy only."""
+"""Text to integer ids: lines, tokenizers, vocabularies, alignment links, word vectors. NumPy only."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, UsageError, did_you_mean
-from heedful.text.files import written_whole
+from heedful.files import written_whole
 from heedful.text.lines import read_lines
 from heedful.text.links import Links, combine_links, links_from_weights
 from heedful.text.vocabulary import SPECIAL_TOKENS, UNK

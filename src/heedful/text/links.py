@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, ShapeError, UsageError, did_you_mean
-from heedful.text.files import written_whole
+from heedful.files import written_whole
 from heedful.text.lines import read_lines
 
 Links = list[tuple[int, int]]

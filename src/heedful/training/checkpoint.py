@@ -21,7 +21,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from heedful.errors import FileRefused, ResourceError
-from heedful.text.files import sync, write_through
+from heedful.files import sync, write_through
 
 _NAME: Final = re.compile(r"\d{6,}")
 _HALF_DONE: Final = re.compile(r"\.\d{6,}-\d+(-\d+)?")

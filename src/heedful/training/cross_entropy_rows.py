@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.loops import copied, loops_problem
-from heedful.attention.kernels.threads import run_parts
+from heedful.compiled.availability import copied, loops_problem
+from heedful.compiled.threads import run_parts
 
 BLOCK_ELEMENTS: Final = 2_000_000
 """Logits that plain operations take at a time."""
@@ -62,7 +62,7 @@ def _by_loops(
     logits: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float, wants_gradient: bool
 ) -> RowLosses:
     # Imported here because importing Numba takes long.
-    from heedful.training.cross_entropy_loops import compiled
+    from heedful.training.cross_entropy_numba import compiled
 
     num_rows, vocabulary = logits.shape
     is_narrow = logits.dtype == torch.bfloat16

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import torch
 from torch import Tensor, distributed, nn
 
+from heedful.data.batching import Batch
 from heedful.errors import EndedElsewhere, HeedfulError, LostProcess, UsageError
-from heedful.text.batching import Batch
-from heedful.training.place import Place, place
+from heedful.training.rank import RankInfo, place
 
 if TYPE_CHECKING:  # not in every build of PyTorch
     from torch.distributed.distributed_c10d import Store
@@ -49,7 +49,7 @@ class Share(NamedTuple):
 class Ranks(ABC):
     """The processes of one training, seen from one of them."""
 
-    place: Place
+    place: RankInfo
 
     @property
     def is_first(self) -> bool:
@@ -159,7 +159,7 @@ class Ranks(ABC):
 class Alone(Ranks):
     """A training by one process."""
 
-    place = Place()
+    place = RankInfo()
 
     def spread(self, model: nn.Module) -> None: ...
 
@@ -176,7 +176,7 @@ class Alone(Ranks):
 class Together(Ranks):
     """One process of several, connected by gloo, and on GPUs by NCCL."""
 
-    def __init__(self, place: Place, store: "Store") -> None:
+    def __init__(self, place: RankInfo, store: "Store") -> None:
         """Begin at nothing.
 
         Args:

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import torch
 
+from heedful.data.batching import make_batch
+from heedful.data.encoded import EncodedCorpus
 from heedful.models.interface import Seq2Seq
-from heedful.text.batching import make_batch
-from heedful.text.encoded import EncodedCorpus
 from heedful.training.loss import TrainingStep
 
 BATCH_PAIRS: Final = 128

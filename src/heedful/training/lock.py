@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from heedful.errors import UsageError
-from heedful.text.files import write_through
+from heedful.files import write_through
 
 NAME: Final = "lock"
 _TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)

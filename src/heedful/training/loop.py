@@ -10,19 +10,19 @@ from typing import Any, Final, Protocol, final
 import torch
 from torch import Tensor
 
+from heedful.data.batching import Batch, BatchSampler, Position
+from heedful.data.encoded import EncodedCorpus
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
-from heedful.text.batching import Batch, BatchSampler, Position
-from heedful.text.encoded import EncodedCorpus
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
-from heedful.training.learner import Learner
-from heedful.training.process import settled
+from heedful.training.memory_settings import tuned_process
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
+from heedful.training.train_state import TrainState
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Watcher(Protocol):
 
 
 @dataclass
-class _Course:
+class TrainerState:
     """What changes while training, beside the tensors; all of it goes into checkpoints."""
 
     step: int = 0
@@ -153,13 +153,13 @@ class Trainer:
         self._times: Final = times
         self._ranks: Final = ranks or Alone()
         self._config: Final = config
-        self._learner: Final = Learner(model, config, self._ranks, times)
+        self._learner: Final = TrainState(model, config, self._ranks, times)
         self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
         self._watch: Final = watch
-        self._course = _Course()
+        self._course = TrainerState()
         self._window = _Window()
         self._passed = 0.0
         self._is_ready = False
@@ -180,7 +180,7 @@ class Trainer:
         course = self._course
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest() as stop, settled():
+        with StopRequest() as stop, tuned_process():
             self._times.start()
             while not course.finished:
                 drawn = [next(batches) for _ in range(self._config.accumulate)]
@@ -261,7 +261,7 @@ class Trainer:
         weights = self._learner.averaged()
 
         def measure() -> list[float]:
-            with self._learner.judged(weights) as model:
+            with self._learner.evaluation_weights(weights) as model:
                 found.append(self._validate(model))
             return [found[0].scores[self._metric], time.monotonic() - started]
 
@@ -374,7 +374,7 @@ class Trainer:
         if checkpoint is None:
             return 0
         self._learner.restore(checkpoint.tensors)
-        self._course = _Course(**checkpoint.state)
+        self._course = TrainerState(**checkpoint.state)
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
         # A limit that ended the run may have been raised since.

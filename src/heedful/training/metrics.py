@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.text.files import written_whole
+from heedful.files import written_whole
 
 
 @final

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.dispatch import attend
-from heedful.attention.kernels.additive_triton import Sight, places
+from heedful.attention.kernels.additive.triton_ops import Sight, places
 from heedful.attention.kernels.cauchy import matched_scores, measure
 from heedful.attention.kernels.cauchy_triton import Features, fill_matched
 from heedful.attention.masks import padding

@@ -7,8 +7,8 @@ from torch.nn import functional
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Need
 from heedful.attention.kernels.plain import PlainScores
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.masks import local_predictive, padding
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
 from heedful.attention.reference import reference_scores
 from heedful.attention.scores import Dot
 from heedful.attention.simplex import Sparsemax
@@ -26,7 +26,7 @@ def draw(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("factor", [1.0, 0.5, torch.tensor(0.5).double()])
 @pytest.mark.parametrize("profile", ["gaussian", "laplacian", "boxcar", "triangular", "epanechnikov", "constant"])
 def test_scores_of_distances(profile: str, factor: float):
-    pairs = DistancePairs(draw(5, 3), draw(7, 3), torch.tensor(1.9).double(), profile, factor)
+    pairs = LoweredDistance(draw(5, 3), draw(7, 3), torch.tensor(1.9).double(), profile, factor)
     scores, exists = PlainScores().scores(pairs)
     for i, row in enumerate(reference_scores(pairs)):
         for j, wanted in enumerate(row):
@@ -36,8 +36,8 @@ def test_scores_of_distances(profile: str, factor: float):
 
 def test_scores_of_the_other_kinds():
     for pairs in (
-        DotPairs(draw(5, 3), draw(7, 3)),
-        AdditivePairs(draw(5, 3), draw(7, 3), draw(3)),
+        LoweredDot(draw(5, 3), draw(7, 3)),
+        LoweredAdditive(draw(5, 3), draw(7, 3), draw(3)),
         GivenScores(draw(5, 3), draw(7, 3), lambda query, key: query.square() @ key.mT, 0.5),
     ):
         scores, exists = PlainScores().scores(pairs)
@@ -55,10 +55,10 @@ def test_a_function_gives_scores_for_all_pairs_in_floating_point():
 
 def test_how_many_numbers_it_holds_for_each_score():
     plain = PlainScores()
-    assert plain.numbers_per_score(DotPairs(draw(5, 30), draw(7, 30))) == 1
-    assert plain.numbers_per_score(AdditivePairs(draw(5, 30), draw(7, 30), draw(30))) == 30
-    assert plain.numbers_per_score(DistancePairs(draw(5, 3), draw(7, 3), draw(), "boxcar")) == 3
-    assert plain.numbers_per_score(DistancePairs(draw(5, 0), draw(7, 0), draw(), "boxcar")) == 1
+    assert plain.numbers_per_score(LoweredDot(draw(5, 30), draw(7, 30))) == 1
+    assert plain.numbers_per_score(LoweredAdditive(draw(5, 30), draw(7, 30), draw(30))) == 30
+    assert plain.numbers_per_score(LoweredDistance(draw(5, 3), draw(7, 3), draw(), "boxcar")) == 3
+    assert plain.numbers_per_score(LoweredDistance(draw(5, 0), draw(7, 0), draw(), "boxcar")) == 1
 
 
 def test_all_summaries_are_those_of_the_weights():

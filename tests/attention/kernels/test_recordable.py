@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from heedful.attention.dispatch import attend
-from heedful.attention.kernels import additive_triton, devices, fused_autograd
-from heedful.attention.kernels.fused_plan import Plan
+from heedful.attention.kernels import devices
+from heedful.attention.kernels.additive.score_kernel import triton_ops as additive_triton
+from heedful.attention.kernels.fused import triton_ops as fused_autograd
+from heedful.attention.kernels.fused.plan import Plan
+from heedful.attention.lowered import LoweredAdditive
 from heedful.attention.masks import Mask, padding, window
-from heedful.attention.pairs import AdditivePairs
 from heedful.attention.scores import Additive, Dot, Gaussian
 from tests.contracts.errors import Ready
 from tests.tape import Watch
@@ -83,7 +85,7 @@ def test_memory_at_full_size(monkeypatch: pytest.MonkeyPatch):
     watch = Watch("meta")
     with watch, torch.device("meta"):
         query, key, value = (torch.empty(1, 8192, 512, requires_grad=True) for _ in range(3))
-        score = Ready(AdditivePairs(query, key, torch.empty(512)), None)
+        score = Ready(LoweredAdditive(query, key, torch.empty(512)), None)
         context = attend(query, key, value, score=score, kernel="fused_triton").context
         torch.autograd.grad(context, [query, key, value], torch.empty_like(context))
     needed = 8 * 4 * 8192 * 512

@@ -11,22 +11,22 @@ from torch.nn import functional
 from heedful.attention.dispatch import attend
 from heedful.attention.kernels.interface import Request
 from heedful.attention.kernels.sdpa import SHORT, ScaledDotProduct
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.masks import padding
 from heedful.attention.normalizers import NORMALIZERS
-from heedful.attention.pairs import AdditivePairs, DistancePairs, DotPairs, GivenScores
 from heedful.attention.scores import ScaledDot
 from heedful.attention.softmax import Softmax
 from tests.attention.cases import MASKS, Case, make_case
 from tests.contracts.attention import distance
 
-REQUEST = Request(DotPairs, torch.float32, "cpu", 100, 100)
+REQUEST = Request(LoweredDot, torch.float32, "cpu", 100, 100)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"pairs": AdditivePairs}, "only dot scores"),
-        ({"pairs": DistancePairs}, "only dot scores"),
+        ({"pairs": LoweredAdditive}, "only dot scores"),
+        ({"pairs": LoweredDistance}, "only dot scores"),
         ({"pairs": GivenScores}, "only dot scores"),
         *(({"normalizer": kind}, "only softmax") for kind in NORMALIZERS.values() if kind is not Softmax),
         ({"need": frozenset({"weights", "entropy"})}, "not entropy, weights"),

@@ -12,8 +12,8 @@ from heedful.attention.kernels import window as module
 from heedful.attention.kernels.interface import Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.window import NARROW, Window
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDot, LoweredScore
 from heedful.attention.masks import local_monotonic, local_predictive, padding, window
-from heedful.attention.pairs import AdditivePairs, DotPairs, GivenScores, Pairs
 from heedful.attention.scores import Dot
 from heedful.attention.simplex import Entmax
 from heedful.attention.stochastic import Sampled
@@ -21,7 +21,7 @@ from heedful.attention.structured import LinearChain, ProjectiveTree
 from tests.attention.cases import make_case
 from tests.contracts.attention import distance
 
-REQUEST = Request(DotPairs, torch.float32, "cpu", 10, 100, mask="interval", width=3)
+REQUEST = Request(LoweredDot, torch.float32, "cpu", 10, 100, mask="interval", width=3)
 KERNEL = Window(PlainScores())
 
 
@@ -47,7 +47,7 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
     "change",
     [
         {"width": 12},
-        {"pairs": AdditivePairs},
+        {"pairs": LoweredAdditive},
         {"normalizer": LinearChain},
         {"has_gaussian": True},
         {"need": frozenset({"argmax", "entropy", "log_normalizer"})},
@@ -63,7 +63,7 @@ def test_only_keys_of_windows_are_scored(monkeypatch: pytest.MonkeyPatch):
     scored: list[int] = []
     known = PlainScores.scores
 
-    def counted(self: PlainScores, pairs: Pairs) -> Any:
+    def counted(self: PlainScores, pairs: LoweredScore) -> Any:
         scores = known(self, pairs)
         scored.append(scores[0].numel())
         return scores

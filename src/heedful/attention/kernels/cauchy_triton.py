@@ -13,7 +13,7 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.additive_triton import Sight
+from heedful.attention.kernels.additive.triton_ops import Sight
 from heedful.attention.kernels.cauchy import SHARE, measure, nodes, rank_for
 
 ROWS: Final = 128

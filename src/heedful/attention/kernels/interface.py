@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import Need, Normalizer
-from heedful.attention.pairs import Pairs
-from heedful.attention.rows import Rows
+from heedful.attention.interface import Attended, Need, Normalizer
+from heedful.attention.lowered import LoweredScore
+from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
 
 Mode = Literal["eager", "compile", "export"]
@@ -26,7 +26,7 @@ MaskKind = Literal["none", "interval", "dense"]
 class Request:
     """Facts known before anything is computed; no tensor values among them."""
 
-    pairs: type[Pairs]
+    pairs: type[LoweredScore]
     dtype: torch.dtype
     device: str
     num_queries: int
@@ -44,26 +44,6 @@ class Request:
     """Of distance pairs."""
     precision: Precision = "exact"
     """What the error of scores may be."""
-
-
-@dataclass(frozen=True)
-class Attended:
-    """What attention gives back; fields beside `context` only when asked with `need`."""
-
-    context: Tensor
-    """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
-    kernel: str
-    """Name of the kernel that ran."""
-    weights: Tensor | None = None
-    """[*batch, query, key] before dropout."""
-    log_normalizer: Tensor | None = None
-    """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
-    argmax: Tensor | None = None
-    """[*batch, query] key of largest weight; 0 where nothing may be attended."""
-    entropy: Tensor | None = None
-    """[*batch, query] of the weights, or of the distribution they were drawn from, in nats."""
-    log_prob: Tensor | None = None
-    """[*batch, query] of the key that was drawn, in nats."""
 
 
 class Kernel(ABC):
@@ -86,7 +66,7 @@ class Kernel(ABC):
             None if it can, else the reason why not.
         """
 
-    def passes(self, request: Request) -> str | None:
+    def declines_auto(self, request: Request) -> str | None:
         """Say why "auto" should take another kernel, although this one can do it.
 
         Args:
@@ -120,7 +100,9 @@ class Kernel(ABC):
         return "exact"
 
     @abstractmethod
-    def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
+    def run(
+        self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
+    ) -> Attended:
         """Compute attention.
 
         Args:
@@ -151,7 +133,7 @@ class ScoreKernel(ABC):
             None if it can, else the reason why not.
         """
 
-    def passes(self, request: Request) -> str | None:
+    def declines_auto(self, request: Request) -> str | None:
         """Say why "auto" should take another kernel, although this one can make the scores.
 
         Args:
@@ -163,7 +145,7 @@ class ScoreKernel(ABC):
         return None
 
     @abstractmethod
-    def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+    def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
         """Make all scores of the pairs.
 
         Args:
@@ -174,7 +156,7 @@ class ScoreKernel(ABC):
         """
 
     @abstractmethod
-    def numbers_per_score(self, pairs: Pairs) -> int:
+    def numbers_per_score(self, pairs: LoweredScore) -> int:
         """Say how many numbers it holds for each score while it works.
 
         Args:

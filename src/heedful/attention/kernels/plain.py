@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.interface import Request, ScoreKernel
-from heedful.attention.pairs import AdditivePairs, DistancePairs, GivenScores, Pairs
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
 from heedful.attention.profiles import PROFILES
 from heedful.errors import ShapeError, UsageError
 
@@ -20,12 +20,12 @@ class PlainScores(ScoreKernel):
     def supports(self, request: Request) -> str | None:
         return None
 
-    def scores(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
-        if isinstance(pairs, AdditivePairs):
+    def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
+        if isinstance(pairs, LoweredAdditive):
             inner = torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :])
             # A matrix of one column: by a vector, ONNX Runtime multiplies row after row, ten times as slowly.
             return (inner @ pairs.vector[:, None])[..., 0], None
-        if isinstance(pairs, DistancePairs):
+        if isinstance(pairs, LoweredDistance):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):
             return _given_scores(pairs), None
@@ -33,11 +33,11 @@ class PlainScores(ScoreKernel):
         # Only here are scores out of range within reach: that of float16 ends at 65504.
         return (_finite(scores) if scores.dtype == torch.float16 else scores), None
 
-    def numbers_per_score(self, pairs: Pairs) -> int:
-        return max(1, pairs.key.shape[-1]) if isinstance(pairs, AdditivePairs | DistancePairs) else 1
+    def numbers_per_score(self, pairs: LoweredScore) -> int:
+        return max(1, pairs.key.shape[-1]) if isinstance(pairs, LoweredAdditive | LoweredDistance) else 1
 
 
-def _distance_scores(pairs: DistancePairs) -> tuple[Tensor, Tensor | None]:
+def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
     # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
     differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) / pairs.bandwidth
     squared = differences.square().sum(dim=-1)

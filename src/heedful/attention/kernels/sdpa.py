@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.interface import Normalizer
-from heedful.attention.kernels.interface import Attended, Kernel, Request
-from heedful.attention.pairs import DotPairs, Pairs, broadcast
-from heedful.attention.rows import Rows
+from heedful.attention.interface import Attended, Normalizer
+from heedful.attention.kernels.interface import Kernel, Request
+from heedful.attention.lowered import LoweredDot, LoweredScore, broadcast
+from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
 
 SHORT: Final = 256 * 256
@@ -26,7 +26,7 @@ class ScaledDotProduct(Kernel):
     )
 
     def supports(self, request: Request) -> str | None:
-        if request.pairs is not DotPairs:
+        if request.pairs is not LoweredDot:
             return "only dot scores"
         if request.normalizer is not Softmax:
             return "only softmax"
@@ -42,7 +42,9 @@ class ScaledDotProduct(Kernel):
             return "its bfloat16 backward on a CPU is slower than plain operations for so few scores"
         return None
 
-    def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
+    def run(
+        self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
+    ) -> Attended:
         is_causal = rows is not None and rows.is_causal
         allowed = None
         if rows is not None and not is_causal:

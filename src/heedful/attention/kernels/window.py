@@ -9,13 +9,13 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import Normalizer
-from heedful.attention.kernels.interface import Attended, Kernel, Request, ScoreKernel
-from heedful.attention.operands import Operands
-from heedful.attention.pairs import GivenScores, Pairs, broadcast
-from heedful.attention.rows import Rows
-from heedful.attention.tiled import TILE, WHOLE, average, read_out
-from heedful.attention.tilewise import in_tiles
+from heedful.attention.attention_inputs import AttentionInputs
+from heedful.attention.interface import Attended, Normalizer
+from heedful.attention.kernels.interface import Kernel, Request, ScoreKernel
+from heedful.attention.lowered import GivenScores, LoweredScore, broadcast
+from heedful.attention.mask_bounds import MaskBounds
+from heedful.attention.tile_autograd import in_tiles
+from heedful.attention.tiled_attention import TILE, WHOLE, average, read_out
 
 NARROW: Final = 8
 """Fetching pays from so many keys for each one in the window."""
@@ -51,7 +51,9 @@ class Window(Kernel):
             return "writes no weights of all keys"
         return None
 
-    def run(self, pairs: Pairs, value: Tensor, rows: Rows | None, normalizer: Normalizer, request: Request) -> Attended:
+    def run(
+        self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
+    ) -> Attended:
         if rows is None or request.width is None:
             raise TypeError("window: no mask")
         leading = broadcast(pairs.leading, value.shape[:-2])
@@ -59,7 +61,7 @@ class Window(Kernel):
         shape = (*leading, request.num_queries)
         start = start.clamp(0, request.num_keys).expand(shape)
         stop = stop.clamp(max=request.num_keys).expand(shape)
-        operands = Operands(pairs, value, replace(rows, start=start, stop=stop), normalizer)
+        operands = AttentionInputs(pairs, value, replace(rows, start=start, stop=stop), normalizer)
         compute = partial(self._fetch_and_run, request, operands.types())
         per_query = prod(leading) * request.width * (pairs.key.shape[-1] + value.shape[-1])
         if request.mode != "eager" or per_query * request.num_queries <= WHOLE:
@@ -67,7 +69,7 @@ class Window(Kernel):
             return compute(operands.widened() if request.wants_gradient else operands)
         return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
 
-    def _fetch_and_run(self, request: Request, types: Mapping[str, torch.dtype], tile: Operands) -> Attended:
+    def _fetch_and_run(self, request: Request, types: Mapping[str, torch.dtype], tile: AttentionInputs) -> Attended:
         """Attend for some queries, of which the keys and values that they may attend are fetched.
 
         Raises:
@@ -87,7 +89,7 @@ class Window(Kernel):
         return self._near(near, places, places < rows.stop[..., None], factors, request)
 
     def _near(
-        self, near: Operands, places: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
+        self, near: AttentionInputs, places: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
     ) -> Attended:
         """Attend the keys at `places` [*leading, query, width], each query its own."""
         # Scored as one query each; then a row of near keys stands where a row of all keys would, so that what a

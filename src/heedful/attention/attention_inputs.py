@@ -1,0 +1,149 @@
+"""All that a call of attention is computed from, as one value: to be cut into tiles, and looked through for tensors.
+
+Pairs, masks and normalizers are dataclasses of tensors and plain values, so the tensors of a call can be found and put
+in the place of others without knowing which score or mask it is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Final, TypeVar, final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.interface import Normalizer
+from heedful.attention.lowered import LoweredScore
+from heedful.attention.mask_bounds import MaskBounds
+
+Tree = TypeVar("Tree")
+
+_PLAIN: Final = (bool, int, float, str, type(None))
+
+
+@final
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What attention of some queries is computed from."""
+
+    pairs: LoweredScore
+    value: Tensor
+    """[*batch, key, value_size]"""
+    rows: MaskBounds | None
+    """Who may attend whom; None = all."""
+    normalizer: Normalizer
+    row_ids: Tensor | None = None
+    """[*batch, query] numbers of the rows, for noise; None where there is none."""
+
+    def of_queries(self, rows: slice) -> "AttentionInputs":
+        """Keep some queries.
+
+        Args:
+            rows: along the query axis.
+
+        Returns:
+            What is computed from for them; of tensors that have a query axis, views.
+        """
+        return replace(
+            self,
+            pairs=self.pairs.of_queries(rows),
+            rows=None if self.rows is None else self.rows.of_queries(rows),
+            row_ids=None if self.row_ids is None else self.row_ids[..., rows],
+        )
+
+    def types(self) -> dict[str, torch.dtype]:
+        """Say in which types queries share what they share.
+
+        Returns:
+            The types of keys and parameters by the names of their fields in `pairs`, and that of "value".
+        """
+        return {"value": self.value.dtype, **{name: tensor.dtype for name, tensor in self.pairs.shared().items()}}
+
+    def widened(self) -> "AttentionInputs":
+        """Hold in float32 what queries share in half precision, so that gradients of many tiles are summed in float32.
+
+        In half precision a sum of many would lose what each adds.
+
+        Returns:
+            The same in numbers; to be `narrowed` before anything is computed.
+        """
+        wide = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
+        return self.narrowed({name: wide.get(dtype, dtype) for name, dtype in self.types().items()})
+
+    def narrowed(self, types: Mapping[str, torch.dtype]) -> "AttentionInputs":
+        """Hold what queries share in other types.
+
+        Args:
+            types: as `types` gives them.
+
+        Returns:
+            The same in numbers, if it was widened from those types.
+        """
+        if self.types() == types:
+            return self
+        shared = {name: tensor.to(types[name]) for name, tensor in self.pairs.shared().items()}
+        return replace(self, pairs=replace(self.pairs, **shared), value=self.value.to(types["value"]))
+
+
+def is_open(tree: object) -> bool:
+    """Say whether all is seen that a value is made of.
+
+    Args:
+        tree: a dataclass, which may hold others.
+
+    Returns:
+        Whether it holds tensors and plain values only: no function, which may hold tensors of its own.
+    """
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return all(is_open(getattr(tree, each.name)) for each in fields(tree))
+    return isinstance(tree, (Tensor, *_PLAIN))
+
+
+def tensors_of(tree: object) -> list[Tensor]:
+    """Find the tensors.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+
+    Returns:
+        Each tensor, in the order of the fields; one that is held twice, twice.
+    """
+    return list(_walk(tree))
+
+
+def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
+    """Put other tensors in the places of those there are.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+        tensors: as many as `tensors_of` finds, in its order.
+
+    Returns:
+        A copy. Nothing is checked again: gradients may stand where only positive numbers may.
+    """
+    return _rebuilt(tree, iter(tensors))
+
+
+def _walk(tree: object) -> Iterator[Tensor]:
+    if isinstance(tree, Tensor):
+        yield tree
+    elif is_dataclass(tree):
+        for each in fields(tree):
+            yield from _walk(getattr(tree, each.name))
+    elif isinstance(tree, tuple):
+        for part in tree:  # pyright: ignore[reportUnknownVariableType]
+            yield from _walk(part)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _rebuilt(tree: Tree, tensors: Iterator[Tensor]) -> Tree:
+    if isinstance(tree, Tensor):
+        return next(tensors)  # pyright: ignore[reportReturnType]
+    if isinstance(tree, tuple):
+        return tuple(_rebuilt(part, tensors) for part in tree)  # pyright: ignore
+    if not is_dataclass(tree):
+        return tree
+    made = copy(tree)
+    for each in fields(tree):
+        # Frozen, and not made anew: that would check what only the caller's values must be.
+        object.__setattr__(made, each.name, _rebuilt(getattr(tree, each.name), tensors))
+    return made

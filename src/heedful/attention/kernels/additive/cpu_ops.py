@@ -1,0 +1,451 @@
+"""Additive scores on a CPU, exact, without an array of size query * key * hidden: Numba loops called from PyTorch.
+
+score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
+projections are done already). How: heedful/attention/kernels/additive/numba_kernels.py. Features with values that are too large
+for it, or not finite, are left out there and go through tanh itself in tiles, so the answer is that of the formula
+whatever comes in.
+
+Numba is imported when the first score is asked for, not before.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from heedful.attention.lowered import ExpKey
+from heedful.compiled.availability import copied, loops_problem
+from heedful.compiled.threads import num_threads, run_parts
+from heedful.errors import KernelUnsupported, ShapeError
+
+if TYPE_CHECKING:
+    from heedful.attention.kernels.additive.numba_kernels import Loops
+
+INLINE: Final = 2_500_000
+"""Elements, query * key * slot, below which a second thread costs more than it gives."""
+TILE: Final = 1 << 20
+"""Elements of a tile in which tanh itself is taken."""
+
+_WIDE: Final = frozenset({torch.float32, torch.float64})
+_DTYPES: Final = _WIDE | {torch.bfloat16, torch.float16}
+# How far a + b may go, summed over the features of a division, and where tanh is 1 to half a unit in the last place.
+_RANGES: Final = {np.dtype(np.float32): (43.0, 10.0), np.dtype(np.float64): (350.0, 20.0)}
+# An exponential costs as much as so many elements.
+_EXPONENTIAL: Final = 8
+_NOTHING: Final = np.empty(0)
+# Elements that one call of the gradient loops takes at least, for any number of threads: sums are added up in this
+# order.
+_CHUNK: Final = 500_000
+
+
+def supports(dtype: torch.dtype, device: str) -> str | None:
+    """Say whether `additive_scores` can take tensors of this kind.
+
+    Args:
+        dtype: of query, key and vector.
+        device: type of the device, such as "cpu".
+
+    Returns:
+        None if it can, else the reason why not.
+
+    Cost: imports Numba, 0.3 s once, when nothing else speaks against it.
+    """
+    if device != "cpu":
+        return "only on a CPU"
+    if dtype not in _DTYPES:
+        return "only float32, float64, bfloat16 and float16"
+    return loops_problem()
+
+
+class Plan(NamedTuple):
+    """What `plan` of the loops returns, and B where it is there already."""
+
+    centre: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    order: np.ndarray
+    bounds: np.ndarray
+    given: np.ndarray
+    """[key batch, key, slot], or [0, 0, 0]."""
+    given_rounding: np.ndarray
+
+
+def _plan_of(exp_key: ExpKey) -> Plan:
+    """The arrays of an `ExpKey` as the loops take them, made once."""
+    plan = exp_key.derived.get("plan")
+    if not isinstance(plan, Plan):
+        plan = Plan(
+            exp_key.centre.numpy(),
+            exp_key.lowest.numpy(),
+            exp_key.highest.numpy(),
+            exp_key.order.numpy(),
+            np.empty((3, 0), exp_key.centre.numpy().dtype),
+            _rows(_strip(exp_key.exponential)),
+            _rows(_strip(exp_key.rounding)),
+        )
+        exp_key.derived["plan"] = plan
+    return plan
+
+
+def prepare_exp_key(key: Tensor) -> ExpKey:
+    """Compute once what every step of decoding needs of the keys.
+
+    Args:
+        key: [*batch, key, hidden] on a CPU, any floating dtype.
+
+    Returns:
+        What `additive_scores` takes beside the key. No gradient goes through it: that of the scores goes to the key.
+
+    Raises:
+        KernelUnsupported: the dtype, the device or the lack of Numba speaks against it.
+
+    Example:
+        >>> prepare_exp_key(torch.zeros(2, 3, 8)).exponential.unique().tolist()
+        [1.0]
+    """
+    _require_support(key)
+    stripped = _strip(key.detach().to(_wide(key.dtype)))
+    keys = _rows(stripped)
+    plan = _give_keys(keys, _plan(keys, keys[:0]))
+    exponential, rounding = (
+        torch.from_numpy(part.reshape(*stripped.shape[:-1], len(plan.order))).expand(*key.shape[:-1], len(plan.order))
+        for part in (plan.given, plan.given_rounding)
+    )
+    return ExpKey(exponential, rounding, *(torch.from_numpy(part) for part in plan[:4]))
+
+
+def additive_scores(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None = None) -> Tensor:
+    """Score every query against every key: score_ij = vector . tanh(query_i + key_j).
+
+    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Each term is right to a few
+    units in its own last place, near 0 as well as where tanh is flat; NaN and infinities give what the formula gives;
+    bfloat16 and float16 are computed in float32. Scores and gradients are the same, to the bit, for any number of
+    threads. Differentiable once.
+
+    Args:
+        query: [*batch, query, hidden] on a CPU.
+        key: [*batch, key, hidden]; leading axes broadcast, and nothing is copied for it.
+        vector: [hidden].
+        exp_key: `prepare_exp_key(key)`, which saves the exponentials of the keys.
+
+    Returns:
+        [*batch, query, key] in the type that query, key and vector promote to.
+
+    Raises:
+        ShapeError: hidden sizes differ, leading axes do not broadcast, or exp_key is of keys of another shape.
+        KernelUnsupported: a dtype, a device or the lack of Numba speaks against it.
+
+    Cost: with AVX-512 0.3 cycles of a core for each query * key * hidden, backward 0.5; memory key * hidden for each
+    thread. The first call of a process takes 0.3 s to load the compiled loops, the first on a machine 5 s to compile
+    them; they are kept in __pycache__ or where NUMBA_CACHE_DIR says, or in no file where neither can be written.
+
+    Example:
+        >>> additive_scores(torch.zeros(1, 2), torch.tensor([[0.0, 1.0], [3.0, -1.0]]), torch.ones(2)).tolist()
+        [[0.76..., 0.23...]]
+    """
+    _require_support(query, key, vector)
+    batch = _require_shapes(query, key, vector, exp_key)
+    result = wide = query.dtype
+    if key.dtype != result or vector.dtype != result or result not in _WIDE:
+        result = torch.promote_types(torch.promote_types(result, key.dtype), vector.dtype)
+        wide = _wide(result)
+        query, key, vector = query.to(wide), key.to(wide), vector.to(wide)
+    if not (query.numel() and key.numel()):
+        # Nothing to be fast at, but gradients of the right shapes to be made.
+        scores = (torch.tanh(query[..., :, None, :] + key[..., None, :, :]) * vector).sum(dim=-1)
+    elif torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or vector.requires_grad):
+        scores = _AdditiveScores.apply(_strip(query), _strip(key), vector, exp_key, batch)
+    else:
+        scores = _score(_strip(query), _strip(key), vector, exp_key, batch)[0]
+    return scores if result == wide else scores.to(result)
+
+
+class _Operands(NamedTuple):
+    """What the loops read."""
+
+    query: np.ndarray
+    """[query batch, query, hidden]."""
+    query_index: np.ndarray
+    """[batch] which of the queries an element of the batch is."""
+    key: np.ndarray
+    """[key batch, key, hidden]."""
+    key_index: np.ndarray
+    """[batch]."""
+    plan: Plan
+    given_index: np.ndarray
+    """[batch] which of `plan.given` an element of the batch is; `key_index` if nothing is given."""
+
+
+Limits = tuple[np.ndarray, np.ndarray, float, np.ndarray]
+"""Bounds, weights, scale and features left out, as from `limit_queries` of the loops."""
+
+
+@final
+class _AdditiveScores(torch.autograd.Function):
+    """d score / d query = vector (1 - tanh^2), the same for key; d score / d vector = tanh, made again in backward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
+    ) -> Tensor:
+        scores, operands, ctx.limits = _score(query, key, vector, exp_key, batch)
+        # The exponentials are made again too: memory that is new to the process costs more than they do.
+        ctx.save_for_backward(query, key, vector)
+        ctx.operands = operands._replace(query=_NOTHING, key=_NOTHING)
+        return scores
+
+    # The decorator's type says less than the method's.
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        operands: _Operands = ctx.operands._replace(query=_rows(inputs[0]), key=_rows(inputs[1]))
+        shape = (len(operands.query_index), operands.query.shape[1], operands.key.shape[1])
+        grad = grad_outputs[0].detach().contiguous().numpy().reshape(shape)
+        grads = _differentiate(operands, ctx.limits, grad)
+        if ctx.limits[3].size:
+            _differentiate_exactly(operands, copied(inputs[2]), ctx.limits[3], grad, grads)
+        pairs = zip(grads, inputs, ctx.needs_input_grad, strict=False)
+        tensors = (torch.from_numpy(part.reshape(like.shape)) if needed else None for part, like, needed in pairs)
+        return (*tensors, None, None)
+
+
+def _score(
+    query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
+) -> tuple[Tensor, _Operands, Limits]:
+    """Query and key are of one dtype, not empty, and without axes that only repeat."""
+    queries, keys, weights = _rows(query), _rows(key), copied(vector)
+    query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
+    if exp_key is not None and exp_key.exponential.dtype == query.dtype:
+        plan, given_index = _plan_of(exp_key), _index(_strip(exp_key.exponential).shape[:-2], batch)
+    else:
+        plan, given_index = _plan(keys, queries), key_index
+    if len(keys) < len(key_index) and not len(plan.given):
+        # Elements of the batch share keys.
+        plan = _give_keys(keys, plan)
+    operands = _Operands(queries, query_index, keys, key_index, plan, given_index)
+    scores = np.empty((*batch, queries.shape[1], keys.shape[1]), queries.dtype)
+    flat = scores.reshape(len(key_index), queries.shape[1], keys.shape[1])
+    # One way or the other whatever the number of threads, which then cannot change a bit.
+    run = _score_at_once if scores.size * len(plan.order) < INLINE else _score_in_parts
+    limits = run(operands, weights, flat)
+    if limits[3].size:
+        _add_exactly(operands, weights, limits[3], flat)
+    return torch.from_numpy(scores), operands, limits
+
+
+def _score_at_once(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
+    """Small: in one call."""
+    query, query_index, key, _, plan, index = operands
+    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+    score_all = _loops(query.dtype).score_all
+    return score_all(query, query_index, vector, *given, *plan[:4], *_RANGES[query.dtype], scores)
+
+
+def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
+    """Large: tiles of rows, by all threads."""
+    query, query_index, key, _, plan, index = operands
+    loops = _loops(query.dtype)
+    rows = query.reshape(-1, query.shape[2])
+    bounds, weights, scale, left_out = loops.limit_queries(rows, vector, *plan[:4], *_RANGES[query.dtype])
+    num_tiles, count = len(scores) * -(-scores.shape[1] // 4), _num_parts(scores.size * len(plan.order))
+    if len(scores) < count and not len(plan.given):
+        # Several threads want the same keys.
+        plan = _give_keys(key, plan)
+    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+
+    def score(start: int, stop: int) -> None:
+        loops.scores(query, query_index, bounds, *given, plan.order, weights, scale, start, stop, scores)
+
+    run_parts(_split(score, num_tiles, count))
+    return bounds, weights, scale, left_out
+
+
+def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gradients [query batch, query, hidden], [key batch, key, hidden], [hidden]."""
+    query, query_index, key, key_index, plan, given_index = operands
+    bounds, weights, scale, _ = limits
+    loops = _loops(query.dtype)
+    num_slots, num_elements = len(plan.order), len(grad)
+    query_grad = np.empty((*query.shape[:2], num_slots), query.dtype)
+    key_grad = np.empty((*key.shape[:2], num_slots), query.dtype)
+    is_large, is_shared = grad.size * num_slots >= INLINE, len(query) < num_elements or len(key) < num_elements
+    # Elements that share a query or a key add to the same sums, so they come one after the other. A few rows are done
+    # fastest with all slots at a time.
+    step = num_elements if is_shared else min(num_elements, 1 + _CHUNK * num_elements // (grad.size * num_slots))
+    width = loops.block if is_large and (is_shared or grad.shape[1] >= 4) else num_slots
+    starts = range(0, num_elements, step)
+    sums = np.zeros((len(starts), num_slots))
+    given = (key, key_index, plan.bounds, plan.given, plan.given_rounding, given_index)
+    inputs = (query, query_index, bounds, *given, plan.order, weights[:num_slots] * weights.dtype.type(scale), grad)
+
+    def differentiate(chunk: int, slot: int) -> None:
+        stop = min(starts[chunk] + step, num_elements)
+        loops.gradients(*inputs, starts[chunk], stop, slot, slot + width, query_grad, key_grad, sums[chunk])
+
+    parts = [partial(differentiate, chunk, slot) for chunk in range(len(starts)) for slot in range(0, num_slots, width)]
+    if is_large:
+        run_parts(parts)
+    else:
+        for part in parts:
+            part()
+    vector_grad = sums.sum(axis=0).astype(query.dtype)
+    size = query.shape[2]
+    if plan.order[size - 1] == size - 1:
+        places = slice(size)
+    else:
+        slots = np.flatnonzero(plan.order >= 0)
+        places = slots[np.argsort(plan.order[slots])]
+    return query_grad[..., places], key_grad[..., places], vector_grad[places]
+
+
+def _tiles(operands: _Operands, num_features: int) -> Iterator[tuple[int, int, int, slice, slice]]:
+    """Cut rows and keys so that no tile has more than `TILE` elements, if one pair has not.
+
+    An element of the batch, which query and which key that is, and the places of its rows and keys.
+    """
+    num_rows, num_keys = operands.query.shape[1], operands.key.shape[1]
+    keys = max(1, min(num_keys, TILE // num_features))
+    rows = max(1, TILE // (keys * num_features))
+    indices = zip(operands.query_index.tolist(), operands.key_index.tolist(), strict=True)
+    for element, (i, j) in enumerate(indices):
+        for row in range(0, num_rows, rows):
+            for key in range(0, num_keys, keys):
+                yield element, i, j, slice(row, row + rows), slice(key, key + keys)
+
+
+def _add_exactly(operands: _Operands, vector: np.ndarray, features: np.ndarray, scores: np.ndarray) -> None:
+    """Add what some features contribute, by tanh itself."""
+    query, key, weights = (torch.from_numpy(part[..., features]) for part in (operands.query, operands.key, vector))
+    for element, i, j, rows, keys in _tiles(operands, len(features)):
+        tanh = torch.tanh(query[i, rows, None] + key[j, None, keys])
+        scores[element, rows, keys] += tanh.mul_(weights).sum(dim=-1).numpy()
+
+
+def _differentiate_exactly(
+    operands: _Operands,
+    vector: np.ndarray,
+    features: np.ndarray,
+    grad: np.ndarray,
+    grads: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """Put in the gradients of some features, by tanh itself."""
+    query, key, weights = (torch.from_numpy(part[..., features]) for part in (operands.query, operands.key, vector))
+    query_grad, key_grad, vector_grad = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weights)
+    for element, i, j, rows, keys in _tiles(operands, len(features)):
+        tanh = torch.tanh(query[i, rows, None] + key[j, None, keys])
+        outer = torch.from_numpy(grad[element, rows, keys, None])
+        vector_grad += (outer * tanh).sum(dim=(0, 1))
+        slopes = outer * (1.0 - tanh * tanh) * weights
+        query_grad[i, rows] += slopes.sum(dim=1)
+        key_grad[j, keys] += slopes.sum(dim=0)
+    for whole, part in zip(grads, (query_grad, key_grad, vector_grad), strict=True):
+        whole[..., features] = part.numpy()
+
+
+def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
+    """Of [batch, row, hidden]; `queries` without elements when they are not known yet."""
+    rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
+    centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
+    given, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
+    return Plan(centre, lowest, highest, order, bounds, given, rounding)
+
+
+def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
+    """Add the exponentials."""
+    num_rows, num_slots = keys.shape[0] * keys.shape[1], len(plan.order)
+    rows = keys.reshape(num_rows, keys.shape[2])
+    exponential, rounding = np.empty((num_rows, num_slots), keys.dtype), np.empty((num_rows, num_slots), np.int16)
+    exponentials = _loops(keys.dtype).exponentials
+
+    def take(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        exponentials(rows[own], plan.order, plan.bounds, 0, 0, exponential[own], rounding[own])
+
+    run_parts(_split(take, num_rows, _num_parts(_EXPONENTIAL * exponential.size)))
+    shape = (*keys.shape[:2], num_slots)
+    return plan._replace(given=exponential.reshape(shape), given_rounding=rounding.reshape(shape))
+
+
+def _num_parts(num_elements: int) -> int:
+    """A few for each thread, so that a slow one keeps nobody waiting."""
+    return 4 * num_threads() if num_elements >= INLINE and num_threads() > 1 else 1
+
+
+def _split(work: Callable[[int, int], None], total: int, count: int) -> list[Callable[[], None]]:
+    """Cut range(total) into parts."""
+    count = max(1, min(count, total))
+    return [partial(work, total * i // count, total * (i + 1) // count) for i in range(count)]
+
+
+def _strip(tensor: Tensor) -> Tensor:
+    """Keep one of what repeats along leading axes that were expanded, unless each shall get a gradient of its own."""
+    if not tensor.is_contiguous() and not (tensor.requires_grad and torch.is_grad_enabled()):
+        for axis in range(tensor.dim() - 2):
+            if tensor.stride(axis) == 0 and tensor.shape[axis] > 1:
+                tensor = tensor.narrow(axis, 0, 1)
+    return tensor
+
+
+def _rows(tensor: Tensor) -> np.ndarray:
+    """[batch, row, size] in order, all leading axes in one."""
+    rows = tensor.detach().contiguous().numpy()
+    return rows if rows.ndim == 3 else rows.reshape(math.prod(rows.shape[:-2]), *rows.shape[-2:])
+
+
+@lru_cache(maxsize=64)
+def _index(lead: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
+    """[batch] which place of the leading axes each element of the broadcast batch takes."""
+    places = np.arange(math.prod(lead))
+    return places if lead == batch else np.broadcast_to(places.reshape(lead), batch).flatten()
+
+
+def _require_shapes(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None) -> tuple[int, ...]:
+    lead, key_lead = query.shape[:-2], key.shape[:-2]
+    size = query.shape[-1] if query.dim() >= 2 else -1
+    if key.dim() < 2 or key.shape[-1] != size or vector.shape != (size,):
+        raise ShapeError(
+            f"additive scores: query {list(query.shape)}, key {list(key.shape)} and vector {list(vector.shape)} "
+            "must end in the same size"
+        )
+    if exp_key is not None and exp_key.exponential.shape[:-1] != key.shape[:-1]:
+        raise ShapeError(
+            f"additive scores: exp_key is of keys {list(exp_key.exponential.shape[:-1])}, not {list(key.shape[:-1])}"
+        )
+    if lead == key_lead:
+        return lead
+    try:
+        return torch.broadcast_shapes(lead, key_lead)
+    except RuntimeError as error:
+        raise ShapeError(
+            f"additive scores: leading axes {list(lead)} of query and {list(key_lead)} of key do not broadcast"
+        ) from error
+
+
+def _require_support(*tensors: Tensor) -> None:
+    for tensor in tensors:
+        if not tensor.is_cpu or tensor.dtype not in _DTYPES:
+            break
+    else:
+        if loops_problem() is None:
+            return
+    reasons = (supports(tensor.dtype, tensor.device.type) for tensor in tensors)
+    raise KernelUnsupported(f"additive scores: {next(reason for reason in reasons if reason is not None)}")
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+def _loops(dtype: np.dtype) -> "Loops":
+    """The loops, compiled for this dtype; imported here because importing Numba takes long."""
+    from heedful.attention.kernels.additive.numba_kernels import compiled
+
+    return compiled(dtype)

@@ -1,0 +1,271 @@
+"""Exponentials of features for the loops of heedful/attention/kernels/additive/numba_kernels.py: range, place and rounding."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from heedful.compiled.numba_math import kept_loop
+
+BLOCK: Final = 64
+"""Slots that gradients take at a time; num_slots is a multiple of it."""
+UNROUNDING: Final = np.float32(0.5 / (29000.0 * 2.0**24))
+"""What leads from a rounding of `exponentials` to half of a relative error."""
+
+_HALF: Final = np.float32(0.5)
+_ONE: Final = np.float32(1.0)
+_TWO: Final = np.float32(2.0)
+_LOG2_E2: Final = np.float32(2.0 / math.log(2.0))
+# ln 2 in two pieces; the first has so few digits that its product with an exponent of two is exact.
+_LN2_HIGH: Final = np.float32(0.693145751953125)
+_LN2_LOW: Final = np.float32(math.log(2.0) - 0.693145751953125)
+# (e^t - 1 - t) / t^2 for |t| <= ln(2) / 2 with an error of 2^-32 in e^t: interpolation at Chebyshev's nodes.
+_C0: Final = np.float32(0.5)
+_C1: Final = np.float32(0.16666667)
+_C2: Final = np.float32(0.041666456)
+_C3: Final = np.float32(0.00833331)
+_C4: Final = np.float32(0.0013934532)
+_C5: Final = np.float32(0.00019891970)
+# What a relative error, at most 1.1 * 2^-24, is multiplied by to fit sixteen bits.
+_ROUNDING: Final = np.float32(29000.0 * 2.0**24)
+
+
+@kept_loop()
+def extremes(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Find the smallest and largest of each column; NaN where one is not finite.
+
+    Args:
+        rows: [row, hidden].
+        low: [hidden] out.
+        high: [hidden] out.
+    """
+    zero = rows.dtype.type(0)
+    stray = np.zeros(rows.shape[1], rows.dtype)
+    for k in range(rows.shape[1]):
+        low[k] = np.inf
+        high[k] = -np.inf
+    for i in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            low[k] = min(low[k], rows[i, k])
+            high[k] = max(high[k], rows[i, k])
+            stray[k] += rows[i, k] * zero
+    for k in range(rows.shape[1]):
+        if stray[k] != zero:
+            low[k] = np.nan
+            high[k] = np.nan
+
+
+@kept_loop()
+def plan(
+    key: np.ndarray, query: np.ndarray, limit: float, saturated: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Give every feature a centre and a slot.
+
+    Args:
+        key: [row, hidden].
+        query: [row, hidden]; without rows queries are taken to reach as far as the keys.
+        limit: see above.
+        saturated: see above.
+
+    Returns:
+        centre [hidden], 0 where keys lie about 0; lowest and highest [hidden] of key - centre, infinite where the
+        feature does not fit here; order [slot] int64; bounds [3, slot]: what to add to a key, and where to cut the sum,
+        all 0 for a slot that holds B = 1.
+    """
+    size = key.shape[1]
+    centre, lowest, highest = np.zeros(size, key.dtype), np.empty(size, key.dtype), np.empty(size, key.dtype)
+    least, most = np.empty(size, key.dtype), np.empty(size, key.dtype)
+    extremes(key, lowest, highest)
+    extremes(query, least, most)
+    near = (limit - 3.0) / 2.0
+    is_wide = np.zeros(size, np.bool_)
+    num_wide = 0
+    for f in range(size):
+        spread = highest[f] - lowest[f]
+        if not spread <= limit - saturated:
+            lowest[f] = -np.inf
+            highest[f] = np.inf
+            continue
+        # Where keys have a sign in common, a middle within a factor of two of all is taken off without an error.
+        is_above, is_below = lowest[f] > 0.0, highest[f] < 0.0
+        is_aside = (is_above and highest[f] <= 3.0 * lowest[f]) or (is_below and lowest[f] >= 3.0 * highest[f])
+        if is_aside or lowest[f] < -near or highest[f] > near:
+            centre[f] = lowest[f] + spread * _HALF
+            lowest[f] -= centre[f]
+            highest[f] -= centre[f]
+        reach = most[f] + centre[f] if query.shape[0] else max(highest[f], -lowest[f])
+        # A query so far out that tanh is 1 for every key may be moved in; else such a feature needs its own division.
+        is_wide[f] = reach + highest[f] > limit / 2.0 and spread > limit / 2.0 - saturated
+        num_wide += is_wide[f]
+    order = _give_slots(is_wide, num_wide)
+    bounds = np.zeros((3, order.shape[0]), key.dtype)
+    for s in range(order.shape[0]):
+        f = order[s]
+        if f >= 0 and highest[f] < np.inf:
+            bounds[0, s] = -centre[f]
+            bounds[1, s] = -limit
+            bounds[2, s] = limit
+    return centre, lowest, highest, order, bounds
+
+
+@njit
+def _give_slots(is_wide: np.ndarray, num_wide: int) -> np.ndarray:
+    """Slots in the order of features where none is wide; else wide ones alone in a division, the others in pairs."""
+    size = is_wide.shape[0]
+    divisions = num_wide + (size - num_wide + 1) // 2
+    half = (2 * divisions + BLOCK - 1) // BLOCK * BLOCK // 2
+    order = np.empty(2 * half, np.int64)
+    for s in range(2 * half):
+        order[s] = s if s < size and not num_wide else -1
+    slot = 0
+    waiting = -1
+    for f in range(size if num_wide else 0):
+        if is_wide[f]:
+            order[slot] = f
+            slot += 1
+        elif waiting < 0:
+            waiting = f
+        else:
+            order[slot] = waiting
+            order[half + slot] = f
+            waiting = -1
+            slot += 1
+    if waiting >= 0:
+        order[slot] = waiting
+    return order
+
+
+@kept_loop()
+def limit_queries(
+    query: np.ndarray,
+    vector: np.ndarray,
+    centre: np.ndarray,
+    lowest: np.ndarray,
+    highest: np.ndarray,
+    order: np.ndarray,
+    limit: float,
+    saturated: float,
+) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
+    """Say how to take the exponentials of queries, and which features the formula must not be used for.
+
+    Args:
+        query: [row, hidden].
+        vector: [hidden].
+        centre: [hidden] of `plan`, as are the next three.
+        lowest: [hidden].
+        highest: [hidden].
+        order: [slot].
+        limit: see above.
+        saturated: see above.
+
+    Returns:
+        [3, slot] bounds as from `plan`; [3 * slot / 2] the vector over `scale` in slots, then the sums of the two of a
+        division; scale, a power of two; [left out] int64 features left out, whose weights are 0.
+    """
+    half = order.shape[0] // 2
+    bounds = np.zeros((3, order.shape[0]), query.dtype)
+    weights = np.zeros(3 * half, query.dtype)
+    left_out = np.empty(query.shape[1], np.int64)
+    num_left_out = 0
+    least, most = np.empty(query.shape[1], query.dtype), np.empty(query.shape[1], query.dtype)
+    extremes(query, least, most)
+    largest = 0.0
+    for s in range(order.shape[0]):
+        f = order[s]
+        if f < 0:
+            continue
+        is_alone = order[s - half if s >= half else s + half] < 0
+        top = min((limit if is_alone else limit / 2.0) - highest[f], limit)
+        fits = most[f] + centre[f] <= top or (most[f] < np.inf and top + lowest[f] >= saturated)
+        if not (fits and highest[f] < np.inf and abs(vector[f]) < np.inf):
+            left_out[num_left_out] = f
+            num_left_out += 1
+            continue
+        bounds[0, s] = centre[f]
+        bounds[1, s] = -2.0 * saturated - highest[f]
+        bounds[2, s] = top
+        weights[s] = vector[f]
+        largest = max(largest, abs(vector[f]))
+    # So that weights times products of two F stay finite. A power of two changes no digit.
+    scale = 2.0 ** (math.frexp(largest)[1] - 1)
+    for s in range(2 * half):
+        weights[s] /= scale
+    for s in range(half):
+        weights[2 * half + s] = weights[s] + weights[half + s]
+    return bounds, weights, scale, left_out[:num_left_out]
+
+
+@njit(inline="always")
+def _split_exponential(placed: Any, slip: Any, exponent: Any, exponential: Any, rounding: Any) -> None:
+    """e^(2 x) = 2^k e^t = 2^k (1 + t + rest), where x, t and the sum are in two pieces each."""
+    for s in range(placed.shape[0]):
+        k = np.floor(placed[s] * _LOG2_E2 + _HALF)
+        t = _TWO * placed[s] - k * _LN2_HIGH
+        rest = k * _LN2_LOW - _TWO * slip[s]
+        u = t - rest
+        rest = (t - u) - rest
+        rest = u * u * (_C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * _C5))))) + (rest * u + rest)
+        t = u + rest
+        rest = (u - t) + rest
+        whole = _ONE + t
+        rest = ((_ONE - whole) + t) + rest
+        rounding[s] = np.int16(np.int32(rest / whole * _ROUNDING))
+        steps = np.int32(np.int32(k) + exponent)
+        bits = np.int32(np.float32(whole).view(np.int32) + (steps << np.int32(23)))
+        exponential[s] = bits.view(np.float32)
+
+
+@kept_loop("contract")
+def exponentials(
+    rows: np.ndarray,
+    order: np.ndarray,
+    bounds: np.ndarray,
+    exponent: int,
+    first_slot: int,
+    exponential: np.ndarray,
+    rounding: np.ndarray,
+) -> None:
+    """Compute 2^exponent e^(2 x) of some slots, and in float32 its rounding error.
+
+    Args:
+        rows: [row, hidden].
+        order: [slot].
+        bounds: [3, slot] of `plan` or `limit_queries`.
+        exponent: -1 for queries, 0 for keys.
+        first_slot: where to start.
+        exponential: [row, width] out: from there on.
+        rounding: [row, width] int16 out: times 2^-24 / 29000, how much larger the exact value is, relatively; 0 for
+            float64, whose last bit nobody misses.
+    """
+    num_slots = exponential.shape[1]
+    own = order[first_slot : first_slot + num_slots]
+    shift = bounds[0, first_slot : first_slot + num_slots]
+    low = bounds[1, first_slot : first_slot + num_slots]
+    high = bounds[2, first_slot : first_slot + num_slots]
+    placed, slip = np.zeros(num_slots, rows.dtype), np.empty(num_slots, rows.dtype)
+    num_plain = 0
+    while num_plain < num_slots and own[num_plain] == first_slot + num_plain:
+        num_plain += 1
+    for i in range(rows.shape[0]):
+        row = rows[i, first_slot:]
+        for s in range(num_plain):
+            placed[s] = row[s]
+        for s in range(num_plain, num_slots):
+            if own[s] >= 0:
+                placed[s] = rows[i, own[s]]
+        for s in range(num_slots):
+            # A slot without a feature stays 0, for so are its bounds. NaN takes the bounds: its feature is left out
+            # and must not spoil the others.
+            x = placed[s] + shift[s]
+            part = x - placed[s]
+            rest = (placed[s] - (x - part)) + (shift[s] - part)
+            slip[s] = rest if low[s] < x < high[s] else 0.0
+            x = x if x > low[s] else low[s]
+            placed[s] = x if x < high[s] else high[s]
+        if rows.itemsize == 8:
+            for s in range(num_slots):
+                exponential[i, s] = math.exp(2.0 * placed[s]) * 2.0**exponent
+                rounding[i, s] = 0
+        else:
+            _split_exponential(placed, slip, exponent, exponential[i], rounding[i])

@@ -1,0 +1,91 @@
+"""Loops over NumPy arrays behind heedful/attention/kernels/additive/cpu_ops.py, compiled by Numba; no PyTorch here.
+
+With A = e^(2 (a + c)) / 2 of a query feature, B = e^(2 (b - c)) of a key feature and F = A B - 1/2,
+
+    tanh(a + b) = F / (1 + F)
+
+so n queries and m keys cost (n + m) exponentials a feature instead of n * m tanh. Two features share a division:
+
+    v tanh + w tanh' = (v F + w G + (v + w) F G) / ((1 + F) (1 + G))
+
+F comes out of one fused multiply-add, so near 0 it is as exact as A and B are, and what they lost in rounding is made
+good to first order: `exponentials` keeps the relative error r of each, and sum_h v_h r_h / 2 of the row and of the key
+are added to the score. That is all of it near 0, where tanh has slope 1, and too small to matter where tanh is flat.
+
+A *slot* is a place in a row of A or B; `order[slot]` says whose feature is there, -1 = nobody's (A = 1/2, B = 1,
+F = 0). Slots s and s + num_slots / 2 share a division. num_slots is a multiple of `BLOCK`, so vectors have no tails.
+In `plan` and `limit_queries`, `limit` bounds a + b, summed over a division, so that nothing overflows; where |a + b| is
+above `saturated`, tanh is 1 or -1.
+
+Traps of Numba. Flags: 'contract' alone makes the fused multiply-add; 'reassoc', which a sum over lanes needs, would
+take F apart, so only functions that do no more than add have it, and the flags of a function stay with its own lines
+when it is put into another. No flag says that numbers are finite: NaN must get through. Vectors: an index that might
+be negative for all the compiler knows makes it gather, so loops run from 0 over slices. Bounds are not checked.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from heedful.attention.kernels.additive.numba_backward import gradients
+from heedful.attention.kernels.additive.numba_exponentials import BLOCK, exponentials, limit_queries, plan
+from heedful.attention.kernels.additive.numba_forward import score_all, scores
+
+
+class Loops(NamedTuple):
+    """All loops, compiled."""
+
+    plan: Callable[..., Any]
+    limit_queries: Callable[..., Any]
+    exponentials: Callable[..., Any]
+    scores: Callable[..., Any]
+    score_all: Callable[..., Any]
+    gradients: Callable[..., Any]
+    block: int
+    """Slots that `gradients` takes at a time."""
+
+
+@cache
+def compiled(dtype: np.dtype) -> Loops:
+    """Compile all loops for a width of numbers, or load them from disk.
+
+    Args:
+        dtype: float32 or float64.
+
+    Returns:
+        The loops.
+
+    Cost: 5 s the first time on a machine, 0.3 s in each process after it.
+    """
+    number = types.float64 if dtype == np.float64 else types.float32
+    row, table, cube = number[::1], number[:, ::1], number[:, :, ::1]
+    small, small_cube = types.int16[:, ::1], types.int16[:, :, ::1]
+    whole, real, places = types.int64, types.float64, types.int64[::1]
+    key = (cube, places, table, cube, small_cube)
+    signatures: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (plan, (table, table, real, real)),
+        (limit_queries, (table, row, row, row, row, places, real, real)),
+        (exponentials, (table, places, table, whole, whole, table, small)),
+        (scores, (cube, places, table, *key, places, row, real, whole, whole, cube)),
+        (score_all, (cube, places, row, *key, row, row, row, places, real, real, cube)),
+        (gradients, (cube, places, table, *key, places, places, row, cube, *[whole] * 4, cube, cube, real[::1])),
+    )
+    for loop, signature in signatures:
+        compile_for(loop, signature)
+    return Loops(plan, limit_queries, exponentials, scores, score_all, gradients, BLOCK)
+
+
+def compile_for(loop: Any, signature: tuple[Any, ...]) -> None:
+    """Compile a loop for arguments of some types.
+
+    Args:
+        loop: made by `kept_loop`.
+        signature: Numba's types.
+    """
+    # Where it fails, the loop is compiled and only the disk would not take it.
+    with suppress(OSError):
+        loop.compile(signature)

@@ -1,0 +1,32 @@
+"""Additive scores from compiled loops on a CPU, never [query, key, hidden]; the driver does the rest."""
+
+from typing import final
+
+from torch import Tensor
+
+from heedful.attention.kernels.additive.cpu_ops import additive_scores
+from heedful.attention.kernels.additive.cpu_ops import supports as supports_type
+from heedful.attention.kernels.interface import Request, ScoreKernel
+from heedful.attention.lowered import LoweredAdditive, LoweredScore
+
+
+@final
+class AdditiveScores(ScoreKernel):
+    """Additive scores in exponential form, compiled by Numba."""
+
+    name = "additive_cpu"
+
+    def supports(self, request: Request) -> str | None:
+        if request.pairs is not LoweredAdditive:
+            return "only additive scores"
+        if request.mode != "eager":
+            return f"compiled loops cannot be recorded ({request.mode})"
+        return supports_type(request.dtype, request.device)
+
+    def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
+        if not isinstance(pairs, LoweredAdditive):
+            raise TypeError(f"additive_cpu: got {type(pairs).__name__}")
+        return additive_scores(pairs.query, pairs.key, pairs.vector, pairs.exp_key), None
+
+    def numbers_per_score(self, pairs: LoweredScore) -> int:
+        return 1

@@ -1,0 +1,382 @@
+"""Additive scores on a GPU, exact, without an array of size query * key * hidden: Triton programs called from PyTorch.
+
+score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
+projections are done already). How: heedful/attention/kernels/additive/triton_kernels.py. Exponentials are taken here, one for
+each number of query and key, in float64; everything that is query * key * hidden is computed there, and again for the
+gradients, in float32 and without atomic additions.
+
+Triton is imported when the first score is asked for, not before.
+"""
+
+import importlib
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, final
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from heedful.attention.kernels.devices import interpreter_note, supports_device
+from heedful.attention.kernels.interface import Request, ScoreKernel
+from heedful.attention.lowered import LoweredAdditive, LoweredScore
+from heedful.errors import ShapeError
+
+ROWS: Final = 32
+"""Queries of a tile of scores, and rows of a tile of gradients."""
+COLUMNS: Final = 64
+"""Keys of a tile of scores; a block of keys is a multiple of it."""
+
+QUICK: Final = 21.0
+"""Sums up to which products of two denominators of the quick form stay in range."""
+LARGE: Final = 0.5
+"""Sums that a feature must have somewhere, for the error of the quick form not to count."""
+MANY: Final = 128
+"""Features among which errors that do not shrink with the sums are no larger than those of tanh in float32."""
+BUSY: Final = 42
+"""Tiles of scores at a time at least, where there are so many: fewer would leave a device idle, more need memory."""
+
+
+@final
+class TritonAdditiveScores(ScoreKernel):
+    """Additive scores in exponential form on a GPU, compiled by Triton."""
+
+    name = "additive_triton"
+
+    def supports(self, request: Request) -> str | None:
+        if request.pairs is not LoweredAdditive:
+            return "only additive scores"
+        return supports_device(request.mode, request.device, request.dtype)
+
+    def declines_auto(self, request: Request) -> str | None:
+        return interpreter_note(request.device)
+
+    def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
+        if not isinstance(pairs, LoweredAdditive):
+            raise TypeError(f"additive_triton: got {type(pairs).__name__}")
+        return additive_scores(pairs.query, pairs.key, pairs.vector), None
+
+    def numbers_per_score(self, pairs: LoweredScore) -> int:
+        return 1
+
+
+def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
+    """Score every query against every key: score_ij = vector . tanh(query_i + key_j).
+
+    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Computed in float32 at least;
+    the same to the bit in every run on one device. NaN and infinities give what the formula gives.
+    Differentiable once.
+
+    Args:
+        query: [*batch, query, hidden] on a GPU, or anywhere in Triton's interpreter.
+        key: [*batch, key, hidden]; leading axes broadcast, and nothing is copied for it.
+        vector: [hidden].
+
+    Returns:
+        [*batch, query, key] in the type that query, key and vector promote to.
+
+    Raises:
+        ShapeError: hidden sizes differ, or leading axes do not broadcast.
+
+    Cost: query * key * hidden times three and a half to six operations and half a reciprocal, gradients twice six and a
+    half; memory six numbers for each of query and key beside the scores (of a block of the keys, where there are many),
+    and for gradients one each for every element of the batch.
+    """
+    batch = _require_shapes(query, key, vector)
+    dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), vector.dtype)
+    if not (query.numel() and key.numel() and math.prod(batch)):
+        # Nothing to be fast at, but gradients of the right shapes to be made.
+        scores = (torch.tanh(query[..., :, None, :] + key[..., None, :, :]) * vector).sum(dim=-1)
+        return scores.to(dtype)
+    # Conversions stand outside, so that their gradients are PyTorch's.
+    real = torch.promote_types(dtype, torch.float32)
+    scores: Tensor = _AdditiveScores.apply(query.to(real), key.to(real), vector.to(real), batch)  # pyright: ignore
+    return scores.to(dtype)
+
+
+@final
+class _AdditiveScores(torch.autograd.Function):
+    @staticmethod
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, query: Tensor, key: Tensor, vector: Tensor, batch: tuple[int, ...]
+    ) -> Tensor:
+        ctx.save_for_backward(query, key, vector)
+        ctx.batch = batch
+        scores = query.new_empty((math.prod(batch), query.shape[-2], key.shape[-2]))
+        index = places(batch, query.device, query.shape[:-2], key.shape[:-2])
+        fill_scores(scores, _flat(query), _flat(key), vector, index)
+        return scores.reshape(*batch, *scores.shape[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        query, key, vector = ctx.saved_tensors
+        index = places(ctx.batch, query.device, query.shape[:-2], key.shape[:-2])
+        grad = grad_outputs[0].reshape(-1, query.shape[-2], key.shape[-2])
+        sums = Gradients.zeros(query, key, vector, math.prod(ctx.batch), ctx.needs_input_grad)
+        add_gradients(sums, grad, _flat(query), _flat(key), vector, index)
+        return *sums.finish(query, key, vector, ctx.batch), None
+
+
+@final
+@dataclass(frozen=True)
+class Sight:
+    """Intervals of keys, of all queries; nothing is computed where a whole tile sees nothing."""
+
+    start: Tensor
+    """[rows batch, query] int64 first keys."""
+    stop: Tensor
+    """[rows batch, query] int64, one past the last."""
+
+
+@final
+@dataclass(frozen=True)
+class Gradients:
+    """Sums of gradients over strips of queries, for each element of the batch; None = not wanted."""
+
+    query: Tensor | None
+    """[batch, query, padded hidden], without the factor of the vector."""
+    key: Tensor | None
+    """[batch, key, padded hidden], without the factor of the vector."""
+    vector: Tensor | None
+    """[padded hidden] float64"""
+
+    @staticmethod
+    def zeros(query: Tensor, key: Tensor, vector: Tensor, num_elements: int, wanted: tuple[bool, ...]) -> "Gradients":
+        """Start at 0.
+
+        Args:
+            query: [*, query, hidden].
+            key: [*, key, hidden].
+            vector: [hidden].
+            num_elements: of the batch.
+            wanted: whether those of query, key and vector are; the vector's come with those of the queries.
+
+        Returns:
+            The sums.
+        """
+        size = -(-len(vector) // _programs().BLOCK.value) * _programs().BLOCK.value
+        has_query, has_key, has_vector = wanted[:3]
+        return Gradients(
+            vector.new_zeros(num_elements, query.shape[-2], size) if has_query or has_vector else None,
+            vector.new_zeros(num_elements, key.shape[-2], size) if has_key else None,
+            vector.new_zeros(size, dtype=torch.float64) if has_vector else None,
+        )
+
+    def finish(
+        self, query: Tensor, key: Tensor, vector: Tensor, batch: tuple[int, ...]
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Put in the vector, and add up what elements of the batch that share a row gave it.
+
+        Args:
+            query: [*#batch, query, hidden].
+            key: [*#batch, key, hidden].
+            vector: [hidden].
+            batch: leading axes of the scores.
+
+        Returns:
+            Gradients of query, key and vector, of their shapes.
+        """
+
+        def reduce(own: Tensor | None, like: Tensor) -> Tensor | None:
+            if own is None:
+                return None
+            own = own[..., : len(vector)]
+            own = own.mul_(vector)
+            return own.reshape(*batch, *like.shape[-2:]).sum_to_size(like.shape)
+
+        by_vector = None if self.vector is None else self.vector[: len(vector)].to(vector.dtype)
+        return reduce(self.query, query), reduce(self.key, key), by_vector
+
+
+def fill_scores(
+    scores: Tensor,
+    query: Tensor,
+    key: Tensor,
+    vector: Tensor,
+    index: Tensor,
+    sight: Sight | None = None,
+    first_query: int = 0,
+) -> None:
+    """Score a strip of queries against all keys.
+
+    Args:
+        scores: [batch, query, key], out; with `sight` only tiles in which a query sees a key are written.
+        query: [query batch, query, hidden] the strip.
+        key: [key batch, key, hidden].
+        vector: [hidden] float32 or float64, as the scores.
+        index: [2 or 6, batch] int64 from `places`.
+        sight: intervals of all queries.
+        first_query: number of the strip's first query among all.
+    """
+    num_elements, num_queries = scores.shape[:2]
+    row_tiles = -(-num_queries // ROWS)
+    start, stop, total = _from(sight, first_query, index)
+    for block in _blocks(num_elements * row_tiles, key.shape[-2]):
+        operands = _prepare(query, key[:, block], vector, is_transposed=True)
+        queries, keys, _ = operands
+        num_keys, hidden = keys.shape[-1], keys.shape[-2]
+        planes, sizes = (queries[0].numel(), keys[0].numel()), (num_queries, num_keys, hidden)
+        _programs().score_tile[(num_elements * row_tiles * -(-num_keys // COLUMNS),)](
+            *operands, index, start, stop, scores[:, :, block], num_elements, *planes, *sizes,
+            *scores.stride()[:2], block.start, total, HAS_ROWS=sight is not None, ROWS=ROWS, COLUMNS=COLUMNS,
+        )  # fmt: skip
+        # Two blocks' at a time would be too much.
+        del operands, queries, keys
+
+
+def add_gradients(
+    sums: Gradients,
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    vector: Tensor,
+    index: Tensor,
+    sight: Sight | None = None,
+    first_query: int = 0,
+) -> None:
+    """Add what a strip of queries gives.
+
+    Args:
+        sums: added to.
+        grad: [batch, query, key] of the strip's scores; with `sight`, read where tiles of queries see keys.
+        query: [query batch, query, hidden], the strip.
+        key: [key batch, key, hidden].
+        vector: [hidden].
+        index: [2 or 6, batch] int64 from `places`.
+        sight: intervals of all queries.
+        first_query: number of the strip's first query among all.
+    """
+    num_elements, num_queries = grad.shape[:2]
+    for block in _blocks(num_elements * -(-num_queries // ROWS), key.shape[-2]):
+        operands = _prepare(query, key[:, block], vector, is_transposed=False)
+        part = grad[:, :, block]
+        if sums.query is not None:
+            _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=True)
+        if sums.key is not None:
+            _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=False)
+        # Two blocks' at a time would be too much.
+        del operands
+
+
+def _add_side(
+    sums: Gradients,
+    operands: tuple[Tensor, Tensor, Tensor],
+    grad: Tensor,
+    index: Tensor,
+    where: tuple[Sight | None, int, int],
+    is_query: bool,
+) -> None:
+    """Add what the scores of a strip of queries and a block of keys give the queries, or the keys."""
+    queries, keys, features = operands
+    sight, first_query, first_key = where
+    start, stop, total = _from(sight, first_query, index)
+    if is_query:
+        own_grad, own, other, outer, first_own, first_other = sums.query, queries, keys, grad, first_query, first_key
+    else:
+        own_grad, own, other, outer, first_own, first_other = sums.key, keys, queries, grad.mT, first_key, 0
+        index = torch.cat((index[:2].flip(0), index[2:]))
+    if own_grad is None:
+        return
+    num_elements = grad.shape[0]
+    (num_rows, hidden), num_others = own.shape[-2:], other.shape[-2]
+    num_tiles, has_vector = -(-num_rows // ROWS), is_query and sums.vector is not None
+    shares = own.new_empty((num_elements * num_tiles if has_vector else 1, hidden))
+    sizes = (own[0].numel(), other[0].numel(), num_rows, num_others, hidden, *outer.stride())
+    _programs().gradient_tile[(num_elements * num_tiles * (hidden // _programs().BLOCK.value),)](
+        own, other, features, index, outer, start, stop, own_grad, shares, num_elements, *sizes,
+        own_grad.shape[1], first_own, first_other, total,
+        ROWS=ROWS, HAS_VECTOR=has_vector, HAS_ROWS=sight is not None, IS_QUERY=is_query,
+    )  # fmt: skip
+    if has_vector and sums.vector is not None:
+        sums.vector.add_(shares.sum(dim=0, dtype=torch.float64))
+
+
+def places(batch: tuple[int, ...], device: torch.device, *leading: tuple[int, ...]) -> Tensor:
+    """Number which place of its own leading axes each element of a batch takes.
+
+    Args:
+        batch: leading axes.
+        device: where the numbers are made: copied from the host, they could not be part of a recorded graph.
+        leading: of each part, broadcastable to them.
+
+    Returns:
+        [part, batch] int64.
+    """
+    made = {
+        lead: torch.arange(math.prod(lead), device=device).reshape(lead).expand(batch).reshape(-1)
+        for lead in dict.fromkeys(leading)
+    }
+    return torch.stack([made[lead] for lead in leading])
+
+
+def _flat(rows: Tensor) -> Tensor:
+    return rows.reshape(-1, *rows.shape[-2:])
+
+
+def _blocks(num_row_tiles: int, num_keys: int) -> list[slice]:
+    """Blocks of keys: as few as keep the device busy, for each holds six numbers for each of its keys."""
+    size = -(-BUSY // max(1, num_row_tiles)) * COLUMNS
+    return [slice(first, min(first + size, num_keys)) for first in range(0, num_keys, size)]
+
+
+def _from(sight: Sight | None, first_query: int, index: Tensor) -> tuple[Tensor, Tensor, int]:
+    if sight is None:
+        return index, index, 0
+    return sight.start[:, first_query:], sight.stop[:, first_query:], sight.start.shape[1]
+
+
+def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Operands [3, batch, row, hidden] of both sides (transposed: [3, batch, hidden, row]) and features [3, hidden]."""
+    programs, size = _programs(), vector.shape[0]
+    width = -(-size // programs.BLOCK.value) * programs.BLOCK.value
+    # A maximum of NaN and numbers is NaN, and nothing is at most NaN.
+    ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in (query, key)]
+    (lowest, centre), (lowest_key, highest) = ends
+    fits = (centre - lowest <= programs.LIMIT.value) & (highest + centre <= programs.LIMIT.value)
+    fits &= (highest + centre).isfinite()
+    is_quick = fits & (highest + centre <= QUICK) & (torch.maximum(highest + centre, -lowest - lowest_key) >= LARGE)
+    way = (~fits).to(vector.dtype) - is_quick.to(vector.dtype) * float(size >= MANY)
+    # A power of two, so that no digit is lost; numbers times a denominator stay in range.
+    largest = vector.abs().amax()
+    exponent = torch.where(largest.isfinite(), torch.frexp(largest).exponent, 0)
+    features = vector.new_zeros(3, width)
+    features[0, :size] = torch.ldexp(vector, -exponent)
+    features[1, :size] = way
+    features[2] = torch.ldexp(torch.ones_like(largest), exponent)
+    operands: list[Tensor] = []
+    for part, move in ((query, -centre), (key, centre)):
+        num_rows = part.shape[1]
+        operand = vector.new_empty(3, len(part), *((width, num_rows) if is_transposed else (num_rows, width)))
+        grid = len(part) * -(-num_rows // ROWS) * (width // programs.BLOCK.value)
+        programs.operand_tile[(grid,)](
+            part, move, operand, num_rows, size, width, *part.stride(), operand[0].numel(),
+            IS_TRANSPOSED=is_transposed, ROWS=ROWS,
+        )  # fmt: skip
+        operands.append(operand)
+    return operands[0], operands[1], features
+
+
+def _require_shapes(query: Tensor, key: Tensor, vector: Tensor) -> tuple[int, ...]:
+    size = query.shape[-1] if query.dim() >= 2 else -1
+    if key.dim() < 2 or key.shape[-1] != size or vector.shape != (size,):
+        raise ShapeError(
+            f"additive scores: query {list(query.shape)}, key {list(key.shape)} and vector {list(vector.shape)} "
+            "must end in the same size"
+        )
+    try:
+        return torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    except RuntimeError as error:
+        raise ShapeError(
+            f"additive scores: leading axes {list(query.shape[:-2])} of query and {list(key.shape[:-2])} of key do not "
+            "broadcast"
+        ) from error
+
+
+@cache
+def _programs() -> Any:
+    """The programs; imported here because Triton is not installed everywhere."""
+    return importlib.import_module("heedful.attention.kernels.additive.triton_kernels")

@@ -1,0 +1,174 @@
+"""What a kernel knows of a score: how query-key pairs make numbers, without the parameters that made them."""
+
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+
+def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
+    """Find the common shape; quick where all are the same, as they nearly always are.
+
+    Args:
+        first: a shape.
+        others: more of them.
+
+    Returns:
+        The shape to which all can be expanded.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    return first if all(other == first for other in others) else torch.broadcast_shapes(first, *others)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExpKey:
+    """e^(2 (key - centre)), computed once per source for step-by-step decoding, and the range that the keys span."""
+
+    exponential: Tensor
+    """[*batch, key, slot] float32, or float64 for float64 keys."""
+    rounding: Tensor
+    """[*batch, key, slot] int16, what `exponential` lost when it was rounded."""
+    centre: Tensor
+    """[hidden] what was subtracted from the keys: 0 where they lie about 0."""
+    lowest: Tensor
+    """[hidden] smallest key - centre; -inf for a feature that goes through tanh itself."""
+    highest: Tensor
+    """[hidden] largest key - centre; inf for a feature that goes through tanh itself."""
+    order: Tensor
+    """[slot] int64 feature in each slot, -1 = none."""
+    derived: dict[str, object] = field(default_factory=dict, repr=False, kw_only=True)
+    """Forms of the same numbers that a kernel made and keeps here."""
+
+    def select(self, rows: Tensor) -> "ExpKey":
+        """Pick sources.
+
+        Args:
+            rows: [selected] int64 indices into axis 0.
+
+        Returns:
+            The same for those sources.
+        """
+        exponential, rounding = (part.index_select(0, rows) for part in (self.exponential, self.rounding))
+        return ExpKey(exponential, rounding, self.centre, self.lowest, self.highest, self.order)
+
+
+@dataclass(frozen=True)
+class LoweredScore(ABC):
+    """Queries and keys, lowered; scores are a function of one query and one key at a time."""
+
+    query: Tensor
+    """[*batch, query, depth]"""
+    key: Tensor
+    """[*batch, key, depth]"""
+
+    @property
+    def leading(self) -> torch.Size:
+        """The leading axes of the scores."""
+        return broadcast(self.query.shape[:-2], self.key.shape[:-2])
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Give all that scores may send gradient to.
+
+        Returns:
+            The tensors, in no particular order.
+        """
+        return self.query, self.key
+
+    def shared(self) -> dict[str, Tensor]:
+        """Give what all queries have in common.
+
+        Returns:
+            Keys and parameters, by the names of their fields.
+        """
+        others = (each.name for each in fields(self) if each.name != "query")
+        return {name: tensor for name in others if isinstance(tensor := getattr(self, name), Tensor)}
+
+    def of_queries(self, rows: slice) -> Self:
+        """Keep some queries.
+
+        Args:
+            rows: along the query axis.
+
+        Returns:
+            Their pairs with all keys.
+        """
+        return replace(self, query=self.query[..., rows, :])
+
+    def with_own_keys(self, key: Tensor) -> Self:
+        """Give each query keys of its own.
+
+        Args:
+            key: [*batch, query, near, depth] some of the keys for each query.
+
+        Returns:
+            Pairs with the query axis as one more leading axis: [*batch, query, 1, depth] and `key`.
+        """
+        return replace(self, query=self.query[..., None, :], key=key)
+
+
+@final
+@dataclass(frozen=True)
+class LoweredDot(LoweredScore):
+    """scores[i, j] = query[i] . key[j]; scale and temperature are folded into `query`.
+
+    Cost: depth multiply-adds per pair.
+    """
+
+
+@final
+@dataclass(frozen=True)
+class LoweredAdditive(LoweredScore):
+    """scores[i, j] = vector . tanh(query[i] + key[j]); temperature is folded into `vector`.
+
+    Cost: hidden_size tanh per pair.
+    """
+
+    vector: Tensor
+    """[hidden]"""
+    exp_key: ExpKey | None = None
+    """What a kernel computed of the keys beforehand."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.query, self.key, self.vector
+
+    def with_own_keys(self, key: Tensor) -> "LoweredAdditive":
+        return LoweredAdditive(self.query[..., None, :], key, self.vector)
+
+
+@final
+@dataclass(frozen=True)
+class LoweredDistance(LoweredScore):
+    """scores[i, j] = inverse_temperature log K(|query[i] - key[j]| / bandwidth), K the profile; none where K = 0.
+
+    Cost: depth squared differences per pair, and one K.
+    """
+
+    bandwidth: Tensor
+    """[] above 0"""
+    profile: str
+    """A name in `profiles.PROFILES`."""
+    inverse_temperature: Tensor | float = 1.0
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        more = (self.inverse_temperature,) if isinstance(self.inverse_temperature, Tensor) else ()
+        return self.query, self.key, self.bandwidth, *more
+
+
+@final
+@dataclass(frozen=True)
+class GivenScores(LoweredScore):
+    """scores = inverse_temperature function(query, key), any function that treats queries one by one.
+
+    Cost: that of the function.
+    """
+
+    function: Callable[[Tensor, Tensor], Tensor]
+    """From [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; infinite scores count as
+    the largest finite ones."""
+    inverse_temperature: Tensor | float = 1.0

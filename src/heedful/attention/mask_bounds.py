@@ -1,0 +1,150 @@
+"""The normal form of masks: an interval of keys for each query, a table beside it, and a Gaussian."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heedful.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Factors exp(-(j - centre)^2 / (2 sigma^2)) of the weights, taken after normalising; Luong et al. 2015, eq. 10."""
+
+    centre: Tensor
+    """[*leading, 1 or query] real place among the keys, float32 or finer; receives gradient."""
+    sigma: Tensor | float
+    """Above 0, in keys; a tensor has shape []."""
+
+    def factors(self, places: Tensor, num_leading: int) -> Tensor:
+        """Compute the factors.
+
+        Args:
+            places: [key] or [*leading, query, key] which keys.
+            num_leading: leading axes of the weights they are for.
+
+        Returns:
+            [*leading, 1 or query, key], with as many leading axes.
+        """
+        centre = lead(self.centre, num_leading, 1)[..., None]
+        return torch.exp(-0.5 * ((places - centre) / self.sigma).square())
+
+
+@dataclass(frozen=True)
+class MaskBounds:
+    """The normal form of a mask for a given number of queries and keys."""
+
+    start: Tensor
+    """[*leading, 1 or query] first key a query may attend."""
+    stop: Tensor
+    """[*leading, 1 or query] one past the last."""
+    dense: Tensor | None = None
+    """[*leading, 1 or query, key] True = may attend, on top of the interval; None = all."""
+    gaussian: Gaussian | None = None
+    """What weights are multiplied by after normalising."""
+    is_causal: bool = False
+    """Whether this is exactly the causal triangle, nothing else."""
+    width: int | None = None
+    """No interval is wider than this, whatever the numbers of queries and keys; None = unknown."""
+
+    def of_queries(self, rows: slice) -> "MaskBounds":
+        """Keep some queries.
+
+        Args:
+            rows: along the query axis.
+
+        Returns:
+            The normal form for them.
+        """
+
+        def cut(tensor: Tensor, axis: int) -> Tensor:
+            return tensor if tensor.shape[axis] == 1 else tensor[(..., rows, *(slice(None),) * (-1 - axis))]
+
+        return MaskBounds(
+            cut(self.start, -1),
+            cut(self.stop, -1),
+            None if self.dense is None else cut(self.dense, -2),
+            None if self.gaussian is None else Gaussian(cut(self.gaussian.centre, -1), self.gaussian.sigma),
+            width=self.width,
+        )
+
+    def require_leading(self, leading: tuple[int, ...]) -> None:
+        """Refuse a mask that is for other leading axes than the scores have.
+
+        Args:
+            leading: those of the scores.
+
+        Raises:
+            ShapeError: those of the mask, aligned from the left, are neither 1 nor equal.
+        """
+        tables = (self.start.shape[:-1], self.stop.shape[:-1], () if self.dense is None else self.dense.shape[:-2])
+        for given in tables:
+            _check_leading(len(given), len(leading))
+            # Not by a set: a size that is a symbol of a recorded graph has no hash.
+            if any(size not in (wanted, 1) for size, wanted in zip(given, leading, strict=False)):
+                raise ShapeError(
+                    f"mask: its leading axes {list(given)} do not fit those of the scores {list(leading)}; "
+                    "they align from the left"
+                )
+
+    def bounds(self, num_leading: int) -> tuple[Tensor, Tensor]:
+        """Give the intervals with a certain number of leading axes.
+
+        Args:
+            num_leading: leading axes of the scores they are for.
+
+        Returns:
+            [*leading, 1 or query] start and stop.
+
+        Raises:
+            ShapeError: the mask has more leading axes than the scores.
+        """
+        start, stop = self.start, self.stop
+        if start.shape != stop.shape:
+            start, stop = torch.broadcast_tensors(start, stop)
+        _check_leading(start.dim() - 1, num_leading)
+        return lead(start, num_leading, 1), lead(stop, num_leading, 1)
+
+    def allowed(self, num_leading: int, num_keys: int) -> Tensor:
+        """Write the mask out.
+
+        Args:
+            num_leading: leading axes of the scores it is for.
+            num_keys: keys.
+
+        Returns:
+            [*leading, 1 or query, key] bool with as many leading axes, broadcastable against the scores.
+
+        Raises:
+            ShapeError: the mask has more leading axes than the scores.
+        """
+        start, stop = self.bounds(num_leading)
+        places = torch.arange(num_keys, device=start.device)
+        full = (places >= start[..., None]) & (places < stop[..., None])
+        if self.dense is not None:
+            _check_leading(self.dense.dim() - 2, num_leading)
+            full = full & lead(self.dense, num_leading, 2)
+        return full
+
+
+def lead(bounds: Tensor, leading: int, trailing: int) -> Tensor:
+    """Insert axes after the leading ones, so that leading axes align from the left.
+
+    Args:
+        bounds: [*leading, *trailing].
+        leading: leading axes there shall be, at least those there are.
+        trailing: how many axes are not leading ones.
+
+    Returns:
+        [*leading, 1..., *trailing].
+    """
+    missing = leading - (bounds.dim() - trailing)
+    if missing == 0:
+        return bounds
+    return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
+
+
+def _check_leading(given: int, num_leading: int) -> None:
+    if given > num_leading:
+        raise ShapeError(f"mask: it has {given} leading axes, but the scores have only {num_leading}")

@@ -1,0 +1,253 @@
+"""Attention tile by tile: results and gradients of all tiles are written into arrays that are there from the start.
+
+Of a call only what it was computed from is kept; each tile is computed again for its gradients. Nothing that outlives
+a tile is made while one is computed, so that the next uses the same memory: what one large array was freed from, a few
+small ones would break up.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Final, final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.attention_inputs import AttentionInputs, is_open, tensors_of, with_tensors
+from heedful.attention.interface import Attended
+from heedful.attention.kernels.interface import Request
+from heedful.attention.recomputation import Recomputation
+
+Compute = Callable[[AttentionInputs], Attended]
+"""Attends for the queries it is given, from operands that may be widened; gives the same whenever it is called."""
+
+_RESULTS: Final = tuple(each.name for each in fields(Attended) if each.name != "kernel")
+_WITH_KEYS: Final = frozenset({"context", "weights"})
+"""Results with an axis after that of the queries."""
+
+
+def in_tiles(compute: Compute, operands: AttentionInputs, request: Request, num_rows: int) -> Attended:
+    """Attend tile by tile.
+
+    Args:
+        compute: attends for the queries of a tile; all it reads is in the operands, but for what a score function
+            holds by itself.
+        operands: of the whole call.
+        request: of the whole call.
+        num_rows: queries of a tile.
+
+    Returns:
+        The parts side by side. They can be differentiated more than once if all that a tile does can.
+    """
+    tiling = _Tiling(compute, request, num_rows, _draw_seed(request))
+    if not torch.is_grad_enabled():
+        return tiling.run(operands)
+    if not is_open(operands):
+        return tiling.run_recorded(operands)
+    tensors = tensors_of(operands)
+    if not any(tensor.requires_grad for tensor in tensors):
+        return tiling.run(operands)
+    # PyTorch's functions return tensors only: which they are, and the kernel, is written here.
+    names: list[str] = []
+    results = _Tilewise.apply(tiling, with_tensors(operands, [_NOTHING] * len(tensors)), names, *tensors)
+    return Attended(kernel=names.pop(), **dict(zip(names, results, strict=True)))
+
+
+_NOTHING: Final = torch.empty(0)
+
+
+@final
+@dataclass(frozen=True)
+class _Tiling:
+    """How a call is cut into tiles."""
+
+    compute: Compute
+    request: Request
+    num_rows: int
+    seed: int | None
+    """Of dropout, whose numbers each tile draws again; None where nothing is dropped."""
+
+    def slices(self) -> list[slice]:
+        """The queries of each tile."""
+        end = self.request.num_queries
+        return [slice(row, min(row + self.num_rows, end)) for row in range(0, end, self.num_rows)]
+
+    def one(self, tile: AttentionInputs, part: slice) -> Attended:
+        """Attend for the queries of one tile."""
+        if self.seed is None:
+            return self.compute(tile)
+        is_cuda = self.request.device == "cuda"
+        # Not torch.manual_seed, which seeds every device there is.
+        start = torch.cuda.manual_seed if is_cuda else torch.default_generator.manual_seed
+        with torch.random.fork_rng([torch.cuda.current_device()] if is_cuda else []):
+            start(self.seed + part.start)
+            return self.compute(tile)
+
+    def run(self, operands: AttentionInputs) -> Attended:
+        """Attend for all queries, without a graph."""
+        first, *others = self.slices()
+        attended = self.one(operands.of_queries(first), first)
+        whole = _room(attended, self.request.num_queries)
+        _write(attended, whole, first)
+        del attended
+        for part in others:
+            _write(self.one(operands.of_queries(part), part), whole, part)
+        return whole
+
+    def run_recorded(self, operands: AttentionInputs) -> Attended:
+        """Attend for all queries, a graph of each tile: for what is computed from tensors that are not seen."""
+        wide, again = operands.widened(), Recomputation(self.request.device)
+
+        def one(part: slice) -> Attended:
+            return self.one(wide.of_queries(part), part)
+
+        return join([_moved(again.call(partial(one, part))) for part in self.slices()])
+
+    def differentiate(self, operands: AttentionInputs, wanted: Sequence[int], grads: dict[str, Tensor]) -> list[Tensor]:
+        """Sum over all tiles the gradients of the tensors of these numbers, given those of the results."""
+        wide = operands.widened()
+        tensors = tensors_of(wide)
+        sums = [torch.zeros_like(tensors[i], memory_format=torch.contiguous_format) for i in wanted]
+        # Cut like the operands, they show where the gradients of a tile belong.
+        whole = with_tensors(wide, _put(tensors, wanted, sums))
+        for part in self.slices():
+            self._add_gradients(wide.of_queries(part), wanted, grads, tensors_of(whole.of_queries(part)), part)
+        types = [tensor.dtype for tensor in tensors_of(operands)]
+        return [total.to(types[i]) for i, total in zip(wanted, sums, strict=True)]
+
+    def _add_gradients(
+        self,
+        tile: AttentionInputs,
+        wanted: Sequence[int],
+        grads: dict[str, Tensor],
+        places: Sequence[Tensor],
+        part: slice,
+    ) -> None:
+        """Add those of one tile to what stands in their places; what it takes is gone before the next one."""
+        tensors = tensors_of(tile)
+        leaves = [tensors[i].detach().requires_grad_() for i in wanted]
+        with torch.enable_grad():
+            attended = self.one(with_tensors(tile, _put(tensors, wanted, leaves)), part)
+            found = _gradients(attended, leaves, {name: _queries(grad, name, part) for name, grad in grads.items()})
+        for i, gradient in zip(wanted, found, strict=True):
+            if gradient is not None:
+                places[i].add_(gradient)
+
+
+@final
+class _Tilewise(torch.autograd.Function):
+    """One node of the graph for all tiles."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, tiling: _Tiling, skeleton: AttentionInputs, names: list[str], *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        attended = tiling.run(with_tensors(skeleton, tensors))
+        present = _present(attended)
+        names += [*present, attended.kernel]
+        results = tuple(getattr(attended, name) for name in present)
+        ctx.mark_non_differentiable(*(result for result in results if not result.is_floating_point()))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        ctx.tiling, ctx.skeleton, ctx.names = tiling, skeleton, present
+        device = tiling.request.device
+        ctx.autocast = device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        tiling, operands = ctx.tiling, with_tensors(ctx.skeleton, ctx.saved_tensors)
+        grads = {name: grad for name, grad in zip(ctx.names, grad_outputs, strict=True) if grad is not None}
+        wanted = [i for i, is_needed in enumerate(ctx.needs_input_grad[3:]) if is_needed]
+        with torch.autocast(*ctx.autocast):
+            if torch.is_grad_enabled():
+                # Gradients are to be differentiated again, so there must be a graph of them.
+                tensors = tensors_of(operands)
+                found = _gradients(
+                    tiling.run_recorded(operands), [tensors[i] for i in wanted], grads, is_graph_kept=True
+                )
+            else:
+                found = tiling.differentiate(operands, wanted, grads)
+        return (None, None, None, *_put([None] * len(ctx.saved_tensors), wanted, found))
+
+
+def _gradients(
+    attended: Attended, inputs: Sequence[Tensor], grads: dict[str, Tensor], is_graph_kept: bool = False
+) -> Sequence[Tensor | None]:
+    """Differentiate those results that have a gradient and depend on anything."""
+    names = [name for name in grads if getattr(attended, name).requires_grad]
+    if not names:
+        return [None] * len(inputs)
+    return torch.autograd.grad(
+        [getattr(attended, name) for name in names],
+        inputs,
+        [grads[name] for name in names],
+        create_graph=is_graph_kept,
+        allow_unused=True,
+    )
+
+
+def _put(items: Sequence[Any], places: Sequence[int], others: Sequence[Any]) -> list[Any]:
+    """Put others in the places of some items."""
+    found = list(items)
+    for place, other in zip(places, others, strict=True):
+        found[place] = other
+    return found
+
+
+def _draw_seed(request: Request) -> int | None:
+    """Draw one number from the caller's generator, for all tiles.
+
+    Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
+    """
+    return int(torch.randint(1 << 62, ())) if request.dropout else None
+
+
+def _present(attended: Attended) -> list[str]:
+    return [name for name in _RESULTS if getattr(attended, name) is not None]
+
+
+def _queries(result: Tensor, name: str, part: slice) -> Tensor:
+    """The part of a result that is of some queries."""
+    return result[..., part, :] if name in _WITH_KEYS else result[..., part]
+
+
+def _room(attended: Attended, num_queries: int) -> Attended:
+    """Make room for results of more queries."""
+
+    def room(name: str) -> Tensor:
+        tile: Tensor = getattr(attended, name)
+        axis = tile.dim() - (2 if name in _WITH_KEYS else 1)
+        return tile.new_empty(*tile.shape[:axis], num_queries, *tile.shape[axis + 1 :])
+
+    return replace(attended, **{name: room(name) for name in _present(attended)})
+
+
+def _write(attended: Attended, whole: Attended, part: slice) -> None:
+    for name in _present(attended):
+        _queries(getattr(whole, name), name, part).copy_(getattr(attended, name))
+
+
+def join(parts: list[Attended]) -> Attended:
+    """Put the attention of successive queries side by side.
+
+    Args:
+        parts: at least one.
+
+    Returns:
+        All of them along the query axis.
+    """
+
+    def column(name: str) -> Tensor:
+        return torch.cat([getattr(part, name) for part in parts], dim=-2 if name in _WITH_KEYS else -1)
+
+    return replace(parts[0], **{name: column(name) for name in _present(parts[0])})
+
+
+def _moved(attended: Attended) -> Attended:
+    """Copy results to where a tile's scores were.
+
+    They came into memory after the scores, which have gone: where they are, they would keep the next tile from using
+    the same memory, and the process would grow by all query-key pairs.
+    """
+    return replace(attended, **{name: getattr(attended, name).clone() for name in _present(attended)})

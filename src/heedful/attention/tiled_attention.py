@@ -1,0 +1,174 @@
+"""The driver: any score kernel x mask x normalizer, a tile of queries at a time, in memory linear in query + key.
+
+Of a tile only the inputs are kept; its scores and weights are computed again for the backward pass. So sparsemax, drawn
+keys or chains are linear in memory over any score, without a kernel of their own.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Final, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from heedful.attention.attention_inputs import AttentionInputs
+from heedful.attention.interface import Attended, Need, Normalized, Normalizer
+from heedful.attention.kernels.interface import Kernel, Request, ScoreKernel
+from heedful.attention.lowered import LoweredScore
+from heedful.attention.mask_bounds import MaskBounds
+from heedful.attention.stochastic import number_rows
+from heedful.attention.tile_autograd import in_tiles
+
+WHOLE: Final = 1 << 22
+"""Numbers up to which all queries are one tile and nothing is computed twice."""
+TILE: Final = 1 << 19
+"""Numbers a tile may hold where there are more, if a single query does not hold more already."""
+
+_FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
+"""What needs nothing but weights."""
+
+
+@final
+class Tiled(Kernel):
+    """The driver over one kernel of scores."""
+
+    def __init__(
+        self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"
+    ) -> None:
+        """Drive a score kernel.
+
+        Args:
+            scoring: makes the scores of a tile.
+            memory: what it allocates, in words.
+        """
+        self.scoring = scoring
+        self.name = scoring.name
+        self.memory = memory
+
+    def supports(self, request: Request) -> str | None:
+        return self.scoring.supports(request)
+
+    def declines_auto(self, request: Request) -> str | None:
+        return self.scoring.declines_auto(request)
+
+    def memory_of(self, request: Request) -> str:
+        if request.normalizer.scope == "matrix":
+            return "query * key (a tree needs all scores at once)"
+        if request.mode != "eager":
+            return "query * key (recorded operations are one tile)"
+        return self.memory
+
+    def run(
+        self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
+    ) -> Attended:
+        row_ids = number_rows((*pairs.leading, request.num_queries), value.device) if normalizer.is_random else None
+        operands = AttentionInputs(pairs, value, rows, normalizer, row_ids)
+        compute = partial(run_tile, self.scoring, request, operands.types())
+        per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
+        # What is recorded must hold for any size; a tree needs all queries at once.
+        is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
+        if is_one_tile or per_query * request.num_queries <= WHOLE:
+            return compute(operands)
+        return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
+
+
+def run_tile(
+    scoring: ScoreKernel, request: Request, types: Mapping[str, torch.dtype], tile: AttentionInputs
+) -> Attended:
+    """Attend with all scores in memory.
+
+    Args:
+        scoring: makes the scores.
+        request: of the whole call.
+        types: what `AttentionInputs.types` of the whole call says.
+        tile: of some of its queries, maybe widened.
+
+    Returns:
+        The contexts and all that was asked.
+    """
+    operands, rows = tile.narrowed(types), tile.rows
+    scores, exists = scoring.scores(operands.pairs)
+    num_leading, factors, allowed = scores.dim() - 2, None, exists
+    if rows is not None:
+        mask = rows.allowed(num_leading, scores.shape[-1])
+        allowed = mask if exists is None else mask & exists
+        if rows.gaussian is not None:
+            places = torch.arange(scores.shape[-1], device=scores.device)
+            factors = rows.gaussian.factors(places, num_leading).to(scores.dtype)
+    averaged = partial(average, operands.value)
+    return read_out(scores, allowed, factors, averaged, operands.normalizer, operands.row_ids, request, scoring.name)
+
+
+def average(value: Tensor, weights: Tensor) -> Tensor:
+    """Average the values.
+
+    Args:
+        value: [*batch, key, value_size].
+        weights: [*batch, query, key].
+
+    Returns:
+        [*batch, query, value_size] in the type of the values.
+    """
+    return weights.to(value.dtype) @ value
+
+
+def read_out(
+    scores: Tensor,
+    allowed: Tensor | None,
+    factors: Tensor | None,
+    averaged: Callable[[Tensor], Tensor],
+    normalizer: Normalizer,
+    row_ids: Tensor | None,
+    request: Request,
+    kernel: str,
+) -> Attended:
+    """Turn scores into weights and average the values.
+
+    Args:
+        scores: [*batch, query, key].
+        allowed: [#*batch, #query, key] bool; None = all.
+        factors: [#*batch, #query, key] of the weights after normalising; None = 1.
+        averaged: contexts [*batch, query, value_size] from weights.
+        normalizer: scores to weights.
+        row_ids: [*batch, query] numbers of the rows.
+        request: says what is needed.
+        kernel: name to report.
+
+    Returns:
+        The contexts and all that was asked.
+    """
+    need = request.need
+    if need <= _FROM_WEIGHTS:
+        normalized = Normalized(normalizer.weigh(scores, allowed, row_ids))
+    else:
+        normalized = normalizer.normalize(scores, allowed, row_ids)
+    weights = normalized.weights if factors is None else normalized.weights * factors
+    entropy = None
+    if "entropy" in need:
+        entropy = _entropy(weights) if normalized.entropy is None else normalized.entropy
+    return Attended(
+        context=averaged(_dropped(weights, request.dropout)),
+        kernel=kernel,
+        weights=weights if "weights" in need else None,
+        log_normalizer=normalized.log_normalizer if "log_normalizer" in need else None,
+        argmax=_best(weights, allowed) if "argmax" in need else None,
+        entropy=entropy,
+        log_prob=normalized.log_prob if "log_prob" in need else None,
+    )
+
+
+def _dropped(weights: Tensor, probability: float) -> Tensor:
+    return functional.dropout(weights, probability) if probability else weights
+
+
+def _best(weights: Tensor, allowed: Tensor | None) -> Tensor:
+    """The key of largest weight; one that may not be attended is never it, even where a Gaussian leaves only zeros."""
+    return (weights if allowed is None else weights.masked_fill(~allowed, -1.0)).argmax(dim=-1)
+
+
+def _entropy(weights: Tensor) -> Tensor:
+    """-sum w log w; where a weight is zero it adds nothing, nor to the gradient, whose limit there is infinite."""
+    positive = weights.masked_fill(weights <= 0, 1.0)
+    return -(positive * positive.log()).sum(dim=-1)

@@ -1,0 +1,247 @@
+"""Running a grid: each row with each seed, what was found before taken as it is, and the tables after every run."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, final
+
+import torch
+
+from heedful.comparison.evaluation import measure
+from heedful.comparison.gold import AER, alignment_error
+from heedful.comparison.grid import Row
+from heedful.comparison.plan import Plan, fingerprints, shell_command
+from heedful.comparison.run_result import Items, RunResult, find_run_result, read_record, run_key, write_record
+from heedful.comparison.save_tables import write_tables
+from heedful.comparison.summary import Comparison
+from heedful.config import validate
+from heedful.data.corpus import CorpusFilter, find_pairs
+from heedful.data.prepare import MIN_PAIRS, EvaluationSet
+from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
+from heedful.evaluation.metrics.table import default_metrics
+from heedful.experiment import load_experiment
+from heedful.recipe import Recipe, Started
+from heedful.text.tokenizer import TextConfig
+from heedful.training.loop import Outcome
+from heedful.translator import load
+
+_SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
+"""Of an ensemble, what its members have together."""
+
+
+@final
+@dataclass(frozen=True)
+class Runner:
+    """Who trains, and who is told how it goes."""
+
+    train: Callable[[Recipe], tuple[Started, Outcome]]
+    """Trains a model, or goes on training it; says what was known at the start, and how it ended."""
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    """What must not be missed."""
+
+
+def run_grid(plan: Plan, runner: Runner) -> Comparison:
+    """Do what is still to be done of a grid, and write the tables after each run.
+
+    Args:
+        plan: what is to be run.
+        runner: trains, and is told how it goes.
+
+    Returns:
+        The table.
+
+    Raises:
+        UsageError: not one row can be run, or the folder holds a comparison of other data.
+        DataError: the data cannot be used.
+        ResourceError: the folder cannot be written.
+        MissingExtra: a package is not installed.
+        Stopped: a signal; what was found is kept, and the same call goes on.
+    """
+    data = fingerprints(plan.recipe)
+    items = _known_items(plan, data)
+    if items is None:
+        _check_held_out(plan.recipe)
+    missing = _impossible_rows(plan)
+    for name, reason in missing.items():
+        runner.warn(f"{name}: not run: {reason}")
+    results: dict[str, list[RunResult]] = {row.name: [] for row in plan.rows}
+    runs = [(row, seed) for seed in plan.seeds for row in plan.rows if seed in row.seeds]
+    for number, (row, seed) in enumerate(runs, start=1):
+        if reason := _lacking(row, missing):
+            missing[row.name] = reason
+        if row.name in missing:
+            continue
+        runner.say(f"== {row.name}, seed {seed}: run {number} of {len(runs)}")
+        key, path = plan.key(row, seed, data), plan.out / "findings" / f"{row.folder}-{seed}.json"
+        known = find_run_result(path, key, len(items.sources)) if items is not None else None
+        try:
+            if items is not None and known is not None:
+                runner.say("done before")
+                found = known
+            else:
+                found, items = _find(plan, row, seed, key, items, results, runner)
+                write_record(path, found)
+            found = _aligned(plan, row, found, path, runner)
+        except (Stopped, ResourceError, MissingExtra):
+            raise
+        except HeedfulError as error:
+            missing[row.name] = f"seed {seed}: {error}"
+            runner.warn(f"{row.name}, seed {seed}: not run: {error}")
+            continue
+        results[row.name].append(found)
+        if found is not known:
+            write_tables(plan, items, results, missing, runner.warn)
+    if items is None or not any(results.values()):
+        name, reason = next(iter(missing.items()))
+        raise UsageError(f"no row of the grid can be run; {name}: {reason}")
+    return write_tables(plan, items, results, missing, runner.warn)
+
+
+def _find(
+    plan: Plan,
+    row: Row,
+    seed: int,
+    key: str,
+    items: Items | None,
+    results: Mapping[str, Sequence[RunResult]],
+    runner: Runner,
+) -> tuple[RunResult, Items]:
+    """Train and measure; the first run of all decides on what is measured."""
+    if items is not None and row.members:
+        members = [next(found for found in results[name] if found.seed == seed) for name in row.members]
+        facts = _facts_of_ensemble(plan, row, seed, members)
+    else:
+        started, facts = _train(plan, row, seed, runner)
+        if items is None:
+            items = _choose_items(plan, started)
+            write_record(plan.out / "items.json", items)
+    runner.say(f"measuring on {len(items.sources):,} sources")
+    first, *others = plan.folders(row, seed)
+    return measure(first, items, {**facts, "row": row.name, "seed": seed, "key": key}, others), items
+
+
+def _aligned(plan: Plan, row: Row, found: RunResult, path: Path, runner: Runner) -> RunResult:
+    """Add the alignment error rate, which may be asked for long after the rest was found; never one of other links."""
+    wanted = plan.gold.key if plan.gold else ""
+    if found.gold == wanted:
+        return found
+    measures = {key: figure for key, figure in found.measures.items() if key != AER}
+    facts: dict[str, Any] = {**found.model_dump(mode="json"), "gold": "", "measures": measures}
+    if plan.gold is None:
+        return validate(RunResult, facts)
+    first, *others = plan.folders(row, found.seed)
+    try:
+        rate = alignment_error(load(first, plan.recipe.device, ensemble=others), plan.gold)
+    except (UsageError, FileRefused) as error:  # the model is gone
+        runner.warn(f"{row.name}, seed {found.seed}: not aligned: {error}")
+        return validate(RunResult, facts)
+    if rate is not None:
+        measures[AER] = rate
+    found = validate(RunResult, {**facts, "gold": wanted})
+    write_record(path, found)
+    return found
+
+
+def _impossible(recipe: Recipe) -> str:
+    """Say why a row cannot be, before anything is trained; empty where it can."""
+    try:
+        experiment = load_experiment(recipe.preset, recipe.config, recipe.settings)
+        with torch.device("meta"):
+            experiment.model.build(8, 8, experiment.text.is_shared)
+    except (HeedfulError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _impossible_rows(plan: Plan) -> dict[str, str]:
+    missing: dict[str, str] = {}
+    for row in plan.rows:
+        if reason := _lacking(row, missing) or _impossible(plan.run(row, row.seeds[0])):
+            missing[row.name] = reason
+    return missing
+
+
+def _lacking(row: Row, missing: Mapping[str, str]) -> str:
+    """Say which model an ensemble cannot have; empty where it has all."""
+    return next((f"needs {name}, which is not run" for name in row.members if name in missing), "")
+
+
+def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[Started, dict[str, Any]]:
+    recipe = plan.run(row, seed)
+    started, outcome = runner.train(recipe)
+    return started, {
+        "command": shell_command(("train",), recipe, ("--out", str(recipe.out))),
+        "num_parameters": started.num_parameters,
+        "step": outcome.step,
+        "num_target_tokens": outcome.num_target_tokens,
+        "seconds": outcome.seconds,
+        "tokens_per_second": outcome.tokens_per_second,
+        "ended": outcome.reason,
+        "best_step": outcome.best_step,
+        "device": recipe.device,
+    }
+
+
+def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunResult]) -> dict[str, Any]:
+    """What is known of models that were trained for other rows and decode as one."""
+    first, *others = map(str, plan.folders(row, seed))
+    options = [word for folder in others for word in ("--ensemble", folder)]
+    data = plan.recipe.test or plan.recipe.dev or plan.recipe.data
+    return {
+        "command": shlex.join(["heedful", "evaluate", first, *map(str, data), *options]),
+        **{name: sum(getattr(each, name) for each in members) for name in _SUMMED},
+        "step": 0,
+        "tokens_per_second": 0.0,
+        "ended": members[0].ended,
+        "best_step": 0,
+        "device": plan.recipe.device,
+    }
+
+
+def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
+    path = plan.out / "items.json"
+    if not path.is_file():
+        return None
+    items = read_record(path, Items)
+    if items.data != run_key({"data": data, "columns": plan.recipe.columns}):
+        raise UsageError(f"{plan.out}: holds a comparison on other data; choose another --out")
+    return items
+
+
+def _check_held_out(recipe: Recipe) -> None:
+    """Refuse data that leave nothing to measure on, before anything is trained.
+
+    Raises:
+        DataError: no evaluation file was given, and there are too few pairs to hold any out.
+    """
+    if recipe.dev or recipe.test:
+        return
+    enough = 10 * MIN_PAIRS
+    kept = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
+    if sum(1 for _ in islice(kept, enough)) < enough:
+        raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
+
+
+def _choose_items(plan: Plan, started: Started) -> Items:
+    """Take the test set, or for want of one the validation set.
+
+    Raises:
+        DataError: there is neither.
+    """
+    recipe = plan.recipe
+    chosen = started.test
+    if not len(chosen) and recipe.dev:
+        chosen = EvaluationSet.of(find_pairs([*recipe.dev], recipe.columns))
+    if not len(chosen):
+        raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
+    return Items(
+        sources=tuple(chosen.sources),
+        references=tuple(tuple(texts) for texts in chosen.references),
+        target_language=load(started.folder).target_language,
+        is_validation=not len(started.test),
+        default_metrics=default_metrics(started.experiment.text.target_units)[:2],
+        data=run_key({"data": fingerprints(recipe), "columns": recipe.columns}),
+    )

@@ -1,0 +1,81 @@
+"""The tables of a comparison as files: Markdown, JSON, one HTML page, and a picture of scores by source length."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from heedful.comparison.grid import baseline_of
+from heedful.comparison.page import report_page
+from heedful.comparison.plan import Plan
+from heedful.comparison.run_result import Items, RunResult
+from heedful.comparison.summary import Comparison, summarise
+from heedful.comparison.tables import to_markdown
+from heedful.errors import MissingExtra, ResourceError
+from heedful.files import written_whole
+from heedful.inspection.length_plot import Curve, save_length_plot
+
+
+def write_tables(
+    plan: Plan,
+    items: Items,
+    results: Mapping[str, Sequence[RunResult]],
+    missing: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> Comparison:
+    """Write table.md, table.json, by-length.png and report.html of what is known.
+
+    Args:
+        plan: what was to be run.
+        items: what all were measured on.
+        results: by name of the row.
+        missing: reasons by name of rows that could not be run.
+        warn: told where there can be no picture.
+
+    Returns:
+        The table.
+
+    Raises:
+        ResourceError: a file cannot be written.
+    """
+    grid = plan.grid
+    metrics = grid.metrics or items.default_metrics
+    remarks = [plan.gold.remark()] if plan.gold else []
+    found = summarise(
+        grid.title, items, metrics, results, baseline_of(grid, plan.rows), missing, grid.length_edges, remarks=remarks
+    )
+    facts = {"command": plan.command, **found.to_dict(), "context": plan.context()}
+    texts = {
+        "table.md": to_markdown(found, plan.command),
+        "table.json": json.dumps(facts, ensure_ascii=False, indent=1) + "\n",
+        "report.html": report_page(found, results, plan.command, _picture(plan.out, found, warn), plan.context()),
+    }
+    try:
+        for name, text in texts.items():
+            with written_whole(plan.out / name) as stream:
+                stream.write(text)
+    except OSError as error:
+        raise ResourceError(f"{plan.out}: tables not written: {error.strerror or error}") from None
+    return found
+
+
+def _picture(out: Path, found: Comparison, warn: Callable[[str], None]) -> bytes:
+    """Draw scores by source length; nothing where there is one range only, or nothing to draw with."""
+    if not found.rows or len(found.rows[0].by_length) < 2:
+        return b""
+    curves = [
+        Curve(
+            row.name,
+            tuple(bucket.score for bucket in row.by_length),
+            tuple(bucket.interval.low for bucket in row.by_length),
+            tuple(bucket.interval.high for bucket in row.by_length),
+        )
+        for row in found.rows
+    ]
+    path = out / "by-length.png"
+    ranges = [bucket.label for bucket in found.rows[0].by_length]
+    try:
+        save_length_plot(path, curves, ranges, found.baseline, found.metric.name, found.length_unit)
+    except MissingExtra as error:
+        warn(str(error))
+        return b""
+    return path.read_bytes()

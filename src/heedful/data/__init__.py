@@ -1,0 +1,1 @@
+"""Pairs of texts as training data: corpora, preparation, batches, and the data doctor. NumPy only."""

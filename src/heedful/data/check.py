@@ -1,0 +1,304 @@
+"""Look through data files for all that would stop a training or spoil it, in one reading.
+
+An error is what training refuses, a warning is what hurts a model or a figure, a note is good to know. Texts are
+counted and located, never quoted.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice, zip_longest
+from math import log
+from pathlib import Path
+from typing import Final, TypeVar, final
+
+import numpy as np
+
+from heedful.data.corpus import Pair, check_columns, check_one_side, row_format
+from heedful.data.damage_signs import find_signs
+from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role
+from heedful.data.leakage import SeenPairs
+from heedful.data.rows import Columns, RowFormat, TabRows, is_header
+from heedful.data.tally import Tally, far_from_median
+from heedful.errors import DataError
+from heedful.text.lines import Lines, read_lines
+from heedful.text.scripts import main_script
+from heedful.text.text_files import check_file, unequal
+
+_BLOCK_PAIRS: Final = 8192
+_FEW_PAIRS: Final[dict[Role, int]] = {"train": 1_000, "dev": 50, "test": 50}
+
+# Length ratios: log((target + PRIOR) / (source + PRIOR)) in bins. The prior keeps short texts from being outliers.
+_PRIOR_CHARACTERS: Final = 5.0
+_BINS_PER_UNIT: Final = 50.0
+_USUAL_DEVIATIONS: Final = 6.0
+_USUAL_FACTOR: Final = 2.5
+
+_PURPOSES: Final[dict[Role, str]] = {"train": "learn from", "dev": "choose by", "test": "measure on"}
+_SCRIPT_KINDS: Final = ("swapped", "source script", "target script", "script", "no letters")
+_KIN: Final = {("Japanese", "Han"): "Japanese"}
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def check_corpus(
+    train: Sequence[Path],
+    dev: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    columns: Columns = (1, 2),
+    max_characters: int = 2_000,
+) -> CheckReport:
+    """Look through the data of one experiment.
+
+    Args:
+        train: one file or two aligned ones.
+        dev: the same for validation; may be empty.
+        test: the same for testing; may be empty.
+        columns: 1-based columns of source and target.
+        max_characters: longer texts are left out of training.
+
+    Returns:
+        What was found; a file that cannot be read at all is a finding too.
+
+    Cost: one reading of each file; 32 bytes of memory a row.
+    """
+    readings: list[_Reading] = []
+    roles: tuple[tuple[Role, Sequence[Path]], ...] = (("train", train), ("dev", dev), ("test", test))
+    for role, paths in roles:
+        if paths:
+            check_columns(paths, columns)
+            reading = _Reading(role, paths, columns, max_characters)
+            reading.run(readings)
+            readings.append(reading)
+    findings = [finding for reading in readings for finding in reading.findings()]
+    findings.sort(key=lambda finding: LEVELS.index(finding.level))
+    return CheckReport(tuple(reading.facts() for reading in readings), tuple(findings))
+
+
+@final
+class _Reading:
+    """One reading of the files of one role, and all that is counted on the way."""
+
+    def __init__(self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int) -> None:
+        self.role: Final[Role] = role
+        self.seen: Final = SeenPairs()
+        self._paths: Final = tuple(paths)
+        self._columns: Final = columns
+        self._max_characters: Final = max_characters
+        self._general: Final[list[Finding]] = []
+        self._first_message: Final[dict[str, str]] = {}
+        self._kinds: Final = Tally[str]()
+        self._ratios: Final = Tally[int]()
+        self._scripts: Final = Tally[tuple[str, str]]()
+        self._leaks: Final = Tally[tuple[str, Role]]()
+        self._num_rows = self._num_usable = 0
+        self._num_characters = [0, 0]
+
+    def run(self, earlier: Sequence["_Reading"]) -> None:
+        """Read everything; rows of `earlier` readings should not come again."""
+        pairs = self._pairs()
+        while block := list(islice(pairs, _BLOCK_PAIRS)):
+            usable = [pair for pair in block if self._look_at(pair)]
+            self._num_usable += len(usable)
+            self._compare(usable, earlier)
+
+    def _say(self, level: Level, kind: str, message: str, where: str, advice: str = "") -> None:
+        self._general.append(Finding(level, kind, message, where, advice))
+
+    def _refuse(self, kind: str, error: DataError) -> None:
+        where, _, message = str(error).partition(": ")
+        self._say("error", kind, message, where)
+
+    # ------------------------------------------------------------------------------------------------- reading
+    def _pairs(self) -> Iterator[Pair]:
+        for path in self._paths:
+            try:
+                check_file(path)
+            except DataError as error:
+                self._refuse("file", error)
+        if self._general:
+            return iter(())
+        return self._pairs_of_two() if len(self._paths) == 2 else self._pairs_of_one(self._paths[0])
+
+    def _pairs_of_one(self, path: Path) -> Iterator[Pair]:
+        rows: RowFormat | None = None
+        for number, line in self._texts(path):
+            self._num_rows += 1
+            if not line:
+                if line is not None:
+                    yield Pair("", "", number)
+                continue
+            try:
+                is_first = rows is None
+                rows = rows or row_format(path, line, number, self._columns)
+                source, target = rows.cells(line, str(path), number)
+            except DataError as error:
+                if rows is None:
+                    self._refuse("columns", error)
+                    return
+                self._first_message.setdefault("row", str(error))
+                self._kinds.add("row", number)
+                continue
+            if not (is_first and isinstance(rows, TabRows) and self._leaves_out(source, target, path, number)):
+                yield Pair(source, target, number)
+
+    def _pairs_of_two(self) -> Iterator[Pair]:
+        source_path, target_path = (self._paths[column - 1] for column in self._columns)
+        try:
+            for path, other in zip(self._paths, reversed(self._paths), strict=True):
+                check_one_side(path, other, next(filter(None, read_lines(path, bad_bytes="replace")), ""))
+        except DataError as error:
+            self._refuse("columns", error)
+            return
+        for source, target in zip_longest(self._texts(source_path), self._texts(target_path)):
+            if source is None or target is None:
+                # Where reading broke off, that has been said; the rest of the other file is then no news.
+                if not any(finding.kind == "reading" for finding in self._general):
+                    self._say("error", "counts", str(unequal(*self._paths)), str(self._paths[0]))
+                return
+            self._num_rows += 1
+            (number, source_text), (_, target_text) = source, target
+            if source_text is None or target_text is None:
+                continue
+            if not (number == 1 and self._leaves_out(source_text, target_text, source_path, number)):
+                yield Pair(source_text, target_text, number)
+
+    def _leaves_out(self, source: str, target: str, path: Path, number: int) -> bool:
+        if not is_header(source, target):
+            return False
+        self._num_rows -= 1
+        self._say("note", "headings", "headings, left out", f"{path}:{number}")
+        return True
+
+    def _texts(self, path: Path) -> Iterator[tuple[int, str | None]]:
+        """Lines with their numbers; None for a line that is not UTF-8."""
+        lines = read_lines(path, bad_bytes="replace")
+        num_bad = 0
+        try:
+            for number, text in enumerate(lines, start=1):
+                is_bad = lines.num_replaced > num_bad
+                num_bad = lines.num_replaced
+                if is_bad:
+                    self._first_message.setdefault("encoding", lines.first_replaced)
+                    self._kinds.add("encoding", number)
+                if "\0" in text:
+                    self._kinds.add("nul", number)
+                yield number, None if is_bad else text
+        except DataError as error:
+            self._refuse("reading", error)
+        self._describe(lines)
+
+    def _describe(self, lines: Lines) -> None:
+        if lines.had_byte_order_mark:
+            self._say("note", "byte order mark", "byte order mark, left out", f"{lines.name}:1")
+        if lines.num_carriage_returns == lines.num_lines > 0:
+            self._say("note", "line ends", "lines end in CR LF, read as LF", lines.name)
+        elif lines.num_carriage_returns:
+            mixed = f"{lines.num_carriage_returns:,} of {lines.num_lines:,} lines end in CR LF, the others in LF"
+            self._say("note", "line ends", mixed, lines.name)
+
+    # ------------------------------------------------------------------------------------------------ counting
+    def _look_at(self, pair: Pair) -> bool:
+        """Count what is to be said of a row by itself; give whether training would use it."""
+        source, target, line = pair
+        if not source.strip() or not target.strip():
+            self._kinds.add("empty", line)
+            return False
+        if max(len(source), len(target)) > self._max_characters:
+            self._kinds.add("too long", line)
+            return False
+        for sign in {*find_signs(source), *find_signs(target)}:
+            self._kinds.add(sign, line)
+        if source == target:
+            self._kinds.add("identical", line)
+        self._scripts.add((main_script(source), main_script(target)), line)
+        ratio = log((len(target) + _PRIOR_CHARACTERS) / (len(source) + _PRIOR_CHARACTERS))
+        self._ratios.add(round(ratio * _BINS_PER_UNIT), line)
+        self._num_characters[0] += len(source)
+        self._num_characters[1] += len(target)
+        return True
+
+    def _compare(self, usable: Sequence[Pair], earlier: Sequence["_Reading"]) -> None:
+        met = self.seen.add(usable)
+        repeated = {
+            "duplicate": met.pair,
+            "near duplicate": met.folded_pair & ~met.pair,
+            "ambiguous": met.source & ~met.folded_pair,
+        }
+        for kind, flags in repeated.items():
+            for place in np.flatnonzero(flags).tolist():
+                self._kinds.add(kind, usable[place].line)
+        for other in earlier:
+            found = other.seen.find(usable)
+            leaked = {
+                "leaked pair": found.pair,
+                "leaked near pair": found.folded_pair & ~found.pair,
+                "leaked source": found.source & ~found.folded_pair,
+                "leaked near source": found.folded_source & ~found.folded_pair & ~found.source,
+            }
+            for kind, flags in leaked.items():
+                for place in np.flatnonzero(flags).tolist():
+                    self._leaks.add((kind, other.role), usable[place].line)
+
+    # ----------------------------------------------------------------------------------------------- reporting
+    def facts(self) -> FileFacts:
+        """Give the figures."""
+        means = [characters / max(1, self._num_usable) for characters in self._num_characters]
+        scripts = self._script_counts()
+        files = tuple(str(path) for path in self._paths)
+        return FileFacts(self.role, files, self._num_rows, self._num_usable, (means[0], means[1]), scripts)
+
+    def _script_counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        sides: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        for pair, count in sorted(self._scripts.counts.items(), key=lambda item: -item[1]):
+            for side, script in zip(sides, pair, strict=True):
+                side[script] = side.get(script, 0) + count
+        return sides
+
+    def findings(self) -> list[Finding]:
+        """Give all that is to be said."""
+        found = [*self._general]
+        for kind in RULES:
+            if kind in self._kinds.counts:
+                found.append(self._counted(kind, self._kinds, [kind]))
+        far = far_from_median(self._ratios.counts, _USUAL_DEVIATIONS, log(_USUAL_FACTOR) * _BINS_PER_UNIT)
+        if far:
+            found.append(self._counted("ratio", self._ratios, far))
+        found.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
+        found.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
+        few = _FEW_PAIRS[self.role]
+        # Where reading broke off, few rows are no news.
+        if self._num_usable < few and not any(finding.level == "error" for finding in self._general):
+            level: Level = "error" if self._num_usable == 0 else "warning" if self.role == "train" else "note"
+            message = f"{self._num_usable:,} rows to {_PURPOSES[self.role]}"
+            found.append(Finding(level, "few rows", message, str(self._paths[0]), f"have {few:,} or more"))
+        return found
+
+    def _counted(self, kind: str, tally: Tally[Key], keys: Sequence[Key], other: str = "") -> Finding:
+        rule = RULES[kind]
+        count, lines = tally.total(keys), tally.lines(keys)
+        level = rule.level if count >= rule.least_share * self._num_rows else "note"
+        message = f"{count:,} of {self._num_rows:,} rows {rule.what.format(other)}"
+        where, _, first = self._first_message.get(kind, "").partition(": ")
+        if first:
+            message += f"; the first: {first}"
+        return Finding(level, kind, message, where or f"{self._paths[0]}:{lines[0]}", rule.advice, count, lines)
+
+    def _odd_scripts(self) -> dict[str, list[tuple[str, str]]]:
+        """Sort the combinations of scripts that are not those of most rows by what may have happened."""
+        counts = [{script: count for script, count in side.items() if script} for side in self._script_counts()]
+        mains = [max(side, key=lambda script: side[script], default="") for side in counts]
+        odd: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _SCRIPT_KINDS}
+        for pair in self._scripts.counts:
+            # A Japanese text without kana looks Chinese.
+            sides = [_KIN.get((main, script), script) for main, script in zip(mains, pair, strict=True)]
+            differs = [side not in ("", main) for side, main in zip(sides, mains, strict=True)]
+            if sides == mains[::-1] and all(differs):
+                odd["swapped"].append(pair)
+            elif differs[0] and sides[0] == mains[1]:
+                odd["source script"].append(pair)
+            elif differs[1] and sides[1] == mains[0]:
+                odd["target script"].append(pair)
+            elif any(differs):
+                odd["script"].append(pair)
+            elif ("" in pair) and pair != ("", "") and all(mains):
+                odd["no letters"].append(pair)
+        return odd

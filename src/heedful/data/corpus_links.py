@@ -1,0 +1,138 @@
+"""Links between the tokens of all training pairs, found from the pairs alone; what guided alignment teaches.
+
+Words are aligned by IBM model 1 in both directions (`align_pairs`), and a link between words becomes links between all
+their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
+from heedful.text.dictionary import align_pairs
+from heedful.text.links import Links
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer
+
+MAX_PLACES: Final = 8_000_000
+"""Source words times target words that are aligned together; half a gigabyte of memory."""
+LONGEST_WORD: Final = 12
+"""Tokens of a word, on average, above which a text is taken for one without spaces: its tokens are the words then."""
+
+SPACES: Final = " " + SPACE_MARK
+
+_SAMPLED: Final = 1000
+
+Words = list[tuple[int, ...]]
+"""For each word the positions of its tokens."""
+
+
+def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
+    """Give a corpus the links between its tokens; they are found once and then read from files.
+
+    Args:
+        corpus: encoded pairs.
+        tokenizers: of source and target.
+        folder: where the links are, or are written to.
+
+    Returns:
+        The corpus with `links`: of each pair the source positions and the target positions.
+
+    Raises:
+        FileRefused: the files are damaged.
+
+    Cost: that of `align_pairs`, in parts of constant memory.
+    """
+    if not (folder / "encoded.json").is_file():
+        longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
+        columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers))
+        write_encoded(folder, columns, longest)
+    return EncodedCorpus(corpus.source, corpus.target, EncodedCorpus.read(folder))
+
+
+def read_linked(data: Path) -> EncodedCorpus:
+    """Read the encoded pairs of a training, with links where they were found.
+
+    Args:
+        data: the folder of both.
+
+    Returns:
+        The corpus.
+
+    Raises:
+        FileRefused: the files are damaged.
+    """
+    corpus, links = EncodedCorpus.read(data), data / "links"
+    if not (links / "encoded.json").is_file():
+        return corpus
+    return EncodedCorpus(corpus.source, corpus.target, EncodedCorpus.read(links))
+
+
+def _token_links(
+    corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The positions of linked tokens of each pair; end marks have no links."""
+    source, target = (_SideWords(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True))
+    places = corpus.source.lengths.astype(np.int64) @ corpus.target.lengths
+    num_parts = 1 + int(places) // MAX_PLACES
+    # Each part is every so many-th pair, so that all are alike.
+    found: list[Links] = [[] for _ in range(len(corpus))]
+    for part in range(num_parts):
+        indices = range(part, len(corpus), num_parts)
+        pairs = [(source.texts(index), target.texts(index)) for index in indices]
+        for index, links in zip(indices, align_pairs(pairs, "grow-diag"), strict=True):
+            found[index] = links
+    for index, links in enumerate(found):
+        yield spread_links(links, source.words(index), target.words(index))
+
+
+def spread_links(links: Links, source_words: Words, target_words: Words) -> tuple[list[int], list[int]]:
+    """Link all tokens of words that are linked.
+
+    Args:
+        links: between words.
+        source_words: the positions of the tokens of each word.
+        target_words: the same for the target.
+
+    Returns:
+        The source position and the target position of each link between tokens.
+
+    Example:
+        >>> spread_links([(0, 0), (1, 1)], [(0, 1), (2,)], [(0,), (1,)])
+        ([0, 1, 2], [0, 0, 1])
+    """
+    linked = [(s, t) for left, right in links for s in source_words[left] for t in target_words[right]]
+    return [s for s, _ in linked], [t for _, t in linked]
+
+
+@final
+class _SideWords:
+    """Words of one side of a corpus, cut from its tokens."""
+
+    def __init__(self, side: EncodedSide, tokenizer: Tokenizer) -> None:
+        self._side = side
+        self._tokenizer = tokenizer
+        self._pieces = [piece.lower() for piece in tokenizer.pieces(range(len(tokenizer)))]
+        step = 1 + len(side) // _SAMPLED
+        sample = [self._cut(side[index].tolist()[:-1]) for index in range(0, len(side), step)]
+        num_words = sum(len(words) for words in sample)
+        self._has_words = sum(len(word) for words in sample for word in words) <= LONGEST_WORD * num_words
+
+    def words(self, index: int) -> Words:
+        ids = self._side[index].tolist()[:-1]
+        return self._cut(ids) if self._has_words else [(place,) for place in range(len(ids))]
+
+    def texts(self, index: int) -> list[str]:
+        ids = self._side[index].tolist()
+        texts = ("".join(self._pieces[ids[place]] for place in word) for word in self.words(index))
+        # The space before a word belongs to it, but to the first one of a text.
+        return [text.strip(SPACES) or text for text in texts]
+
+    def _cut(self, ids: Sequence[int]) -> Words:
+        words: Words = []
+        for place, word in enumerate(self._tokenizer.word_indices(ids)):
+            if word == len(words):
+                words.append(())
+            words[word] += (place,)
+        return words

@@ -1,0 +1,127 @@
+"""Evaluation data that was trained on: found by hashes, exactly and but for case and spaces."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.corpus import Pair
+from heedful.data.digests import DigestSet, Flags, digest, digest_pair, fold
+
+_BLOCK_PAIRS: Final = 8192
+
+
+class Sighting(NamedTuple):
+    """Which pairs were met before, in four senses."""
+
+    pair: Flags
+    """[pair] exactly."""
+    source: Flags
+    """[pair] the source, with whatever target."""
+    folded_pair: Flags
+    """[pair] but for case and spaces."""
+    folded_source: Flags
+    """[pair] the source, but for case and spaces."""
+
+
+@final
+class SeenPairs:
+    """Remembers training pairs by 32 bytes each, to find rows of evaluation data among them."""
+
+    def __init__(self) -> None:
+        self._sets: Final = tuple(DigestSet() for _ in Sighting._fields)
+
+    def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Remember pairs as they pass by, a block at a time.
+
+        Args:
+            pairs: training pairs.
+
+        Yields:
+            The same pairs.
+        """
+        remaining = iter(pairs)
+        while block := list(islice(remaining, _BLOCK_PAIRS)):
+            self.add(block)
+            yield from block
+
+    def add(self, pairs: Sequence[Pair]) -> Sighting:
+        """Remember pairs.
+
+        Args:
+            pairs: a block of training pairs.
+
+        Returns:
+            For each, in which senses it was met before: in an earlier block, or earlier in this one.
+        """
+        digests = _sighting_digests(pairs)
+        return Sighting(*(~seen.add(column) for seen, column in zip(self._sets, digests, strict=True)))
+
+    def find(self, pairs: Sequence[Pair]) -> Sighting:
+        """Look pairs up.
+
+        Args:
+            pairs: evaluation rows.
+
+        Returns:
+            For each, in which senses it was remembered.
+        """
+        digests = _sighting_digests(pairs)
+        return Sighting(*(seen.contains(column) for seen, column in zip(self._sets, digests, strict=True)))
+
+
+def _sighting_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
+    """[4, pair] digests in the order of `Sighting`."""
+    columns = np.zeros((len(Sighting._fields), len(pairs)), dtype=np.uint64)
+    for place, pair in enumerate(pairs):
+        source, target = fold(pair.source), fold(pair.target)
+        columns[:, place] = (
+            digest_pair(pair.source, pair.target),
+            digest(pair.source),
+            digest_pair(source, target),
+            digest(source),
+        )
+    return columns
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """How many rows of evaluation data occur in the training data. Folded: but for case and spaces."""
+
+    num_rows: int
+    num_pairs: int
+    num_sources: int
+    num_folded_pairs: int
+    num_folded_sources: int
+
+    def summary(self) -> str:
+        """Say it in one line.
+
+        Returns:
+            Such as "3 of 100 rows are in the training data (5 by source alone)".
+        """
+        exact = f"{self.num_pairs:,} of {self.num_rows:,} rows are in the training data"
+        folded = f"but for case and spaces {self.num_folded_pairs:,} ({self.num_folded_sources:,} by source alone)"
+        return f"{exact} ({self.num_sources:,} by source alone); {folded}"
+
+
+def leakage(seen: SeenPairs, evaluation: Iterable[Pair]) -> Leakage:
+    """Count rows of evaluation data that were trained on.
+
+    Args:
+        seen: the training pairs.
+        evaluation: the evaluation pairs.
+
+    Returns:
+        The counts.
+    """
+    num_rows = 0
+    counts = np.zeros(len(Sighting._fields), dtype=np.int64)
+    remaining = iter(evaluation)
+    while block := list(islice(remaining, _BLOCK_PAIRS)):
+        num_rows += len(block)
+        counts += np.array([np.count_nonzero(flags) for flags in seen.find(block)])
+    return Leakage(num_rows, *(int(count) for count in counts))

@@ -1,0 +1,366 @@
+"""From files of pairs to what training needs: splits, tokenizers, encoded pairs, and a report of all that was found.
+
+The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair. A second
+call for the same files reads none of their pairs.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, final
+
+from heedful.data.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.data.corpus_links import link_corpus
+from heedful.data.encoded import EncodedCorpus, write_encoded
+from heedful.data.leakage import SeenPairs, leakage
+from heedful.errors import DataError
+from heedful.files import written_whole
+from heedful.text.dictionary import align_pairs, learn_dictionary
+from heedful.text.tokenizer import (
+    TextConfig,
+    Tokenizer,
+    Units,
+    UnitTokenizer,
+    choose_size,
+    load_tokenizer,
+    train_tokenizer,
+)
+from heedful.text.vocabulary import EOS
+
+MIN_PAIRS: Final = 10
+HELD_OUT_PAIRS: Final = 1000
+"""Wanted for validation and for testing each, where they are split off; at most a tenth of all."""
+TOKENIZER_LINES: Final = 1_000_000
+"""Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
+
+TOKENIZERS: Final = "run/data/tokenizers.json"
+PREPARED: Final = "prepared.json"
+"""What was found in the files, in `run/data`, with what tells that they are the same."""
+DICTIONARY: Final = "dictionary.tsv"
+DICTIONARY_PAIRS: Final = 100_000
+"""Pairs that a dictionary is learned from; a fixed random sample of a larger corpus."""
+DICTIONARY_PLACES: Final = 8_000_000
+"""Source words times target words of these pairs together; half a gigabyte of memory."""
+SHORT_ITEMS: Final = 20.0
+"""Characters, on average, up to which both sides of a corpus are taken for words, names, dates or numbers."""
+SAMPLED_PAIRS: Final = 10_000
+"""First pairs looked at for that."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of a run."""
+
+    train: PairFile
+    dev: PairFile | None = None
+    test: PairFile | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Sources with one or more references each."""
+
+    sources: list[str]
+    references: list[list[str]]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @classmethod
+    def of(cls, pairs: Iterable[Pair]) -> "EvaluationSet":
+        """Group rows by source.
+
+        Args:
+            pairs: rows of an evaluation file; rows with an empty source are left out.
+
+        Returns:
+            The set.
+        """
+        groups = group_references(pair for pair in pairs if pair.source.strip())
+        return cls([source for source, _ in groups], [references for _, references in groups])
+
+
+@final
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs of the data."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    tokenizer_files: dict[str, str]
+    """File names in the model folder by role: the tokenizers, and the dictionary where there is one."""
+    train: EncodedCorpus
+    dev: EvaluationSet
+    test: EvaluationSet
+    report: tuple[str, ...]
+    """Lines for a person: what was kept, left out, split off, found twice."""
+
+
+@final
+class _Split:
+    """Which pairs of the training file are for what; shares follow from their number."""
+
+    def __init__(self, files: Sources, num_pairs: int) -> None:
+        share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
+        # Ten pairs leave nothing to hold out; they are validated on themselves, and the report says so.
+        self.dev_share = 0.0 if files.dev or num_pairs < 10 * MIN_PAIRS else share
+        # Who brings files for validation or testing decides on all of the evaluation.
+        self.test_share = 0.0 if files.test or files.dev or num_pairs < 10 * MIN_PAIRS else share
+
+    def __call__(self, pair: Pair) -> str:
+        return split_of(pair.source, self.dev_share, self.test_share)
+
+
+def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
+    """Split, learn tokenizers and encode, or take from the folder what an earlier call left there.
+
+    Args:
+        files: pairs for training, and perhaps for validation and testing.
+        config: how text becomes ids.
+        folder: the model's folder; encoded pairs go to `run/data` in it, tokenizers beside them.
+
+    Returns:
+        What training needs.
+
+    Raises:
+        DataError: fewer than 10 usable pairs, or a file is malformed.
+    """
+    facts = _facts(files, config)
+    if (found := _recall(facts, config, folder)) is not None:
+        return found
+    prepared = _prepare(files, config, folder)
+    sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
+    with written_whole(folder / "run" / "data" / PREPARED) as stream:
+        json.dump(facts | sets | {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}, stream)
+    return prepared
+
+
+def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
+    """What all that is prepared follows from; whether content changed behind the same time is for others to see."""
+    parts = {"train": files.train, "dev": files.dev, "test": files.test}
+    described = {name: _stamps(file) for name, file in parts.items() if file is not None}
+    return {"files": described, "text": config.model_dump(mode="json")}
+
+
+def _stamps(file: PairFile) -> list[Any]:
+    stats = [(path.name, path.stat()) for path in file.paths]
+    return [list(file.columns), *([name, stat.st_size, stat.st_mtime_ns] for name, stat in stats)]
+
+
+def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
+    """Take what an earlier call found in the same files, if it came to its end."""
+    data = folder / "run" / "data"
+    if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
+        return None
+    held = json.loads((data / PREPARED).read_text(encoding="utf-8"))
+    if any(held[name] != facts[name] for name in facts):
+        return None
+    source, target, _ = _load_tokenizers(config, folder)
+    dev, test = (EvaluationSet(**held[name]) for name in ("dev", "test"))
+    return Prepared(source, target, held["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(held["report"]))
+
+
+def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
+    kept = CorpusFilter(config.max_characters)
+    num_pairs = sum(1 for _ in kept.apply(files.train))
+    report = kept.report(files.train.notes)
+    if num_pairs < MIN_PAIRS:
+        raise DataError(
+            f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
+        )
+    split = _Split(files, num_pairs)
+    data = folder / "run" / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    lines = [*report.notes, report.summary()]
+    source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
+    names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
+    num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
+    if num_long:
+        lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
+    train = EncodedCorpus.read(data)
+    if not len(train):
+        limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
+        raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
+    dev, test = _held_out(files, split, config)
+    lines += _describe(files, split, len(train), dev, test)
+    lines += _leaks(files, split, config)
+    return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
+
+
+def link_words(prepared: Prepared, folder: Path) -> Prepared:
+    """Find which words of the training pairs belong together, or take what an earlier call found.
+
+    Args:
+        prepared: what `prepare` gave.
+        folder: the model's folder; links go to `run/data/links` in it.
+
+    Returns:
+        The same, its training pairs with links.
+    """
+    tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
+    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links")
+    num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
+    return replace(prepared, train=train, report=(*prepared.report, f"{num_links:,} links between tokens to teach"))
+
+
+def choose_units(file: PairFile, max_characters: int) -> Units:
+    """Choose what a token is where nobody says: characters for short items, whose spelling matters, else pieces.
+
+    Args:
+        file: pairs for training.
+        max_characters: longer lines are not looked at.
+
+    Returns:
+        The same for both sides.
+
+    Raises:
+        DataError: the file is malformed.
+    """
+    pairs = [*islice(CorpusFilter(max_characters).apply(file), SAMPLED_PAIRS)]
+    longer = max(sum(len(pair.source) for pair in pairs), sum(len(pair.target) for pair in pairs))
+    return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
+
+
+def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Iterator[Pair]:
+    return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
+
+
+def _tokenizers(
+    files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
+) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
+    kept = folder / TOKENIZERS
+    units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
+    if kept.is_file():
+        return _load_tokenizers(config, folder)
+    sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
+    size = config.vocabulary_size or choose_size(num_pairs)
+    if config.is_shared:
+        lines = [pair.source for pair in sample] + [pair.target for pair in sample]
+        shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
+        name = shared.save(folder, "tokenizer")
+        trained = (shared, shared)
+        names = {"source_tokenizer": name, "target_tokenizer": name}
+    else:
+        sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
+        made = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
+        names = {f"{s}_tokenizer": made[s].save(folder, f"tokenizer-{s}") for s in made}
+        trained = (made["source"], made["target"])
+    kept.write_text(json.dumps(names), encoding="utf-8", newline="\n")
+    return *trained, names
+
+
+def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
+    names = json.loads((folder / TOKENIZERS).read_text(encoding="utf-8"))
+    form = config.normalization
+    source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
+    return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
+
+
+def _dictionary(
+    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
+) -> dict[str, str]:
+    """Learn a translation of each source word, unless that was done, for outputs of words, some of them unknown.
+
+    Before training, so that a model that is stopped early has it too.
+    """
+    if config.target_units != "words" or config.source_units == "characters":
+        return {}
+    learned = folder / "run" / "data" / "dictionary.json"
+    if not (learned.is_file() and (folder / DICTIONARY).is_file()):
+        pairs: list[tuple[list[str], list[str]]] = []
+        num_places = 0
+        for pair in _sample(_rows(files, split, config, "train"), DICTIONARY_PAIRS):
+            words = [
+                UnitTokenizer.split(tokenizer.normalize(text), "words")
+                for tokenizer, text in zip(tokenizers, (pair.source, pair.target), strict=True)
+            ]
+            num_places += len(words[0]) * len(words[1])
+            if num_places > DICTIONARY_PLACES:
+                break
+            pairs.append((words[0], words[1]))
+        learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
+        learned.write_text(json.dumps(len(pairs)), encoding="utf-8", newline="\n")
+    return {"dictionary": DICTIONARY}
+
+
+def _limit(size: int, units: Units, config: TextConfig) -> int:
+    """Choose a size for pieces; characters and words are all kept unless a size was asked for."""
+    return size if units == "pieces" else config.vocabulary_size
+
+
+def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
+    """Draw a uniform sample in one pass; Vitter 1985, algorithm R."""
+    generator = random.Random(0)
+    sample: list[Pair] = []
+    for count, pair in enumerate(pairs):
+        if count < size:
+            sample.append(pair)
+        elif (place := generator.randrange(count + 1)) < size:
+            sample[place] = pair
+    return sample
+
+
+def _encode(
+    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
+) -> int:
+    """Encode the training pairs unless that was done, and count those that are too long."""
+    counted = data / "too_long.json"
+    if (data / "encoded.json").is_file() and counted.is_file():
+        return int(json.loads(counted.read_text(encoding="utf-8")))
+    source_tokenizer, target_tokenizer = tokenizers
+    num_long = 0
+
+    def encoded() -> Iterator[tuple[list[int], list[int]]]:
+        nonlocal num_long
+        for pair in _rows(files, split, config, "train"):
+            source = [*source_tokenizer.encode(pair.source), EOS]
+            target = [*target_tokenizer.encode(pair.target), EOS]
+            if max(len(source), len(target)) > config.longest:
+                num_long += 1
+            else:
+                yield source, target
+
+    write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
+    counted.write_text(json.dumps(num_long), encoding="utf-8", newline="\n")
+    return num_long
+
+
+def _held_out(files: Sources, split: _Split, config: TextConfig) -> tuple[EvaluationSet, EvaluationSet]:
+    if files.dev:
+        dev = EvaluationSet.of(files.dev)
+    else:
+        part = "dev" if split.dev_share else "train"
+        dev = EvaluationSet.of(_rows(files, split, config, part))
+    if files.test:
+        test = EvaluationSet.of(files.test)
+    else:
+        test = EvaluationSet.of(_rows(files, split, config, "test"))
+    if not len(dev):
+        raise DataError("validation: no usable pair; give more rows or a larger --dev file")
+    return dev, test
+
+
+def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
+    held = "" if files.dev or files.test else ", split by a hash of the source"
+    counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
+    lines = [counts + (held if split.dev_share else "")]
+    if not files.dev and not split.dev_share:
+        lines.append("too few pairs to hold any out: validation is on the training pairs and says nothing of new ones")
+    return lines
+
+
+def _leaks(files: Sources, split: _Split, config: TextConfig) -> Iterator[str]:
+    """Report evaluation rows that are in the training pairs; where we split, there can be none."""
+    given = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
+    if not given:
+        return
+    seen = SeenPairs()
+    for _ in seen.watch(_rows(files, split, config, "train")):
+        pass
+    for name, file in given:
+        found = leakage(seen, file)
+        if found.num_pairs or found.num_sources:
+            yield f"{name}: {found.summary()}"

@@ -1,0 +1,113 @@
+"""Vectors trained elsewhere for the words of a vocabulary: which file for which side, and how much they cover."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.encoded import EncodedSide
+from heedful.errors import ConfigError, DataError
+from heedful.text.text_files import check_file
+from heedful.text.tokenizer import TextConfig, Tokenizer, UnitTokenizer
+from heedful.text.vectors import Coverage, embedding_rows, measure_coverage, read_vectors
+from heedful.text.vocabulary import SPECIAL_TOKENS
+
+Side = Literal["source", "target"]
+SIDES: Final[tuple[Side, ...]] = ("source", "target")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """The vectors of one side.
+
+    Attributes:
+        side: which.
+        path: the file.
+        rows: [token, size] a vector for each token of the vocabulary, drawn like the others where the file has none.
+        coverage: how much of the training text has vectors.
+        is_frozen: whether training leaves them as they are.
+    """
+
+    side: Side
+    path: Path
+    rows: NDArray[np.float32]
+    coverage: Coverage
+    is_frozen: bool
+
+    def __str__(self) -> str:
+        """Return file and coverage in a line."""
+        missing = f"; without: {', '.join(self.coverage.missing[:5])}" if self.coverage.missing else ""
+        return f"{self.path.name}, {'frozen' if self.is_frozen else 'tuned'}: {self.coverage}{missing}"
+
+
+def vectors_file(config: TextConfig, side: Side) -> str:
+    """Return the file of word vectors of a side.
+
+    Args:
+        config: names it.
+        side: which.
+
+    Returns:
+        The file; empty for none.
+    """
+    return config.source_vectors if side == "source" else config.target_vectors
+
+
+def check_vectors(config: TextConfig) -> None:
+    """Refuse what can be refused before any work is done.
+
+    Args:
+        config: names the files.
+
+    Raises:
+        ConfigError: tokens are pieces, which have no vectors.
+        DataError: there is no such file.
+    """
+    for side in SIDES:
+        units = config.source_units if side == "source" else config.target_units
+        if path := vectors_file(config, side):
+            if units == "pieces":
+                raise ConfigError(f"text.{side}_vectors: pieces have no vectors; set text.{side}_units = words")
+            if not Path(path).is_file():
+                check_file(
+                    Path(path)
+                )  # says what there is instead; of vectors that are there it would refuse binary ones
+
+
+def read_pretrained(config: TextConfig, side: Side, tokenizer: Tokenizer, corpus: EncodedSide, seed: int) -> Pretrained:
+    """Read the vectors of one side's words.
+
+    A word takes the vector of one that is equal but for case where the file has none of its own.
+
+    Args:
+        config: names the file.
+        side: which; the configuration names a file for it.
+        tokenizer: of the side.
+        corpus: its training text, for the coverage.
+        seed: of what is drawn for words without a vector.
+
+    Returns:
+        The vectors.
+
+    Raises:
+        ConfigError: tokens are pieces.
+        DataError: the file is none of word vectors, or has no vector of any word; the message names the place.
+    """
+    path = Path(vectors_file(config, side))
+    if not isinstance(tokenizer, UnitTokenizer):
+        raise ConfigError(
+            f"text.{side}_vectors: tokens are pieces, which have no vectors; set text.{side}_units = words"
+        )
+    tokens = tokenizer.vocabulary.tokens
+    # Published files repeat a word now and then; the first is the more frequent one.
+    vectors = read_vectors(path, tokens, ignore_case=True, repeated="first")
+    counts = corpus.counts(len(tokens)).tolist()
+    seen = {token: count for token, count in zip(tokens, counts, strict=True) if token not in SPECIAL_TOKENS}
+    try:
+        rows = embedding_rows(tokens, vectors, seed)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return Pretrained(side, path, rows, measure_coverage(seen, vectors), config.vectors == "frozen")

@@ -1,0 +1,1 @@
+"""Fast training on CPUs: packed attention, normalisation and residual sums in one pass, in mixed precision."""

@@ -1,0 +1,302 @@
+"""Normalisation and residual connections in mixed precision on a CPU, each in one pass over its vectors.
+
+Plain operations turn float32 into bfloat16 and back in passes of their own, and write what dropout left out beside the
+sums: a fifth of a small Transformer's training step. The loops are in heedful/layers/cpu/layernorm_numba.py; where they cannot
+run, or numbers are not mixed, all here is plain operations.
+"""
+
+from functools import partial
+from types import ModuleType
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from heedful.compiled.availability import copied, loops_problem
+from heedful.compiled.threads import run_parts
+from heedful.layers.dropout import dropout
+
+_PART: Final = 1 << 17
+"""Numbers of a part of a loop, whatever the number of threads, so that sums do not depend on it."""
+
+
+def is_fused(vectors: Tensor) -> bool:
+    """Say whether the loops can take these vectors.
+
+    Args:
+        vectors: on the residual path.
+
+    Returns:
+        Whether they are float32 on a CPU, products are in bfloat16, gradients are wanted and nothing is recorded.
+    """
+    return (
+        torch.is_autocast_enabled("cpu")
+        and vectors.device.type == "cpu"
+        and vectors.dtype == torch.float32
+        and torch.is_grad_enabled()
+        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and not torch.compiler.is_compiling()
+        and vectors.numel() < 1 << 32
+        and loops_problem() is None
+    )
+
+
+def normalized(norm: nn.Module, vectors: Tensor) -> Tensor:
+    """Normalise vectors.
+
+    Args:
+        norm: a layer normalisation with weight and bias, or another module.
+        vectors: [*, size].
+
+    Returns:
+        [*, size], bfloat16 where that is what products take next.
+    """
+    return normalized_beside(norm, vectors)[1]
+
+
+def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Normalise vectors that are needed as they are too.
+
+    Args:
+        norm: a layer normalisation with weight and bias, or another module.
+        vectors: [*, size].
+
+    Returns:
+        The vectors, whose gradient is added to that of the others in the same pass; and normalised as `normalized`.
+    """
+    if not isinstance(norm, nn.LayerNorm) or not is_fused(vectors):
+        return vectors, norm(vectors)
+    kept, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
+    return kept, narrow
+
+
+class DeferredBias(NamedTuple):
+    """What a map gave, and the bias that whoever takes it still has to add, in a pass that is made anyway."""
+
+    vectors: Tensor
+    """[*, size]."""
+    bias: Tensor | None
+    """[size], or None where nothing is missing."""
+
+    def total(self) -> Tensor:
+        """Add the bias.
+
+        Returns:
+            [*, size].
+        """
+        return self.vectors if self.bias is None else (self.vectors + self.bias).to(self.vectors.dtype)
+
+
+def is_plain(layer: nn.Module) -> bool:
+    """Say whether weight and bias alone decide what a map gives: nothing wraps it, replaces them or looks on.
+
+    Args:
+        layer: of a model.
+
+    Returns:
+        Whether it is a linear map with a bias, no hooks and no parametrization.
+    """
+    is_linear = type(layer) is nn.Linear and not any(vars(layer)[hooks] for hooks in _HOOKS)
+    return is_linear and all(parameter is not None for parameter in vars(layer)["_parameters"].values())
+
+
+_HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
+    """Apply a linear map, and leave its bias out where that is known to be the same.
+
+    Args:
+        vectors: [*, input].
+        layer: the map.
+
+    Returns:
+        [*, output], and the bias.
+    """
+    if not isinstance(layer, nn.Linear) or not is_plain(layer):
+        return DeferredBias(layer(vectors), None)
+    # A copy, for the layer's own bias may be taken away once its forward pass is over, where it is in parts.
+    return DeferredBias(functional.linear(vectors, layer.weight), layer.bias.clone())
+
+
+def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
+    """Give max(0, x W^T + b), whose sum and maximum are one pass.
+
+    Args:
+        vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
+        layer: for which `is_plain` holds.
+
+    Returns:
+        [*, output] bfloat16.
+    """
+    return _Rectified.apply(vectors, layer.weight, layer.bias)
+
+
+def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
+    """Add to the residual path what comes from a sub-layer, after dropout.
+
+    Args:
+        kept: [*, size] on the residual path.
+        vectors: [*, size] of the sub-layer, the same shape.
+        probability: of leaving out one of its numbers, in [0, 1).
+        training: whether any is left out.
+
+    Returns:
+        [*, size] the sum. What is left out is drawn from PyTorch's generator.
+    """
+    given = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
+    if given.vectors.dtype != torch.bfloat16 or given.vectors.shape != kept.shape or not is_fused(kept):
+        return kept + dropout(given.total(), probability, training)
+    return _AddDropped.apply(kept, *given, probability if training else 0.0)
+
+
+@final
+class _Normalize(torch.autograd.Function):
+    """(x, LayerNorm(x)), the second in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+        rows = vectors.detach().reshape(-1, vectors.shape[-1]).contiguous()
+        narrow = torch.empty(vectors.shape, dtype=torch.bfloat16)
+        facts = torch.empty(len(rows), 2)
+        arrays = (rows.numpy(), _bits(narrow).reshape(rows.shape), facts.numpy())
+        scale, shift = copied(weight), copied(bias)
+        loop = _loops().normalize
+
+        def run(part: slice) -> None:
+            loop(arrays[0][part], scale, shift, epsilon, arrays[1][part], arrays[2][part])
+
+        run_parts([partial(run, part) for part in _parts(*rows.shape)])
+        ctx.save_for_backward(rows, weight, facts)
+        ctx.set_materialize_grads(False)
+        return vectors, narrow
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        kept, coming = grad_outputs
+        if coming is None:
+            return kept, None, None, None
+        rows, weight, facts = ctx.saved_tensors
+        gradient = torch.empty(coming.shape)
+        parts = _parts(*rows.shape)
+        sums = np.zeros((len(parts), 2, rows.shape[1]), np.float32)
+        others = rows[:0] if kept is None else kept.reshape(rows.shape).contiguous()
+        given = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
+        beside, out = others.numpy(), gradient.numpy().reshape(rows.shape)
+        loop = _loops().normalize_backward
+
+        def run(index: int, part: slice) -> None:
+            inputs = (given[0][part], given[1], given[2][part], given[3][part])
+            loop(*inputs, beside[part] if len(beside) else beside, out[part], sums[index])
+
+        run_parts([partial(run, index, part) for index, part in enumerate(parts)])
+        of_weight, of_bias = torch.from_numpy(sums.sum(axis=0)).unbind()
+        return gradient, of_weight, of_bias, None
+
+
+@final
+class _AddDropped(torch.autograd.Function):
+    """x + Dropout(y + b), y in bfloat16; what is left out is computed again backward, from a seed."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
+        threshold = min((1 << 32) - 1, round(probability * (1 << 32)))
+        seed = int(torch.empty((), dtype=torch.int64).random_(-(1 << 63), None)) if threshold else 0
+        ctx.chance = (seed, threshold, (1 << 32) / ((1 << 32) - threshold))
+        ctx.is_biased = bias is not None
+        total = torch.empty(kept.shape)
+        out = _rows(total.numpy())
+        sources = _rows(kept.detach().contiguous().numpy()), _rows(_bits(vectors))
+        shift = np.zeros(0, np.float32) if bias is None else copied(bias)
+        loop, size = _loops().add_dropped, out.shape[1]
+
+        def run(part: slice) -> None:
+            loop(sources[0][part], sources[1][part], shift, part.start * size, *ctx.chance, out[part])
+
+        run_parts([partial(run, part) for part in _parts(*out.shape)])
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        (coming,) = grad_outputs
+        gradient = torch.empty(coming.shape, dtype=torch.bfloat16)
+        given, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
+        parts, size = _parts(*out.shape), out.shape[1]
+        sums = np.zeros((len(parts), size if ctx.is_biased else 0), np.float32)
+        loop = _loops().drop
+
+        def run(index: int, part: slice) -> None:
+            loop(given[part], part.start * size, *ctx.chance, out[part], sums[index])
+
+        run_parts([partial(run, index, part) for index, part in enumerate(parts)])
+        return coming, gradient, torch.from_numpy(sums.sum(axis=0)) if ctx.is_biased else None, None
+
+
+@final
+class _Rectified(torch.autograd.Function):
+    """max(0, x W^T + b), x in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        rows, narrow = vectors.detach().flatten(0, -2), weight.detach().to(torch.bfloat16)
+        hidden = rows @ narrow.mT
+        out, shift = _bits(hidden), copied(bias)
+        loop = _loops().rectify
+
+        def run(part: slice) -> None:
+            loop(out[part], shift)
+
+        run_parts([partial(run, part) for part in _parts(*hidden.shape)])
+        ctx.save_for_backward(rows, narrow, hidden)
+        return hidden.unflatten(0, vectors.shape[:-1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        rows, narrow, hidden = ctx.saved_tensors
+        (coming,) = grad_outputs
+        slope = torch.empty_like(hidden)
+        given, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
+        parts = _parts(*hidden.shape)
+        sums = np.zeros((len(parts), hidden.shape[1]), np.float32)
+        loop = _loops().rectify_backward
+
+        def run(index: int, part: slice) -> None:
+            loop(given[0][part], given[1][part], out[part], sums[index])
+
+        run_parts([partial(run, index, part) for index, part in enumerate(parts)])
+        of_vectors = (slope @ narrow).unflatten(0, coming.shape[:-1])
+        return of_vectors, (slope.mT @ rows).float(), torch.from_numpy(sums.sum(axis=0))
+
+
+def _parts(num_rows: int, size: int) -> list[slice]:
+    step = max(1, _PART // max(1, size))
+    return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
+
+
+def _rows(numbers: np.ndarray) -> np.ndarray:
+    return numbers.reshape(-1, numbers.shape[-1])
+
+
+def _bits(narrow: Tensor) -> np.ndarray:
+    """The numbers of a bfloat16 tensor as the loops take them; shared where it is contiguous."""
+    return narrow.detach().contiguous().view(torch.int16).numpy()
+
+
+def _loops() -> ModuleType:
+    # Imported here because importing Numba takes long.
+    from heedful.layers.cpu import layernorm_numba as fused_loops
+
+    fused_loops.compile_all()
+    return fused_loops

@@ -1,0 +1,239 @@
+"""Loops behind heedful/layers/cpu/layernorm.py, compiled by Numba: what stands between two products in mixed precision.
+
+Vectors on the residual path are float32; what goes into products and comes out of them is bfloat16, given here as its
+bits in int16. Each loop reads its inputs once and writes its outputs once.
+"""
+
+import math
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numba import types
+
+from heedful.compiled.numba_math import FLAGS, inlined, kept_loop, narrowed, widened
+
+_ZERO: Final = np.float32(0.0)
+
+
+@inlined(*FLAGS)
+def _centre(row: np.ndarray, epsilon: float) -> tuple[Any, Any]:
+    """Mean of a row, and one over its standard deviation."""
+    size = np.float32(row.shape[0])
+    total = _ZERO
+    for k in range(row.shape[0]):
+        total += row[k]
+    mean = total / size
+    squares = _ZERO
+    for k in range(row.shape[0]):
+        squares += (row[k] - mean) * (row[k] - mean)
+    return mean, np.float32(1.0 / math.sqrt(squares / size + epsilon))
+
+
+@kept_loop("contract")
+def normalize(
+    vectors: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float, out: np.ndarray, facts: np.ndarray
+) -> None:
+    """Normalise rows.
+
+    Args:
+        vectors: [row, feature].
+        weight: [feature].
+        bias: [feature].
+        epsilon: added to the variance.
+        out: [row, feature] out, narrow.
+        facts: [row, 2] out: mean, and one over the standard deviation.
+    """
+    for i in range(vectors.shape[0]):
+        row, made = vectors[i], out[i]
+        mean, scale = _centre(row, epsilon)
+        facts[i, 0] = mean
+        facts[i, 1] = scale
+        for k in range(row.shape[0]):
+            made[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
+
+
+@inlined(*FLAGS)
+def _sum_up(
+    row: np.ndarray, coming: np.ndarray, weight: np.ndarray, mean: Any, scale: Any, sums: np.ndarray
+) -> tuple[Any, Any]:
+    """Add to the gradients of weight and bias; mean of the gradient, and of the gradient times what was normalised."""
+    plain, crossed = _ZERO, _ZERO
+    for k in range(row.shape[0]):
+        gradient = widened(coming[k])
+        normal = (row[k] - mean) * scale
+        sums[0, k] += gradient * normal
+        sums[1, k] += gradient
+        plain += gradient * weight[k]
+        crossed += gradient * weight[k] * normal
+    return plain / np.float32(row.shape[0]), crossed / np.float32(row.shape[0])
+
+
+@kept_loop("contract")
+def normalize_backward(
+    vectors: np.ndarray,
+    weight: np.ndarray,
+    facts: np.ndarray,
+    coming: np.ndarray,
+    kept: np.ndarray,
+    out: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    """Differentiate `normalize`, and add the gradient that came past it.
+
+    Args:
+        vectors: [row, feature].
+        weight: [feature].
+        facts: [row, 2] of `normalize`.
+        coming: [row, feature] gradient of what was normalised, narrow.
+        kept: [row, feature] gradient of the vectors from elsewhere, or [0, feature] for none.
+        out: [row, feature] gradient of the vectors, out.
+        sums: [2, feature] gradients of weight and bias, added to.
+    """
+    for i in range(vectors.shape[0]):
+        row, gradient, made = vectors[i], coming[i], out[i]
+        mean, scale = facts[i, 0], facts[i, 1]
+        plain, crossed = _sum_up(row, gradient, weight, mean, scale, sums)
+        if kept.shape[0]:
+            other = kept[i]
+            for k in range(row.shape[0]):
+                normal = (row[k] - mean) * scale
+                made[k] = other[k] + scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+        else:
+            for k in range(row.shape[0]):
+                normal = (row[k] - mean) * scale
+                made[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+
+
+@inlined()
+def _hashed(place: Any, first: Any, second: Any) -> Any:
+    """32 bits that look random, for a place and two keys: two rounds of multiplying and folding."""
+    mixed = np.uint32(np.uint32(place) + first)
+    mixed = np.uint32((mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x7FEB352D))
+    mixed = np.uint32(mixed ^ second)
+    mixed = np.uint32((mixed ^ (mixed >> np.uint32(15))) * np.uint32(0x846CA68B))
+    return np.uint32(mixed ^ (mixed >> np.uint32(16)))
+
+
+@kept_loop("contract")
+def add_dropped(
+    kept: np.ndarray,
+    vectors: np.ndarray,
+    bias: np.ndarray,
+    start: int,
+    seed: int,
+    threshold: int,
+    scale: float,
+    out: np.ndarray,
+) -> None:
+    """Leave numbers out at random, scale up the others, and add what is kept in any case.
+
+    Args:
+        kept: [row, feature] float32.
+        vectors: [row, feature] narrow.
+        bias: [feature] that is added to the vectors before, or [0] for none.
+        start: place of the first number among all: what is left out is a function of seed and place.
+        seed: 64 bits.
+        threshold: of 2^32, how many hashes mean that a number is left out.
+        scale: of those that are not.
+        out: [row, feature] float32 out.
+    """
+    first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
+    factor = np.float32(scale)
+    size = kept.shape[1]
+    for i in range(kept.shape[0]):
+        offset = np.uint32(start + i * size)
+        other, row, made = kept[i], vectors[i], out[i]
+        if bias.shape[0]:
+            for k in range(size):
+                is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+                made[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
+        else:
+            for k in range(size):
+                is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+                made[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
+
+
+@kept_loop("contract")
+def drop(
+    gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray, sums: np.ndarray
+) -> None:
+    """Differentiate `add_dropped` with respect to what is left out at random.
+
+    Args:
+        gradient: [row, feature] float32.
+        start: as for `add_dropped`, as are the next three.
+        seed: seed.
+        threshold: threshold.
+        scale: scale.
+        out: [row, feature] narrow, out.
+        sums: [feature] gradient of the bias, added to, or [0] for none.
+    """
+    first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
+    factor = np.float32(scale)
+    size = gradient.shape[1]
+    for i in range(gradient.shape[0]):
+        offset = np.uint32(start + i * size)
+        row, made = gradient[i], out[i]
+        for k in range(size):
+            is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
+            made[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
+        for k in range(sums.shape[0]):
+            sums[k] += widened(made[k])
+
+
+@kept_loop("contract")
+def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
+    """Put max(0, x + b) in the place of x.
+
+    Args:
+        vectors: [row, feature] narrow.
+        bias: [feature].
+    """
+    for i in range(vectors.shape[0]):
+        row = vectors[i]
+        for k in range(row.shape[0]):
+            total = widened(row[k]) + bias[k]
+            # A comparison the other way round would lose NaN.
+            row[k] = narrowed(_ZERO if total < _ZERO else total)
+
+
+@kept_loop("contract")
+def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
+    """Differentiate `rectify`.
+
+    Args:
+        rectified: [row, feature] narrow.
+        gradient: [row, feature] of it, narrow.
+        out: [row, feature] gradient of the vectors, narrow, out.
+        sums: [feature] gradient of the bias, added to.
+    """
+    for i in range(rectified.shape[0]):
+        row, coming, made = rectified[i], gradient[i], out[i]
+        for k in range(row.shape[0]):
+            made[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
+            sums[k] += widened(made[k])
+
+
+@cache
+def compile_all() -> None:
+    """Compile all loops, or load them from disk; they release the interpreter lock.
+
+    Cost: a few seconds the first time on a machine.
+    """
+    wide, narrow, whole, real = types.float32, types.int16, types.int64, types.float64
+    table, small = wide[:, ::1], narrow[:, ::1]
+    chance = (whole, whole, whole, real)
+    signatures: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (normalize, (table, wide[::1], wide[::1], real, small, table)),
+        (normalize_backward, (table, wide[::1], table, small, table, table, table)),
+        (add_dropped, (table, small, wide[::1], *chance, table)),
+        (drop, (table, *chance, small, wide[::1])),
+        (rectify, (small, wide[::1])),
+        (rectify_backward, (small, small, small, wide[::1])),
+    )
+    for loop, signature in signatures:
+        # Where it fails, the loop is compiled and only the disk would not take it.
+        with suppress(OSError):
+            loop.compile(signature)

@@ -1,0 +1,210 @@
+"""Loops behind heedful/layers/cpu/packed_attention.py, compiled by Numba: heads in and out of packed rows, and softmax.
+
+Numbers are bfloat16, given here as their bits in int16; what is computed between reading and writing is float32.
+"""
+
+import math
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numba import types
+
+from heedful.compiled.numba_math import FLAGS, exp2, inlined, kept_loop, narrowed, widened
+
+_LOG2_E: Final = 1.0 / math.log(2.0)
+_LOWEST: Final = np.float32(-127.0)
+"""Exponent of two that gives exactly 0."""
+_ZERO: Final = np.float32(0.0)
+
+
+# Places are given as unsigned numbers, which cannot count from the end: so a loop over them is one of vectors. A slice
+# for each row would take longer than what is copied.
+@inlined()
+def _copy(given: np.ndarray, start: int, out: np.ndarray, place: int, size: int) -> None:
+    for k in range(size):
+        out[np.uint64(place + k)] = given[np.uint64(start + k)]
+
+
+@inlined()
+def _copy_shifted(given: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, place: int, size: int):
+    for k in range(size):
+        out[np.uint64(place + k)] = narrowed(widened(given[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
+
+
+@inlined()
+def _add(given: np.ndarray, start: int, sums: np.ndarray, place: int, size: int) -> None:
+    for k in range(size):
+        sums[np.uint64(place + k)] += widened(given[np.uint64(start + k)])
+
+
+@kept_loop("contract")
+def take(
+    rows: np.ndarray,
+    column: int,
+    bias: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    first: int,
+    heads: np.ndarray,
+) -> None:
+    """Lay out heads of consecutive sequences, zeros behind each.
+
+    Args:
+        rows: [row, feature] of all sequences, one after the other.
+        column: where the features of the first head begin.
+        bias: [head * depth] float32 that is added, or [0] for none.
+        starts: [sequence] first row of each.
+        lengths: [sequence] rows of each.
+        first: sequence that is laid out first.
+        heads: [sequence, head, position, depth] out; those that are no sequences any more are zeros.
+    """
+    num_heads, num_positions, depth = heads.shape[1:]
+    given, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
+    for i in range(heads.shape[0]):
+        length = lengths[first + i] if first + i < lengths.shape[0] else 0
+        row = starts[first + i] if length else 0
+        if bias.shape[0]:
+            # All rows of a head before the next head, whose part of the bias then stays where it is added.
+            for head in range(num_heads):
+                start = row * width + column + head * depth
+                place = (i * num_heads + head) * num_positions * depth
+                for _ in range(length):
+                    _copy_shifted(given, start, bias, head * depth, out, place, depth)
+                    start += width
+                    place += depth
+        else:
+            # All heads of a row before the next row: it is far from the processor, and comes as one piece.
+            for position in range(length):
+                start = (row + position) * width + column
+                place = (i * num_heads * num_positions + position) * depth
+                for _ in range(num_heads):
+                    _copy(given, start, out, place, depth)
+                    start += depth
+                    place += num_positions * depth
+        for head in range(num_heads):
+            heads[i, head, length:] = 0
+
+
+@kept_loop("contract")
+def put(
+    heads: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    first: int,
+    column: int,
+    rows: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    """Undo `take`.
+
+    Args:
+        heads: [sequence, head, position, depth].
+        starts: as for `take`, as are the next three.
+        lengths: lengths.
+        first: first.
+        column: column.
+        rows: [row, feature] out, only of these sequences and columns.
+        sums: [head * depth] float32 that the rows are added to, or [0] for none.
+    """
+    num_heads, num_positions, depth = heads.shape[1:]
+    given, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
+    for i in range(min(heads.shape[0], lengths.shape[0] - first)):
+        for position in range(lengths[first + i]):
+            start = (i * num_heads * num_positions + position) * depth
+            place = (starts[first + i] + position) * width + column
+            for head in range(num_heads):
+                _copy(given, start, out, place, depth)
+                if sums.shape[0]:
+                    _add(given, start, sums, head * depth, depth)
+                start += num_positions * depth
+                place += depth
+
+
+@inlined(*FLAGS)
+def _weigh(scores: np.ndarray, num_keys: int, scale: Any, row: np.ndarray) -> None:
+    """Put softmax(scale scores) over the first keys, of which there is one at least, in the place of the scores."""
+    largest = np.float32(-np.inf)
+    for k in range(scores.shape[0]):
+        row[k] = widened(scores[k]) * scale if k < num_keys else _NEVER
+        largest = max(largest, row[k])
+    total = _ZERO
+    for k in range(scores.shape[0]):
+        power = row[k] - largest
+        row[k] = exp2(_LOWEST if power < _LOWEST else power)
+        total += row[k]
+    factor = np.float32(1.0) / total
+    for k in range(scores.shape[0]):
+        scores[k] = narrowed(row[k] * factor)
+
+
+_NEVER: Final = np.float32(-3.0e38)
+
+
+@kept_loop("contract")
+def weigh(
+    scores: np.ndarray, query_lengths: np.ndarray, key_lengths: np.ndarray, first: int, is_causal: bool, scale: float
+) -> None:
+    """Put weights in the place of scores; zero where a query or a key is behind its sequence.
+
+    Args:
+        scores: [sequence, head, query, key].
+        query_lengths: [sequence] of all.
+        key_lengths: [sequence] of all.
+        first: sequence that comes first.
+        is_causal: whether a query may attend no key behind its own place.
+        scale: of the scores.
+    """
+    row = np.empty(scores.shape[3], np.float32)
+    factor = np.float32(scale * _LOG2_E)
+    for i in range(scores.shape[0]):
+        is_there = first + i < key_lengths.shape[0]
+        num_queries = query_lengths[first + i] if is_there else 0
+        num_keys = key_lengths[first + i] if is_there else 0
+        for head in range(scores.shape[1]):
+            for query in range(scores.shape[2]):
+                allowed = min(num_keys, query + 1) if is_causal else num_keys
+                if query < num_queries and allowed > 0:
+                    _weigh(scores[i, head, query], allowed, factor, row)
+                else:
+                    scores[i, head, query] = 0
+
+
+@kept_loop("contract", "reassoc")
+def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> None:
+    """Put the gradients of scores in the place of those of weights.
+
+    Args:
+        weights: [row, key] of `weigh`.
+        gradients: [row, key] of the weights.
+        scale: of the scores.
+    """
+    factor = np.float32(scale)
+    for i in range(weights.shape[0]):
+        weight, gradient = weights[i], gradients[i]
+        mean = _ZERO
+        for k in range(weight.shape[0]):
+            mean += widened(weight[k]) * widened(gradient[k])
+        for k in range(weight.shape[0]):
+            gradient[k] = narrowed(widened(weight[k]) * (widened(gradient[k]) - mean) * factor)
+
+
+@cache
+def compile_all() -> None:
+    """Compile all loops, or load them from disk; they release the interpreter lock.
+
+    Cost: a few seconds the first time on a machine.
+    """
+    narrow, whole, count = types.int16, types.int64, types.int64[::1]
+    table, heads, wide = narrow[:, ::1], narrow[:, :, :, ::1], types.float32[::1]
+    signatures: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (take, (table, whole, wide, count, count, whole, heads)),
+        (put, (heads, count, count, whole, whole, table, wide)),
+        (weigh, (heads, count, count, whole, types.boolean, types.float64)),
+        (differentiate, (table, table, types.float64)),
+    )
+    for loop, signature in signatures:
+        # Where it fails, the loop is compiled and only the disk would not take it.
+        with suppress(OSError):
+            loop.compile(signature)

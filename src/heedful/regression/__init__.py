@@ -1,0 +1,1 @@
+"""Nadaraya-Watson kernel regression as a scikit-learn estimator. NumPy only."""

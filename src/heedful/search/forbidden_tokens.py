@@ -1,0 +1,105 @@
+"""What may not come next: for all hypotheses, and for each by what it holds."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from heedful.search.beam_state import BeamState
+from heedful.search.interface import Adjust, IntArray
+from heedful.search.phrases import Phrases
+from heedful.search.search_state import SearchState
+from heedful.text.vocabulary import EOS
+
+
+class ForbiddenTokens(NamedTuple):
+    """Tokens that single hypotheses may not take; each axis [banned]."""
+
+    rows: IntArray
+    hypotheses: IntArray
+    ids: IntArray
+
+
+_EMPTY: Final = np.empty(0, dtype=np.int64)
+NO_BANS: Final = ForbiddenTokens(_EMPTY, _EMPTY, _EMPTY)
+
+
+def find_forbidden_tokens(beam_state: BeamState, search_state: SearchState) -> ForbiddenTokens:
+    """Find what single hypotheses may not take.
+
+    Args:
+        beam_state: the hypotheses.
+        search_state: gives what is banned.
+
+    Returns:
+        The second of two equal sequences of `no_repeat_ngram_size` tokens, the last token of banned phrases, and EOS
+        where a required phrase is missing.
+    """
+    found: list[ForbiddenTokens] = []
+    if size := search_state.config.no_repeat_ngram_size:
+        found.append(repeated_ngrams(beam_state.token_ids, size))
+    if search_state.banned.lengths.shape[1]:
+        found.append(last_of_phrases(beam_state.token_ids, search_state.banned.select(beam_state.sources)))
+    if search_state.required.lengths.shape[1]:
+        is_complete = search_state.required.select(beam_state.sources).complete(beam_state.token_ids).all(axis=2)
+        rows, hypotheses = np.nonzero(~is_complete)
+        found.append(ForbiddenTokens(rows, hypotheses, np.full(rows.size, EOS, dtype=np.int64)))
+    return ForbiddenTokens(*(np.concatenate(axis) for axis in zip(*found, strict=True))) if found else NO_BANS
+
+
+def as_adjust(forbidden: ForbiddenTokens, adjust: Adjust, beam_state: BeamState, width: int) -> Adjust:
+    """Say it in the engine's terms.
+
+    Args:
+        forbidden: for single hypotheses of the rows.
+        adjust: what holds for all hypotheses.
+        beam_state: the hypotheses.
+        width: hypotheses that the engine carries for a source.
+
+    Returns:
+        The change to make.
+    """
+    if not forbidden.ids.size:
+        return adjust
+    places = forbidden.rows * beam_state.log_probs.shape[1] + forbidden.hypotheses
+    values = np.full(forbidden.ids.size, -np.inf)
+    return Adjust(adjust.banned, places // width, places % width, forbidden.ids, values)
+
+
+def repeated_ngrams(token_ids: IntArray, size: int) -> ForbiddenTokens:
+    """Find the tokens that would end the same sequence a second time.
+
+    Args:
+        token_ids: [row, hypothesis, step] tokens so far.
+        size: tokens of such a sequence; 1 or more.
+
+    Returns:
+        The tokens; of a token that is banned for two reasons both.
+
+    Cost: size comparisons for each token so far.
+    """
+    num_steps = token_ids.shape[2]
+    if num_steps < size:
+        return NO_BANS
+    windows = sliding_window_view(token_ids, size, axis=2)
+    ending = token_ids[:, :, None, num_steps - size + 1 :]
+    rows, hypotheses, starts = np.nonzero((windows[..., :-1] == ending).all(axis=3))
+    return ForbiddenTokens(rows, hypotheses, windows[rows, hypotheses, starts, -1])
+
+
+def last_of_phrases(token_ids: IntArray, phrases: Phrases) -> ForbiddenTokens:
+    """Find the tokens that would complete phrases.
+
+    Args:
+        token_ids: [row, hypothesis, step] tokens so far.
+        phrases: of the rows.
+
+    Returns:
+        The tokens.
+    """
+    last = np.maximum(phrases.lengths - 1, 0)
+    begun = phrases.begun(token_ids)
+    # A phrase of no tokens has begun nowhere, not even at position 0.
+    is_due = np.take_along_axis(begun, last[:, None, :, None], axis=3)[..., 0]
+    rows, hypotheses, places = np.nonzero(is_due)
+    return ForbiddenTokens(rows, hypotheses, phrases.ids[rows, places, last[rows, places]])

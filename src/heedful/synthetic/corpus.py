@@ -1,0 +1,137 @@
+"""Dates and numbers as people write them, with their canonical forms: a task to train on that needs no download.
+
+    Mar 5th, 2021                 2021-03-05          two thousand and twelve      2012
+    截止日期：二〇二一年三月五日     2021-03-05          三千二百五                    3250
+
+Everything follows from a seed, on every machine and in every version of Python. Values, not texts, belong to a split:
+a date of the test split occurs in no training pair, however it is written (`synthetic_grammar.split_of`). Each text can
+be read in one way only; `synthetic_dates` and `synthetic_numbers` say which.
+"""
+
+import hashlib
+import itertools
+import random
+from bisect import bisect
+from collections.abc import Iterator
+from functools import cache
+
+from heedful.errors import UsageError, did_you_mean
+from heedful.synthetic import chinese as synthetic_chinese
+from heedful.synthetic import english as synthetic_english
+from heedful.synthetic.dates import draw_date
+from heedful.synthetic.grammar import (
+    KINDS,
+    LANGUAGES,
+    SPLITS,
+    Family,
+    Kind,
+    Language,
+    Split,
+    Template,
+)
+from heedful.synthetic.numbers import draw_number
+
+MAX_SOURCE_LENGTH = 48
+DATE_SHARE = 0.7
+ENGLISH_SHARE = 0.5
+
+_FAMILIES = (*synthetic_english.FAMILIES, *synthetic_chinese.FAMILIES)
+
+
+def templates() -> Iterator[Template]:
+    """Enumerate every template that `generate` draws from.
+
+    Yields:
+        Templates, each once; no two have the same text.
+    """
+    for family in _FAMILIES:
+        yield from family.templates()
+
+
+def generate(
+    num_pairs: int,
+    seed: int,
+    split: Split = "train",
+    kind: Kind | None = None,
+    language: Language | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Generate pairs of what somebody writes and its canonical form.
+
+    About 70 % are dates and 30 % numbers, half English and half Chinese, unless `kind` or `language` say otherwise.
+    Fewer pairs from the same arguments are a prefix of more.
+
+    Args:
+        num_pairs: how many pairs, 0 or more.
+        seed: any whole number.
+        split: "train", "dev" or "test": which values occur.
+        kind: "date" or "number" to have only these; None for both.
+        language: "en" or "zh" to have only this; None for both.
+
+    Returns:
+        Pairs (source, target). A source has at most `MAX_SOURCE_LENGTH` characters, no tab and no line end; a target
+        is a date as 2021-03-05 or a number as -3.5.
+
+    Raises:
+        UsageError: a count below 0, or an unknown split, kind or language.
+
+    Example:
+        >>> list(generate(2, seed=1, split="test", kind="date", language="zh"))
+        [('一九六二年二月五日', '1962-02-05'), ('贰零贰柒年捌月贰拾陆日', '2027-08-26')]
+    """
+    if num_pairs < 0:
+        raise UsageError(f"num_pairs is {num_pairs}: give 0 or more")
+    _check_name("split", split, SPLITS)
+    _check_name("kind", kind, (*KINDS, None))
+    _check_name("language", language, (*LANGUAGES, None))
+    # A stream of its own for each combination, so that one seed does not give train and test the same templates.
+    name = f"{seed}/{split}/{kind}/{language}".encode()
+    source = random.Random(int.from_bytes(hashlib.blake2b(name, digest_size=16).digest(), "big"))
+    return (render(draw_template(source, kind, language), source, split) for _ in range(num_pairs))
+
+
+def draw_template(source: random.Random, kind: Kind | None = None, language: Language | None = None) -> Template:
+    """Draw one template as `generate` does.
+
+    Args:
+        source: where randomness comes from.
+        kind: "date" or "number"; None draws it.
+        language: "en" or "zh"; None draws it.
+
+    Returns:
+        One of `templates`.
+    """
+    kind = kind or ("date" if source.random() < DATE_SHARE else "number")
+    language = language or ("en" if source.random() < ENGLISH_SHARE else "zh")
+    families, cumulative_weights = _families(kind, language)
+    place = bisect(cumulative_weights, source.random() * cumulative_weights[-1])
+    return families[place].draw(source)
+
+
+def render(template: Template, source: random.Random, split: Split = "train") -> tuple[str, str]:
+    """Fill a template with a value of one split, drawing again while the text is too long.
+
+    Args:
+        template: one of `templates`.
+        source: where randomness comes from.
+        split: which values to draw from.
+
+    Returns:
+        What is written, of at most `MAX_SOURCE_LENGTH` characters, and the canonical form.
+    """
+    draw = draw_date if template.kind == "date" else draw_number
+    while True:
+        text, target = draw(template.text, template.domain, split, source)
+        if len(text) <= MAX_SOURCE_LENGTH:
+            return text, target
+
+
+@cache
+def _families(kind: Kind, language: Language) -> tuple[tuple[Family, ...], tuple[float, ...]]:
+    families = tuple(family for family in _FAMILIES if (family.kind, family.language) == (kind, language))
+    return families, tuple(itertools.accumulate(family.weight for family in families))
+
+
+def _check_name(argument: str, given: str | None, known: tuple[str | None, ...]) -> None:
+    if given not in known:
+        names = [name for name in known if name is not None]
+        raise UsageError(f"{argument} {given!r} is unknown{did_you_mean(str(given), names)}")

@@ -1,0 +1,277 @@
+"""Data files as files: are they text, how many lines have they, do two agree, what is their name and fingerprint."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import DataError
+from heedful.text.encodings import guess_encoding
+from heedful.text.lines import open_bytes, raw_lines, read_chunks
+
+Fingerprint = dict[str, str | int]
+
+_HEAD_BYTES: Final = 1 << 14
+_CHUNK_BYTES: Final = 1 << 20
+
+_KINDS: Final = (
+    (b"PK\x03\x04", "a zip archive or an office document", "unzip it, or save it as tab-separated UTF-8 text"),
+    (b"\xd0\xcf\x11\xe0", "an office document", "save it as tab-separated UTF-8 text"),
+    (b"BZh", "bzip2", "unpack it: bunzip2"),
+    (b"\xfd7zXZ", "xz", "unpack it: unxz"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", "unpack it: unzstd"),
+    (b"7z\xbc\xaf", "a 7-zip archive", "unpack it: 7z x"),
+    (b"PAR1", "Parquet", "write it as JSONL"),
+    (b"ARROW1", "Arrow", "write it as JSONL"),
+    (b"%PDF", "PDF", "extract its text first"),
+    (b"SQLite format 3", "an SQLite database", "export it as tab-separated text"),
+    (b"\x89PNG", "a PNG picture", "give a text file"),
+)
+_TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f\x85")
+_MOST_CONTROLS: Final = 0.1  # share of control bytes above which a file with NUL cannot be text
+
+# ISO 639-1, and the three-letter codes that corpora use most.
+_LANGUAGE_CODES: Final = frozenset(
+    (
+        "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
+        "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
+        "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
+        "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk "
+        "sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi "
+        "yo za zh zu eng deu ger fra fre spa por ita nld rus ukr pol ces tur ara heb fas hin ben vie ind zho chi cmn "
+        "yue lzh jpn kor swe dan nor fin ell hun ron"
+    ).split()
+)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that cannot be a text.
+
+    Args:
+        path: what the user gave.
+
+    Raises:
+        DataError: it does not exist, is a folder, a pipe, empty, binary, or in UTF-16.
+    """
+    if path.is_dir():
+        inside = sorted(child.name for child in path.iterdir() if child.is_file())
+        raise DataError(f"{path}: a folder; give a file{_such_as(inside[:3])}")
+    if not path.exists():
+        raise DataError(f"{path}: no such file{_near(path)}")
+    if not path.is_file():
+        raise DataError(f"{path}: not a regular file; it is read more than once, so write it to a file first")
+    with open_bytes(path) as stream:
+        try:
+            head = stream.read(_HEAD_BYTES)
+        except (EOFError, OSError, ValueError) as error:
+            raise DataError(f"{path}: damaged gzip data: {error}; fetch or compress the file again") from None
+    if head in (b"", b"\xef\xbb\xbf"):
+        raise DataError(f"{path}: empty")
+    for magic, kind, advice in _KINDS:
+        if head.startswith(magic):
+            raise DataError(f"{path}: {kind}, not text; {advice}")
+    num_controls = sum(1 for byte in head if byte < 0x20 and byte not in _TEXT_CONTROLS)
+    has_nul_and_more = b"\0" in head and num_controls > _MOST_CONTROLS * len(head)
+    if has_nul_and_more and not guess_encoding(head).startswith("UTF"):
+        raise DataError(f"{path}: a binary file, not text")
+
+
+def _such_as(names: Sequence[str]) -> str:
+    return f" in it, such as {', '.join(names)}" if names else ""
+
+
+def _near(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"; the folder {folder} does not exist"
+    names = sorted(child.name for child in folder.iterdir() if child.is_file())
+    close = get_close_matches(path.name, names, n=1)
+    if close:
+        return f"; did you mean {str(folder / close[0])!r}?"
+    return f"; files in {folder}: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else ""
+
+
+_BEGUN: Final[dict[tuple[int, ...], Future[Fingerprint]]] = {}
+
+
+def begin_fingerprints(paths: Iterable[Path]) -> None:
+    """Have a thread read files while libraries are loaded; `fingerprint_file` then waits for what it found.
+
+    Args:
+        paths: those that will be asked for, in this order; any that cannot be read are left to `fingerprint_file`.
+    """
+    waiting: list[tuple[Path, Future[Fingerprint]]] = []
+    for path in paths:
+        with suppress(OSError):
+            future: Future[Fingerprint] = Future()
+            if _BEGUN.setdefault(_identity(path), future) is future:
+                waiting.append((path, future))
+
+    def run() -> None:
+        for path, future in waiting:
+            try:
+                future.set_result(_read_fingerprint(path))
+            except BaseException as error:
+                future.set_exception(error)
+
+    if waiting:
+        # A daemon: whatever ends the process does not wait for it.
+        Thread(target=run, name="fingerprints", daemon=True).start()
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Numbers that change when the file does."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def fingerprint_file(path: Path) -> Fingerprint:
+    """Describe the content of a file so that a change of one byte shows.
+
+    Args:
+        path: the file.
+
+    Returns:
+        "name" without its folder, "size" in bytes, "sha256" of the bytes on disk, "lines" after unpacking.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    begun = None
+    with suppress(OSError):
+        begun = _BEGUN.pop(_identity(path), None)
+    return _read_fingerprint(path) if begun is None else {**begun.result(), "name": path.name}
+
+
+def _read_fingerprint(path: Path) -> Fingerprint:
+    sha256 = hashlib.sha256()
+    size = 0
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                sha256.update(chunk)
+                size += len(chunk)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return {"name": path.name, "size": size, "sha256": sha256.hexdigest(), "lines": count_lines(path)}
+
+
+def count_lines(path: Path) -> int:
+    """Count the lines of a file, gzip or not; a last one without line end counts.
+
+    Args:
+        path: the file.
+
+    Returns:
+        How many lines `read_lines` would give.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    num_lines = 0
+    last = b"\n"
+    for chunk in read_chunks(path):
+        num_lines += chunk.count(b"\n")
+        last = chunk[-1:]
+    return num_lines + (last != b"\n")
+
+
+def unequal(first: Path, second: Path) -> DataError:
+    """Say how far two files agree that should have the same number of lines.
+
+    Args:
+        first: one file.
+        second: the other.
+
+    Returns:
+        An error with both counts and the line from which they seem to drift apart.
+    """
+    lengths = _line_lengths(first), _line_lengths(second)
+    line = drift_line(*lengths)
+    counts = f"{first} has {len(lengths[0])} lines, {second} has {len(lengths[1])}"
+    if line > min(len(lengths[0]), len(lengths[1])):
+        shorter, longer = (first, second) if len(lengths[0]) < len(lengths[1]) else (second, first)
+        return DataError(f"{counts}; they seem to agree until {shorter} ends: complete it, or cut {longer}")
+    return DataError(f"{counts}; they seem to drift apart at about line {line}; mend one of them there")
+
+
+def _line_lengths(path: Path) -> NDArray[np.int64]:
+    with open_bytes(path) as stream:
+        return np.fromiter((len(raw) for raw in raw_lines(stream, str(path))), dtype=np.int64)
+
+
+def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
+    """Find where lines were lost or added, from line lengths alone.
+
+    Lines up to the place are taken as they stand, and all after it are shifted by the difference of the counts; the
+    place is where the length ratios are then most alike.
+
+    Args:
+        first: [first] lengths of the lines of one file.
+        second: [second] lengths of the other's; another number of them.
+
+    Returns:
+        1-based line; one more than the shorter file has where that one just ends early.
+    """
+    shorter, longer = sorted((np.log1p(first), np.log1p(second)), key=len)
+    shift = len(longer) - len(shorter)
+    ratio = np.median(longer) - np.median(shorter)
+    straight = np.abs(longer[: len(shorter)] - shorter - ratio)
+    shifted = np.abs(longer[shift:] - shorter - ratio)
+    # cost[k]: the first k lines straight, the rest shifted.
+    cost = np.concatenate([[0.0], np.cumsum(straight - shifted)])
+    # Less than what two lines with a wrong partner cost is chance: then nothing was lost before the end.
+    if cost[-1] - cost.min() < 2.0 * shifted.mean():
+        return len(cost)
+    return int(np.argmin(cost)) + 1
+
+
+def stem(path: Path) -> str:
+    """Give a file's name without suffixes, for naming a model after it.
+
+    Args:
+        path: a data file.
+
+    Returns:
+        Its name up to the last suffix, ``.gz`` not counting.
+
+    Example:
+        >>> stem(Path("data/pairs.tsv.gz")), stem(Path("train.de"))
+        ('pairs', 'train')
+    """
+    return Path(path.name.removesuffix(".gz")).stem or "pairs"
+
+
+def language_names(paths: Sequence[Path]) -> tuple[str, str]:
+    """Guess the languages of two aligned files from their names.
+
+    Args:
+        paths: the data files.
+
+    Returns:
+        Two language codes, or ("source", "target") where the names do not tell.
+
+    Example:
+        >>> language_names([Path("train.de"), Path("train.en.gz")])
+        ('de', 'en')
+        >>> language_names([Path("pairs.tsv")])
+        ('source', 'target')
+    """
+    codes = [_language_code(path) for path in paths]
+    if len(codes) == 2 and all(codes) and codes[0] != codes[1]:
+        return codes[0], codes[1]
+    return "source", "target"
+
+
+def _language_code(path: Path) -> str:
+    name = path.name.removesuffix(".gz").removesuffix(".txt")
+    code = Path(name).suffix.removeprefix(".")
+    language = code.replace("_", "-").split("-")[0].lower()
+    return code if language in _LANGUAGE_CODES else ""

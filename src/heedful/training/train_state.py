@@ -1,0 +1,194 @@
+"""The weights, their optimizer and their average: all that an update changes, and how."""
+
+import copy
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.data.batching import Batch
+from heedful.models.interface import Seq2Seq
+from heedful.models.recording import CudaGraphs
+from heedful.training.average import PolynomialAverage
+from heedful.training.config import TrainingConfig
+from heedful.training.distributed import Ranks
+from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
+from heedful.training.precision import autocast
+from heedful.training.recorded import RecordedStep
+from heedful.training.sharding import laid_as, shard, whole
+from heedful.training.step_times import NOT_TIMED, StepTimes
+
+
+@final
+class TrainState:
+    """A model that learns, by one process or by several together."""
+
+    def __init__(self, model: Seq2Seq, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
+        """Begin with the first process's weights.
+
+        Args:
+            model: on its device; trained in place.
+            config: how, resolved.
+            ranks: the processes that train together; all make the same calls.
+            times: takes the time of forward and backward.
+
+        Raises:
+            UsageError: CUDA graphs are asked for where there is no CUDA device.
+        """
+        self._times: Final = times
+        self._config: Final = config
+        self._ranks: Final = ranks
+        self.device: Final = next(model.parameters()).device
+        self._is_sharded: Final = config.parallel == "sharded" and ranks.place.size > 1
+        ranks.spread(model)
+        # Who validates calls parts of a model, which the parts of a sharded one do not bear.
+        self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
+        self.model: Final = model
+        is_packed = config.execution != "cuda_graphs"
+        self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight, is_packed)
+        if self._is_sharded:
+            shard(self.module, ranks.place.size)
+        self.optimizer: Final = make_optimizer(model, config.optimizer)
+        self._average: Final = PolynomialAverage(model, config.average)
+        if config.execution == "compiled":
+            model.compile(dynamic=True)
+        self._recorded: Final = (
+            None if is_packed else RecordedStep(self.module, config.precision, CudaGraphs(self.device))
+        )
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the last update."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def differentiate(self, batches: Sequence[Batch], divisor: int) -> tuple[float, float]:
+        """Compute the gradient of all processes' loss over a divisor, and clip it.
+
+        Args:
+            batches: the same on all; each process takes its share.
+            divisor: real target tokens, or pairs, of all batches.
+
+        Returns:
+            That loss, and the norm of its gradient before clipping.
+
+        Raises:
+            LostProcess: another process ended, or is silent.
+        """
+        self.module.train()
+        # FSDP takes the mean over processes of what is a sum.
+        scale = self._ranks.place.size if self._is_sharded else 1
+        total = 0.0
+        if self._recorded is not None:
+            self._recorded.begin()
+        for batch in batches:
+            share = self._ranks.share(batch)
+            if self._recorded is not None:
+                total += float(self._recorded.add(self.tensors_of(share.batch), divisor if share.is_real else math.inf))
+                self._times.mark("backward")
+                continue
+            with self._ranks.connected(), autocast(self._config.precision, self.device):
+                sums: LossSum = self.module(*self.tensors_of(share.batch))
+            loss = sums.total / (divisor if share.is_real else math.inf)
+            total += float(loss.detach())
+            self._times.mark("forward")
+            with self._ranks.connected():
+                (loss * scale if scale > 1 else loss).backward()
+            self._times.mark("backward")
+        parameters = list(self.module.parameters())
+        if not self._is_sharded:
+            self._ranks.add_gradients(parameters)
+            self._times.mark("backward")
+        with self._ranks.connected():
+            norm = whole(nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True))
+        return sum(row[0] for row in self._ranks.gather(total)), float(norm)
+
+    def update(self, step: int, rate: float) -> None:
+        """Go a step along the gradient.
+
+        Args:
+            step: from 1.
+            rate: learning rate.
+        """
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._average.update(step)
+
+    def tensors_of(self, batch: Batch) -> list[Tensor]:
+        """Bring a batch to the device.
+
+        Args:
+            batch: padded pairs.
+
+        Returns:
+            What the training step takes.
+        """
+        arrays = [batch.source, batch.source_lengths, batch.target_in, batch.target_out]
+        if self._config.alignment_weight:
+            arrays.append(batch.links)
+        return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in arrays]
+
+    def averaged(self) -> dict[str, Tensor]:
+        """Give the weights that are validated and kept; all processes call this.
+
+        Returns:
+            By parameter name, tied ones once; they may change with the next update.
+        """
+        held = self._average.tensors() or dict(self.model.named_parameters())
+        return {name: whole(tensor) for name, tensor in held.items()}
+
+    @contextmanager
+    def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[Seq2Seq]:
+        """Have a model with the weights that are validated, in evaluation mode.
+
+        Args:
+            weights: from `averaged`.
+
+        Yields:
+            The model; only in this block.
+        """
+        self.module.eval()
+        with torch.inference_mode():
+            if self._spare is None:
+                with self._average.swapped_in():
+                    yield self.model
+                return
+            for name, parameter in self._spare.named_parameters():
+                parameter.data.copy_(weights[name])
+            yield self._spare.eval()
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Give all that a checkpoint needs; all processes call this.
+
+        Returns:
+            Whole tensors by group (model, average, optimizer) and name; they may change with the next update.
+        """
+        groups = {
+            "model": dict(self.model.named_parameters()),
+            "average": self._average.tensors(),
+            "optimizer": store_optimizer(self.optimizer),
+        }
+        return {group: {name: whole(held) for name, held in tensors.items()} for group, tensors in groups.items()}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Go back to a checkpoint; all processes call this.
+
+        Args:
+            tensors: what `tensors` gave, on as many processes or on others.
+        """
+        named = dict(self.model.named_parameters())
+        for name, parameter in named.items():
+            parameter.copy_(laid_as(tensors["model"][name], parameter))
+        self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
+        placed = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        state: dict[str, Tensor] = {}
+        for name, held in tensors["optimizer"].items():
+            parameter = placed[int(name.partition(".")[0])]
+            state[name] = laid_as(held, parameter) if held.shape == parameter.shape else held
+        restore_optimizer(self.optimizer, state)

@@ -1,0 +1,72 @@
+"""What a grid is made of when it runs: one recipe for each row and seed, and the commands that stand for them."""
+
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from heedful.comparison.evaluation import MEASURES, bleu_before_unknown
+from heedful.comparison.grid import Grid, Row
+from heedful.comparison.plan import Plan, shell_command
+from heedful.comparison.summary import COLUMNS
+from heedful.config import parse_overrides
+from heedful.data.prepare import EvaluationSet
+from heedful.recipe import Recipe
+from heedful.search.config import SearchConfig
+from heedful.translator import Translation
+
+RECIPE = Recipe(
+    data=(Path("a b.de"), Path("a.en")),
+    dev=(Path("v.de"), Path("v.en")),
+    out=Path("out"),
+    columns=(2, 1),
+    languages=("de", "en"),
+    settings=("training.max_minutes=2.5",),
+    device="cpu",
+)
+ROW = Row("a/b c", "luong", ('model.score="dot"', "training.max_minutes=9", "training.seed=4"))
+
+
+def test_the_budget_and_the_seed_beat_the_row():
+    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 7)
+    assert recipe.out == Path("out/runs/a-b-c-7")
+    assert (recipe.preset, recipe.data, recipe.dev, recipe.columns) == ("luong", RECIPE.data, RECIPE.dev, (2, 1))
+    settings = parse_overrides(recipe.settings)
+    assert settings == {"model": {"score": "dot"}, "training": {"max_minutes": 2.5, "seed": 7}}
+
+
+def test_a_command_says_all_that_the_recipe_does():
+    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 1)
+    words = shlex.split(shell_command(("train",), recipe, ("--out", "x")))
+    assert words[:8] == ["heedful", "train", "a b.de", "a.en", "--dev", "v.de", "--dev", "v.en"]
+    assert words[8:14] == ["--columns", "2,1", "--languages", "de:en", "--preset", "luong"]
+    assert [word for word in words[14:-2] if word != "--set"] == [*recipe.settings]
+    assert words[-2:] == ["--out", "x"]
+    assert "--set" not in shell_command(("compare", "g.toml"), RECIPE, ())
+    assert "--preset" not in shell_command(("compare", "g.toml"), recipe, ())
+
+
+def test_every_measure_has_a_column():
+    assert MEASURES.keys() <= {column.key for column in COLUMNS}
+
+
+def found(text: str, unreplaced: str = "") -> Translation:
+    return Translation("", text, 0.0, 0.0, (), unreplaced=unreplaced)
+
+
+def test_what_replacing_unknown_words_gains_can_be_seen():
+    items = EvaluationSet(["a", "b"], [["one two three four Bonn"], ["five six seven eight nine"]])
+    outputs = [found("one two three four Bonn", "one two three four <unk>"), found("five six seven eight nine")]
+    translator = SimpleNamespace(search=SearchConfig(replace_unknown=True), target_language="en")
+    score = bleu_before_unknown(translator, items, outputs)  # type: ignore[arg-type]
+    texts = ["one two three four <unk>", "five six seven eight nine"]
+    wanted = BLEU().corpus_score(texts, [[each[0] for each in items.references]]).score
+    assert score == pytest.approx(wanted)
+    assert score < 100.0
+
+
+def test_a_model_that_replaces_nothing_has_no_such_figure():
+    translator = SimpleNamespace(search=SearchConfig(), target_language="en")
+    assert bleu_before_unknown(translator, EvaluationSet(["a"], [["b"]]), [found("b")]) is None  # type: ignore[arg-type]

@@ -1,0 +1,306 @@
+"""Pairs from TSV, JSONL and aligned files: all of them, in order, or a line that says what is wrong."""
+
+import gzip
+import json
+import unicodedata
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heedful.data.corpus import (
+    CorpusFilter,
+    CorpusReport,
+    Pair,
+    find_pairs,
+    group_references,
+    split_of,
+)
+from heedful.errors import DataError, UsageError
+
+TEXTS = st.text(st.one_of(st.sampled_from("\r\x0b\x0c\x85\u2028 \"'"), st.characters(exclude_categories=["Cs"])))
+CELLS = TEXTS.map(lambda text: text.translate(dict.fromkeys(map(ord, "\0\n\t{}"))).rstrip("\r").lstrip("\ufeff"))
+ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8)
+HERE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def write(path: Path, content: bytes | str, packed: bool = False) -> Path:
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if packed else data)
+    return path
+
+
+def texts(paths: list[Path], columns: tuple[int, int] = (1, 2)) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in find_pairs(paths, columns)]
+
+
+def refusal(paths: list[Path], columns: tuple[int, int] = (1, 2)) -> str:
+    with pytest.raises(DataError) as caught:
+        list(find_pairs(paths, columns))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+@HERE
+@given(ROWS, st.booleans())
+def test_all_formats_give_the_same_pairs(tmp_path: Path, rows: list[tuple[str, str]], packed: bool):
+    rows = [("first row", "erste Zeile"), *rows]
+    expected = [Pair(source, target, line) for line, (source, target) in enumerate(rows, start=1)]
+    sides = [write(tmp_path / f"a.{side}", "".join(row[side] + "\n" for row in rows), packed) for side in (0, 1)]
+    tab = write(tmp_path / "a.tsv", "".join(f"{source}\t{target}\n" for source, target in rows), packed)
+    text = "".join(json.dumps({"source": source, "target": target}) + "\n" for source, target in rows)
+    lines = write(tmp_path / "a.jsonl", text, packed)
+    for paths in (sides, [tab], [lines]):
+        pairs = find_pairs(paths)
+        assert list(pairs) == expected
+        assert list(pairs) == expected  # each reading starts anew
+        assert [(pair.target, pair.source) for pair in find_pairs(paths, (2, 1))] == [row[:2] for row in rows]
+
+
+def test_line_ends_and_byte_order_marks_change_nothing_but_the_notes(tmp_path: Path):
+    rows = b"a\tb\nc\td"
+    plain = find_pairs([write(tmp_path / "plain.tsv", rows)])
+    marked = find_pairs([write(tmp_path / "marked.tsv", b"\xef\xbb\xbf" + rows.replace(b"\n", b"\r\n"))])
+    assert list(plain) == list(marked) == list(marked) == [Pair("a", "b", 1), Pair("c", "d", 2)]
+    assert plain.notes == []
+    assert marked.notes == [
+        f"{tmp_path}/marked.tsv:1: byte order mark left out",
+        f"{tmp_path}/marked.tsv: 1 of 2 lines end in CR LF",
+    ]
+
+
+def test_notes_of_both_files(tmp_path: Path):
+    pairs = find_pairs([write(tmp_path / "a.de", b"\xef\xbb\xbfx\n"), write(tmp_path / "a.en", b"y\r\n")])
+    assert list(pairs) == [Pair("x", "y", 1)]
+    assert [note.removeprefix(str(tmp_path)) for note in pairs.notes] == [
+        "/a.de:1: byte order mark left out",
+        "/a.en: 1 of 1 lines end in CR LF",
+    ]
+
+
+def test_headings_are_left_out_and_lines_keep_their_numbers(tmp_path: Path):
+    one = find_pairs([write(tmp_path / "a.tsv", "id\tEnglish\tGerman\n7\tdog\tHund\n")], (2, 3))
+    two = find_pairs([write(tmp_path / "b.en", "source\nx\n"), write(tmp_path / "b.de", "target\ny\n")])
+    assert list(one) == [Pair("dog", "Hund", 2)]
+    assert list(two) == [Pair("x", "y", 2)]
+    assert one.notes == [f"{tmp_path}/a.tsv:1: headings left out"]
+    assert two.notes == [f"{tmp_path}/b.en:1: headings left out"]
+    assert texts([write(tmp_path / "c.jsonl", '{"a": "en", "b": "de"}\n')]) == [("en", "de")]
+
+
+def test_empty_lines_are_empty_pairs(tmp_path: Path):
+    pairs = find_pairs([write(tmp_path / "a.tsv", "\na\tb\tc\n\n\nd\t\te\n")], (1, 3))
+    assert [tuple(pair) for pair in pairs] == [("", "", 1), ("a", "c", 2), ("", "", 3), ("", "", 4), ("d", "e", 5)]
+
+
+def test_jsonl_is_known_by_content(tmp_path: Path):
+    row = '{"de": "ja", "en": "yes"}\n'
+    assert texts([write(tmp_path / "a.txt", row)]) == [("ja", "yes")]
+    assert texts([write(tmp_path / "b.tsv", "{ja\tyes}\n")]) == [("{ja", "yes}")]
+
+
+def test_reading_is_lazy(tmp_path: Path):
+    path = write(tmp_path / "a.tsv", b"a\tb\n" * 100_000 + b"broken\n")
+    pairs = find_pairs([path])
+    assert len(list(islice(pairs, 100_000))) == 100_000
+    assert refusal([path]).startswith(f"{path}:100001: 1 column, the lines before have 2")
+
+
+def test_the_name_and_the_fingerprint(tmp_path: Path):
+    path = write(tmp_path / "pairs.tsv.gz", "a\tb\nc\td", packed=True)
+    pairs = find_pairs([path])
+    assert pairs.name == "pairs"
+    found = pairs.fingerprint()
+    assert (found["columns"], found["files"][0]["name"], found["files"][0]["lines"]) == ([1, 2], "pairs.tsv.gz", 2)
+    assert found["files"][0]["size"] == path.stat().st_size
+    assert json.loads(json.dumps(found)) == found
+    assert find_pairs([path], (2, 1)).fingerprint() != found
+
+
+# ------------------------------------------------------------------------------------------------------ refusals
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\tb\nc\n", "f:2: 1 column, the lines before have 2"),
+        ("a\tb\nc\td\te\n", "f:2: 3 columns, the lines before have 2"),
+        ("a\tb\n \n", "f:2: 1 column"),
+        ("a, b\n", "f:1: 1 column, but 1,2 are wanted; columns are separated by a tab, not by ','"),
+        ("\n\n\n", "f: nothing but empty lines"),
+        ("source\ttarget\n", "f: nothing but headings"),
+        (b"ja\tyes\nf\xfcr\tfor\n", "f:2:2: byte 0xFC is not UTF-8; the file looks like ISO-8859-1; convert it: iconv"),
+        (
+            "我们\t是\n".encode("gb18030"),
+            "f:1:1: byte 0xCE is not UTF-8; the file looks like GB18030; convert it: iconv -f GB",
+        ),
+        ("ja\tyes\n".encode("utf-16"), "f:1:1: the file is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
+        ("ja\tyes\n".encode("utf-16-le"), "f:1:1: the file is UTF-16LE, not UTF-8; convert it: iconv -f UTF-16LE"),
+        (b"words here\tmore\na\tb\0c\n", "f:2:4: NUL character; remove it"),
+        (b"PK\x03\x04" + b"\0" * 30, "f: a zip archive"),
+        (b"", "f: empty"),
+        ('{"source": "a", "target": "b"}\n{"source": "a"}\n', "f:2: no key 'target'"),
+        ('{"source": "a", "target": "b"}\nsource\ttarget\n', "f:2:1: not JSON: "),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, content: bytes | str, message: str):
+    path = write(tmp_path / "f", content)
+    assert refusal([path]).startswith(f"{tmp_path}/{message}")
+
+
+def test_a_missing_file_is_refused_at_once(tmp_path: Path):
+    write(tmp_path / "pairs.tsv", "a\tb\n")
+    with pytest.raises(DataError, match=r"pair\.tsv: no such file; did you mean .*pairs\.tsv"):
+        find_pairs([tmp_path / "pair.tsv"])
+
+
+@pytest.mark.parametrize(("columns", "num_files"), [((1, 1), 1), ((0, 1), 1), ((1, 3), 2), ((1, 2), 0), ((1, 2), 3)])
+def test_impossible_requests_are_refused(tmp_path: Path, columns: tuple[int, int], num_files: int):
+    paths = [write(tmp_path / f"{number}", "a\tb\tc\n") for number in range(num_files)]
+    with pytest.raises(UsageError, match=r"^columns \d,\d: expected|^expected one file of pairs, or two aligned"):
+        find_pairs(paths, columns)
+
+
+def sentences(numbers: list[int], word: str) -> str:
+    return "".join(f"{word * (number * 7 % 23 + 1)} {number}\n" for number in numbers)
+
+
+@pytest.mark.parametrize(("lost", "place"), [(range(500, 501), 501), (range(300, 1300), 301), (range(1), 1)])
+@pytest.mark.parametrize("is_source_short", [True, False])
+def test_files_of_different_lengths_are_refused(tmp_path: Path, lost: range, place: int, is_source_short: bool):
+    numbers = list(range(2000))
+    kept = [number for number in numbers if number not in lost]
+    source = write(tmp_path / "a.de", sentences(kept if is_source_short else numbers, "wort"))
+    target = write(tmp_path / "a.en", sentences(numbers if is_source_short else kept, "words"), packed=True)
+    counts = (len(kept), 2000) if is_source_short else (2000, len(kept))
+    said = refusal([source, target])
+    assert said.startswith(
+        f"{source} has {counts[0]} lines, {target} has {counts[1]}; they seem to drift apart at about"
+    )
+    line = int(said.partition("about line ")[2].partition(";")[0])
+    assert abs(line - place) <= 2
+    assert "drift apart" in refusal([source, target], (2, 1))
+
+
+@pytest.mark.parametrize("cut", [1, 1000])
+def test_a_file_that_ends_early_is_named(tmp_path: Path, cut: int):
+    source = write(tmp_path / "a.de", sentences(list(range(2000)), "wort"))
+    target = write(tmp_path / "a.en", sentences(list(range(2000 - cut)), "words"))
+    assert refusal([source, target]).endswith(f"they seem to agree until {target} ends: complete it, or cut {source}")
+
+
+def test_every_row_before_the_drift_was_given(tmp_path: Path):
+    source, target = write(tmp_path / "a.de", "a\nb\nc\n"), write(tmp_path / "a.en", "x\ny\n")
+    pairs = iter(find_pairs([source, target]))
+    assert [next(pairs).line, next(pairs).line] == [1, 2]
+    with pytest.raises(DataError, match=r"a\.de has 3 lines, .*a\.en has 2"):
+        next(pairs)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
+def test_two_files_of_pairs_are_refused(tmp_path: Path, name: str):
+    path = write(tmp_path / name, "a\tb\n" if name == "a.tsv" else '{"source": "a", "target": "b"}\n')
+    other = write(tmp_path / "b.txt", "x\n")
+    assert refusal([path, other]) == f"{path}: holds both sides of its pairs; give it alone, not with {other}"
+    assert refusal([other, path]) == f"{path}: holds both sides of its pairs; give it alone, not with {other}"
+
+
+def test_either_side_may_be_json_or_hold_tabs(tmp_path: Path):
+    code, text = write(tmp_path / "a.code", "{}\nx\t=\t1\n"), write(tmp_path / "a.text", "nothing\nassign\n")
+    assert texts([code, text]) == [("{}", "nothing"), ("x\t=\t1", "assign")]
+
+
+# --------------------------------------------------------------------------------------------------------- splits
+def test_splits_are_the_same_in_every_version():
+    sources = ["", "a", "Guten Tag", "你好", "Wie geht es dir?", "the quick brown fox"]
+    assert [split_of(source, 0.3, 0.3) for source in sources] == GOLDEN_SPLITS
+
+
+GOLDEN_SPLITS = ["dev", "train", "dev", "test", "train", "dev"]
+
+
+@given(st.text(), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 1))
+def test_larger_shares_keep_what_smaller_ones_held_out(source: str, dev: float, test: float, part: float):
+    held_out = split_of(source, dev * part, test * part)
+    assert held_out in ("train", split_of(source, dev, test))
+    assert split_of(unicodedata.normalize("NFD", source), dev, test) == split_of(source, dev, test)
+
+
+def test_shares_are_what_they_say():
+    counts = Counter(split_of(f"sentence {number}", 0.1, 0.2) for number in range(5000))
+    assert counts["dev"] == pytest.approx(500, abs=80)
+    assert counts["test"] == pytest.approx(1000, abs=110)
+    assert split_of("a", 1.0, 0.0) == "dev"
+    assert split_of("a", 0.0, 1.0) == "test"
+    assert split_of("a", 0.0, 0.0) == "train"
+
+
+@pytest.mark.parametrize("shares", [(-0.1, 0.0), (0.0, 1.1), (0.6, 0.6), (float("nan"), 0.0)])
+def test_impossible_shares_are_refused(shares: tuple[float, float]):
+    with pytest.raises(UsageError, match=r"^shares "):
+        split_of("a", *shares)
+
+
+# ---------------------------------------------------------------------------------------------------------- filter
+def pairs_of(rows: list[tuple[str, str]]) -> list[Pair]:
+    return [Pair(source, target, line) for line, (source, target) in enumerate(rows, start=1)]
+
+
+def test_pairs_are_left_out_and_counted():
+    rows = [
+        ("a", "b"),
+        ("", "b"),
+        ("a", " \u2028\t"),
+        ("abcdef", "b"),
+        ("a", "abcdef"),
+        ("a", "b"),
+        ("c", "c"),
+        ("A", "b"),
+    ]
+    chosen = CorpusFilter(max_characters=5)
+    assert [pair.line for pair in chosen.apply(pairs_of(rows))] == [1, 7, 8]
+    report = chosen.report(["a note"])
+    assert report == CorpusReport(8, 3, 2, 2, 1, 1, ("a note",))
+    assert report.summary() == (
+        "3 of 8 pairs kept (2 empty, 2 too long, 1 repeated left out); in 1 both sides are the same"
+    )
+    assert [pair.line for pair in chosen.apply(pairs_of([("c", "c"), ("c", "d")]))] == [2]
+    assert chosen.report().num_duplicates == 2
+    assert chosen.report().num_identical == 1
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["", " ", "a", "b", "abc"]), st.sampled_from(["", "a", "b", "abcd"])), max_size=40
+    )
+)
+def test_every_pair_is_counted_once(rows: list[tuple[str, str]]):
+    chosen = CorpusFilter(max_characters=3)
+    kept = [(pair.source, pair.target) for pair in chosen.apply(pairs_of(rows))]
+    report = chosen.report()
+    fit = [row for row in rows if all(side.strip() and len(side) <= 3 for side in row)]
+    assert kept == list(dict.fromkeys(fit))
+    assert report.num_kept == len(kept)
+    left_out = report.num_empty + report.num_too_long + report.num_duplicates
+    assert report.num_kept + left_out == report.num_read == len(rows)
+    assert report.num_identical == sum(1 for source, target in kept if source == target)
+
+
+def test_planted_duplicates_are_all_found_over_many_blocks():
+    rows = [(f"source {number}", "same") for number in range(20_000)]
+    rows[50::100] = rows[0::100]
+    chosen = CorpusFilter(max_characters=100)
+    assert sum(1 for _ in chosen.apply(pairs_of(rows))) == 19_800
+    assert chosen.report().num_duplicates == 200
+    assert chosen.report().summary() == "19,800 of 20,000 pairs kept (200 repeated left out)"
+
+
+def test_nothing_left_out_is_said_shortly():
+    assert CorpusReport(2, 2, 0, 0, 0, 0).summary() == "2 of 2 pairs kept"
+
+
+def test_references_are_grouped_in_order():
+    rows = [("b", "y"), ("a", "x"), ("b", "z"), ("b", "y"), ("B", "y")]
+    assert group_references(iter(pairs_of(rows))) == [("b", ["y", "z"]), ("a", ["x"]), ("B", ["y"])]

@@ -1,0 +1,290 @@
+import os
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pytest
+
+from heedful.data import encoded
+from heedful.data import prepare as module
+from heedful.data.corpus import Pair, find_pairs
+from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.errors import DataError
+from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
+from heedful.text.vocabulary import EOS
+
+CHARACTERS = TextConfig(source_units="characters", target_units="characters")
+
+
+def write(path: Path, rows: list[tuple[str, str]]) -> Path:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
+    return path
+
+
+def rows(num: int, start: int = 0) -> list[tuple[str, str]]:
+    return [(f"source {i}", f"target {i * i}") for i in range(start, start + num)]
+
+
+def run(
+    tmp_path: Path,
+    train: list[tuple[str, str]],
+    dev: list[tuple[str, str]] | None = None,
+    test: list[tuple[str, str]] | None = None,
+    config: TextConfig = CHARACTERS,
+    folder: str = "model",
+) -> Prepared:
+    files = [
+        None if part is None else find_pairs([write(tmp_path / f"{name}.tsv", part)])
+        for name, part in (("train", train), ("dev", dev), ("test", test))
+    ]
+    assert files[0] is not None
+    (tmp_path / folder).mkdir(exist_ok=True)
+    return prepare(Sources(*files), config, tmp_path / folder)
+
+
+def training_pairs(prepared: Prepared) -> list[tuple[str, str]]:
+    return [
+        (
+            prepared.source_tokenizer.decode(prepared.train.source[i].tolist()),
+            prepared.target_tokenizer.decode(prepared.train.target[i].tolist()),
+        )
+        for i in range(len(prepared.train))
+    ]
+
+
+def test_ten_pairs_are_validated_on_themselves_and_it_says_so(tmp_path: Path):
+    prepared = run(tmp_path, rows(10))
+    assert training_pairs(prepared) == rows(10)
+    assert prepared.dev.sources == [source for source, _ in rows(10)]
+    assert len(prepared.test) == 0
+    assert any("says nothing of new ones" in line for line in prepared.report)
+
+
+def test_nine_are_too_few(tmp_path: Path):
+    with pytest.raises(DataError, match=r"train\.tsv: 9 of 9 pairs kept; training needs at least 10: give more rows"):
+        run(tmp_path, rows(9))
+
+
+def test_larger_files_are_split_by_source(tmp_path: Path):
+    # Each source twice, with different targets: both fall together.
+    pairs = [(source, target + more) for source, target in rows(500) for more in ("", "!")]
+    prepared = run(tmp_path, pairs)
+    trained = {source for source, _ in training_pairs(prepared)}
+    parts = [trained, set(prepared.dev.sources), set(prepared.test.sources)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 500
+    assert 25 <= len(parts[1]) <= 80
+    assert 25 <= len(parts[2]) <= 80
+    assert {len(references) for references in prepared.dev.references} == {2}
+    assert any("split by a hash of the source" in line for line in prepared.report)
+
+
+def test_who_brings_a_dev_file_keeps_all_of_the_rest(tmp_path: Path):
+    prepared = run(tmp_path, rows(300), dev=rows(5, start=1000))
+    assert len(prepared.train) == 300
+    assert prepared.dev.sources == [source for source, _ in rows(5, start=1000)]
+    assert len(prepared.test) == 0
+
+
+def test_who_brings_a_test_file_has_validation_split_off(tmp_path: Path):
+    prepared = run(tmp_path, rows(300), test=rows(5, start=1000))
+    assert len(prepared.train) + len(prepared.dev) == 300
+    assert len(prepared.dev) > 5
+    assert len(prepared.test) == 5
+
+
+def test_evaluation_rows_that_were_trained_on_are_reported(tmp_path: Path):
+    prepared = run(tmp_path, rows(20), dev=rows(3) + rows(2, start=100), test=rows(4, start=200))
+    assert any(line.startswith("validation: 3 of 5 rows are in the training data") for line in prepared.report)
+    assert not any(line.startswith("test:") for line in prepared.report)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path):
+    config = CHARACTERS.model_copy(update={"max_tokens": 12, "max_characters": 50})
+    pairs = [*rows(10), ("", "empty"), ("source 0", "target 0"), ("x" * 51, "too long"), ("x" * 12, "no room for eos")]
+    prepared = run(tmp_path, pairs, config=config)
+    report = " ".join(prepared.report)
+    assert "11 of 14 pairs kept (1 empty, 1 too long, 1 repeated left out)" in report
+    assert "1 pairs longer than 12 tokens left out of training" in report
+    assert len(prepared.train) == 10
+    assert int(prepared.train.source.lengths.max()) <= 12
+
+
+def test_training_may_have_a_limit_of_its_own(tmp_path: Path):
+    config = CHARACTERS.model_copy(update={"max_training_tokens": 10})
+    prepared = run(tmp_path, [*rows(10), ("x" * 12, "long")], config=config, dev=[("y" * 20, "longer")])
+    assert "1 pairs longer than 10 tokens left out of training" in " ".join(prepared.report)
+    assert int(prepared.train.source.lengths.max()) <= 10
+    assert prepared.dev.sources == ["y" * 20]
+    assert TextConfig(max_tokens=5, max_training_tokens=9).longest == 5
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_training_tokens"])
+def test_where_every_pair_is_too_long_it_says_what_to_do(limit: str, tmp_path: Path):
+    with pytest.raises(DataError, match=rf"raise text\.{limit}$"):
+        run(tmp_path, rows(10), config=CHARACTERS.model_copy(update={limit: 2}))
+
+
+def test_every_sequence_ends_in_eos(tmp_path: Path):
+    prepared = run(tmp_path, rows(20))
+    for side in (prepared.train.source, prepared.train.target):
+        assert all(side[i][-1] == EOS and EOS not in side[i][:-1] for i in range(len(side)))
+
+
+@pytest.mark.parametrize(
+    ("config", "kinds", "files"),
+    [
+        (TextConfig(), (PieceTokenizer, PieceTokenizer), {"tokenizer.model"}),
+        (CHARACTERS, (UnitTokenizer, UnitTokenizer), {"tokenizer.json"}),
+        (
+            TextConfig(shared=False),
+            (PieceTokenizer, PieceTokenizer),
+            {"tokenizer-source.model", "tokenizer-target.model"},
+        ),
+        (
+            TextConfig(target_units="characters"),
+            (PieceTokenizer, UnitTokenizer),
+            {"tokenizer-source.model", "tokenizer-target.json"},
+        ),
+    ],
+)
+def test_which_tokenizers_are_made(config: TextConfig, kinds: tuple[type, type], files: set[str], tmp_path: Path):
+    prepared = run(tmp_path, rows(60), config=config)
+    assert (type(prepared.source_tokenizer), type(prepared.target_tokenizer)) == kinds
+    assert set(prepared.tokenizer_files.values()) == files
+    assert {path.name for path in (tmp_path / "model").glob("tokenizer*")} == files
+    assert (prepared.source_tokenizer is prepared.target_tokenizer) == (len(files) == 1)
+    assert training_pairs(prepared) == rows(60)
+
+
+def test_held_out_pairs_teach_the_tokenizer_nothing(tmp_path: Path):
+    pairs = [(f"{chr(0x4E00 + i)} x", "y") for i in range(400)]
+    prepared = run(tmp_path, pairs)
+    assert isinstance(prepared.source_tokenizer, UnitTokenizer)
+    known = set(prepared.source_tokenizer.vocabulary.tokens)
+    assert not any(source[0] in known for source in prepared.dev.sources + prepared.test.sources)
+    assert all(source[0] in known for source, _ in training_pairs(prepared))
+
+
+def test_a_second_call_takes_what_the_first_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first = run(tmp_path, rows(120))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("done twice")
+
+    monkeypatch.setattr(module, "train_tokenizer", refuse)
+    monkeypatch.setattr(module, "write_encoded", refuse)
+    second = run(tmp_path, rows(120))
+    assert training_pairs(second) == training_pairs(first)
+    assert (second.dev, second.test, second.report) == (first.dev, first.test, first.report)
+    assert second.tokenizer_files == first.tokenizer_files
+
+
+def prepared_from(train: Path, tmp_path: Path, config: TextConfig = CHARACTERS) -> Prepared:
+    return prepare(Sources(find_pairs([train])), config, tmp_path / "model")
+
+
+def test_a_second_call_for_the_same_files_reads_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    train = write(tmp_path / "train.tsv", rows(120))
+    first = prepared_from(train, tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.CorpusFilter, "apply", refuse)
+        patch.setattr(module, "train_tokenizer", refuse)
+        second = prepared_from(train, tmp_path)
+    assert training_pairs(second) == training_pairs(first)
+    assert (second.dev, second.test, second.report) == (first.dev, first.test, first.report)
+    assert second.tokenizer_files == first.tokenizer_files
+
+
+def test_files_or_settings_that_changed_are_read_again(tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(120))
+    prepared_from(train, tmp_path)
+    kept = train.stat().st_mtime_ns
+    write(train, rows(30) + rows(90, 200))
+    os.utime(train, ns=(kept, kept))  # of another size only
+    assert set(prepared_from(train, tmp_path).dev.sources) <= {source for source, _ in rows(30) + rows(90, 200)}
+    before = prepared_from(train, tmp_path)
+    write(train, [(f"Source {i}", f"target {i * i}") for i in (*range(30), *range(200, 290))])
+    os.utime(train, ns=(kept + 1, kept + 1))  # of another time only
+    after = prepared_from(train, tmp_path)
+    assert before.dev != after.dev
+    assert all(source.startswith("Source") for source in after.dev.sources)
+    fewer = CHARACTERS.model_copy(update={"max_characters": 9})
+    assert any("left out" in line for line in prepared_from(train, tmp_path, fewer).report)
+
+
+@pytest.mark.parametrize("lost", ["encoded.json", "prepared.json"])
+def test_what_is_lost_is_made_again(lost: str, tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(120))
+    first = prepared_from(train, tmp_path)
+    (tmp_path / "model/run/data" / lost).unlink()
+    second = prepared_from(train, tmp_path)
+    assert training_pairs(second) == training_pairs(first)
+    assert (second.dev, second.report) == (first.dev, first.report)
+
+
+def test_an_interrupted_encoding_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls = count()
+
+    def stop(file: BinaryIO, code: str, ids: list[int]) -> int:
+        if next(calls) == 20:
+            raise KeyboardInterrupt
+        return append(file, code, ids)
+
+    append = encoded._append
+    with monkeypatch.context() as patch:
+        patch.setattr(encoded, "_append", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, rows(30))
+    assert training_pairs(run(tmp_path, rows(30))) == rows(30)
+
+
+def test_the_sample_for_tokenizers_is_uniform(monkeypatch: pytest.MonkeyPatch):
+    pairs = [Pair(str(i), "", i) for i in range(1000)]
+    sample = module._sample(iter(pairs), 100)
+    places = np.array([pair.line for pair in sample])
+    assert len(set(places.tolist())) == 100
+    assert 400 < places.mean() < 600
+    assert module._sample(iter(pairs), 100) == sample
+    assert module._sample(iter(pairs), 5000) == pairs
+
+
+def test_evaluation_sets_group_references_and_leave_out_blank_sources():
+    pairs = [Pair("a", "x", 1), Pair(" ", "y", 2), Pair("a", "z", 3), Pair("b", "", 4)]
+    assert EvaluationSet.of(pairs) == EvaluationSet(["a", "b"], [["x", "z"], [""]])
+
+
+def test_a_dev_file_without_a_source_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match="validation: no usable pair"):
+        run(tmp_path, rows(20), dev=[(" ", "x"), ("", "y")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "units"),
+    [
+        ([("March 5th, 2021", "2021-03-05"), ("三月五日", "03-05")], "characters"),
+        ([("a", "b" * 20)], "characters"),
+        ([("a", "b" * 21)], "pieces"),
+        ([("b" * 21, "a")], "pieces"),
+        (
+            [("Two dogs run across the field.", "Zwei Hunde laufen über die Wiese.")],
+            "pieces",
+        ),
+        ([("我爱你。", "I have loved you for a very long time.")], "pieces"),
+    ],
+)
+def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str, str]], units: str):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
+    assert choose_units(find_pairs([file]), 100) == units
+
+
+def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text(f"abc\tabd\n{'long ' * 40}\tx\n", encoding="utf-8", newline="\n")
+    assert choose_units(find_pairs([file]), 100) == "characters"
+    assert choose_units(find_pairs([file]), 1000) == "pieces"

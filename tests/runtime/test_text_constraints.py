@@ -1,0 +1,73 @@
+import pytest
+
+from heedful.errors import UsageError
+from heedful.runtime.text_constraints import TextConstraints
+from heedful.text.tokenizer import PieceTokenizer, UnitTokenizer
+from heedful.text.vocabulary import Vocabulary
+
+WORDS = UnitTokenizer(Vocabulary.build([["the", "red", "house"]]), "words", "NFC")
+LETTERS = UnitTokenizer(Vocabulary.build(["the café"]), "characters", "NFC")
+
+
+@pytest.fixture(scope="module")
+def pieces() -> PieceTokenizer:
+    lines = [
+        "the red house stands there",
+        "a house is red",
+        "我们今天去学校",
+        "今天我们不去学校",
+        "学校今天不开门",
+    ] * 20
+    return PieceTokenizer.train(lines, 340, "NFC")
+
+
+def test_phrases_become_tokens():
+    demand = TextConstraints("the red", ["house", " red house "], ["the house"]).demand(WORDS)
+    the, red, house = (WORDS.encode(word)[0] for word in ("the", "red", "house"))
+    assert demand.prefix == (the, red)
+    assert demand.required == [(house,), (red, house)]
+    assert demand.banned == [(the, house)]
+    assert TextConstraints().demand(WORDS).is_free
+    assert TextConstraints(prefix=" ").demand(WORDS).is_free
+    # Text is normalized as the model's was.
+    assert TextConstraints(banned=["cafe\u0301"]).demand(LETTERS).banned == [tuple(LETTERS.encode("café"))]
+
+
+def test_pieces_of_spaced_scripts_begin_a_word(pieces: PieceTokenizer):
+    demand = TextConstraints("the", ["red"], ["house"]).demand(pieces)
+    assert demand.required == [tuple(pieces.encode("red"))]
+    assert demand.banned == [tuple(pieces.encode("house"))]
+    inside = pieces.encode("the red house")
+    assert inside[-len(pieces.encode("house")) :] == pieces.encode("house")
+
+
+def test_pieces_of_scripts_without_spaces_stand_anywhere(pieces: PieceTokenizer):
+    demand = TextConstraints(required=["学校"], banned=["今天"]).demand(pieces)
+    (required,) = demand.required
+    assert not pieces.pieces(required)[0].startswith("\u2581")
+    assert pieces.decode(required) == "学校"
+    assert [pieces.decode(form) for form in demand.banned] == ["今天", "今天"]
+    assert [pieces.pieces(form)[0].startswith("\u2581") for form in demand.banned] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("wording", "message"),
+    [
+        (TextConstraints(required=[" "]), "required phrase: blank"),
+        (TextConstraints(banned=[""]), "banned phrase: blank"),
+        (
+            TextConstraints(prefix="the blue"),
+            "prefix 'the blue': the model's vocabulary has no token for part of it: 'blue'",
+        ),
+        (TextConstraints(banned=["green house"]), "banned phrase 'green house': .*: 'green'"),
+        (TextConstraints(required=["the red house"], banned=["red"]), "'the red house' holds 'red', which is banned"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(wording: TextConstraints, message: str):
+    with pytest.raises(UsageError, match=message):
+        wording.demand(WORDS)
+
+
+def test_letters_that_are_unknown_are_named():
+    with pytest.raises(UsageError, match="has no token for part of it: 'x'"):
+        TextConstraints(banned=["the x"]).demand(LETTERS)

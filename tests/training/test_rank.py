@@ -1,0 +1,36 @@
+"""Where a process stands among others."""
+
+import pytest
+
+from heedful.errors import UsageError
+from heedful.training.rank import RankInfo, place
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, RankInfo(0, 1, 0)),
+        ({"RANK": "3"}, RankInfo(0, 1, 0)),
+        ({"RANK": "", "WORLD_SIZE": ""}, RankInfo(0, 1, 0)),
+        ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, RankInfo(0, 1, 0)),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}, RankInfo(5, 8, 1)),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, RankInfo(1, 2, 1)),
+    ],
+)
+def test_it_is_what_the_launcher_says(environment: dict[str, str], found: RankInfo):
+    assert place(environment) == found
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"RANK": "2", "WORLD_SIZE": "2"},
+        {"RANK": "-1", "WORLD_SIZE": "2"},
+        {"RANK": "one", "WORLD_SIZE": "2"},
+        {"RANK": "0", "WORLD_SIZE": "0"},
+        {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "x"},
+    ],
+)
+def test_nonsense_is_refused(environment: dict[str, str]):
+    with pytest.raises(UsageError, match=r"not a place among several processes; start them with torchrun"):
+        place(environment)
