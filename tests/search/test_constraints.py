@@ -56,7 +56,7 @@ def test_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("demand", "settings", "message"),
+    ("constraints_of", "settings", "message"),
     [
         (Constraints(prefix=(4, EOS)), {}, "prefixes: that of source 0 holds a mark"),
         (Constraints(prefix=(4,) * 10), {}, "prefixes: source 0 has 10 tokens, an output at most 10"),

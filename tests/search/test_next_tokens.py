@@ -172,7 +172,7 @@ def test_a_prefix_stands_above_bans_and_costs_nothing_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("demand", "message"),
+    ("constraints_of", "message"),
     [
         (Constraints(prefix=(9,)), "prefixes: token 9 is not in the vocabulary of 9"),
         (Constraints(required=[(4, 11)]), "required phrases: token 11 is not"),
