@@ -8,8 +8,8 @@ One step, for each source that is still searched:
 2. Those among the best `beam` offers that are EOS end as finished hypotheses (`eos`); an EOS ranked below is dropped.
    The best `beam` offers that are not EOS live on: an ended hypothesis frees its place for the next best offer. A beam
    of 1 has no next best: it ends where EOS is best.
-3. At the source's cap (`heedful.search.search_state.max_lengths`) all of the best `beam` offers end instead, those that are not EOS
-   with reason `length`; no EOS is added to them.
+3. At the source's cap (`heedful.search.search_state.max_lengths`) all of the best `beam` offers end instead, those that
+   are not EOS with reason `length`; no EOS is added to them.
 
 A source is done at its cap, or when nothing lives on, or (`stopping` = `likely`)
 
@@ -28,9 +28,9 @@ compared by log probability. So with beam 1 each step takes the most probable to
 number of prefixes below the cap, the best of all outputs is found; and `nbest` never changes which hypotheses come
 first.
 
-What else is asked changes the offers and their order, and nothing in these rules: bans (`heedful.search.forbidden_tokens`) and
-prefixes (`heedful.search.constraints`) what is offered, required phrases (`heedful.search.beam_allocation`) what is offered and
-in which order, groups (`heedful.search.ranking`) the order. A group of a beam is searched by these rules as if it were
+What else is asked changes the offers and their order, and nothing in these rules: bans
+(`heedful.search.forbidden_tokens`) and prefixes (`heedful.search.constraints`) what is offered, required phrases
+(`heedful.search.beam_allocation`) what is offered and in which order, groups (`heedful.search.ranking`) the order. A group of a beam is searched by these rules as if it were
 a beam of its own. A sample (`heedful.search.sampling`) is a beam of 1 that is offered one token, drawn at random.
 
 A source's arithmetic does not depend on its neighbours: if an engine's does not either, no batch changes a bit.
@@ -73,8 +73,8 @@ def search(
         need_alignment: whether hypotheses carry their attention weights.
         prefixes: tokens each output must begin with, in the order of the sources; empty for none. They count towards
             lengths and scores like any other token. Short for constraints that ask for nothing else.
-        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number its
-            samples are drawn.
+        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number
+            its samples are drawn.
         cancelled: asked before every step; once it says True the search ends, and a source that has no finished
             hypothesis yet returns its live ones, with reason `cancelled`. What it raises passes through.
 
@@ -83,8 +83,8 @@ def search(
         `config.nbest`, in the order of the samples.
 
     Raises:
-        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings, the vocabulary
-            or each other.
+        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings,
+            the vocabulary or each other.
         ShapeError: a source is not a flat array.
         NonFiniteError: the engine gave NaN.
     """
