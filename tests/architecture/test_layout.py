@@ -1,4 +1,4 @@
-"""docs/layout.md: its layers are those of the import contract, its tree is the package on disk, a line for each file."""
+"""docs/layout.md: its layers are those of the import contract, its tree the package, with a line on each file."""
 
 import runpy
 from pathlib import Path
