@@ -48,30 +48,30 @@ def test_names_are_imported_from_the_module_that_defines_them():
     [
         "from heedful.text import read_lines",
         "from heedful import load",
-        "def f():\n    from heedful.text import lines, read_lines",
+        "def f():\n    from heedful.text import corpus, read_lines",
         "from heedful.text import *",
         "from . import corpus",
         "from .corpus import read_lines",
     ],
 )
 def test_an_import_from_an_init_is_refused(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.lines"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
     assert len(imports_from_packages(Module("heedful.cli.train", text), packages, modules)) == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "from heedful.text.lines import read_lines",
-        "from heedful.text import lines",
+        "from heedful.data.corpus import read_lines",
+        "from heedful.text import corpus",
         "from heedful import text",
         "from heedful import __version__",
-        "import heedful.text.lines",
+        "import heedful.data.corpus",
         "from numpy import ndarray",
     ],
 )
 def test_an_import_from_a_module_is_taken(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.lines"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
     assert imports_from_packages(Module("heedful.cli.train", text), packages, modules) == []
 
 
