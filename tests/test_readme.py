@@ -1,4 +1,4 @@
-"""Every command and every line of Python in the README, the guide and the page on attention works, in both languages."""
+"""Every command and line of Python in the README, the guide and the page on attention works, in both languages."""
 
 import ast
 import re
