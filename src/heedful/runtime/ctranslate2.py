@@ -98,7 +98,7 @@ class CTranslate2(Backend):
         Args:
             name: what the backend is called.
             folder: of the model.
-            max_length: most tokens of an output, end mark included.
+            max_length: most tokens of an output, EOS included.
             threads: processor threads; 0 = what OMP_NUM_THREADS says, or else CTranslate2's own choice.
             is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
@@ -146,14 +146,14 @@ class CTranslate2(Backend):
         self._read_again(source_ids, results, config)
         for row, ids in enumerate(source_ids):
             if len(ids) <= 1:
-                # Nothing but an end mark is no source to CTranslate2; the output is empty, as that of a blank line is.
+                # Nothing but an EOS is no source to CTranslate2; the output is empty, as that of a blank line is.
                 results[row] = [Hypothesis((), 0.0, 0.0, (), "eos")]
         return [sorted(found, key=lambda one: -one.score) for found in results]
 
     def _search(
         self, source_ids: Sequence[IntArray], most: int, config: SearchConfig, never: Collection[int] = ()
     ) -> list[list[tuple[list[int], float]]]:
-        """Outputs, with an end mark where they ended, and the log probabilities that CTranslate2 gives them.
+        """Outputs, with an EOS where they ended, and the log probabilities that CTranslate2 gives them.
 
         A batch has one cap: what goes on beyond a source's own is to be cut, for greedy search never looks ahead, and
         how a beam ends is CTranslate2's own affair.
@@ -200,7 +200,7 @@ class CTranslate2(Backend):
     def read(
         self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        # It adds an end mark of its own, whose log probability is its last.
+        # It adds an EOS of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
             [_named(ids) for ids in source_ids],
@@ -221,7 +221,7 @@ def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool
     Args:
         name: what the backend is called.
         folder: of the model.
-        max_length: most tokens of an output, end mark included.
+        max_length: most tokens of an output, EOS included.
         is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
     Returns:

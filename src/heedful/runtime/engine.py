@@ -124,7 +124,7 @@ class Stepwise(Backend):
         Args:
             name: what computes.
             make_engine: given whether attention weights are wanted.
-            max_length: most tokens of an output, end mark included.
+            max_length: most tokens of an output, EOS included.
             has_attention: whether the model attends to its source.
             single_threaded: makes a context in which the engine uses one processor thread.
         """

@@ -92,7 +92,7 @@ class Exported:
         """Load it.
 
         Args:
-            max_length: most tokens of an output, end mark included.
+            max_length: most tokens of an output, EOS included.
             is_named: whether the user asked for this engine, and so for its own way with a beam.
 
         Returns:

@@ -222,7 +222,7 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
     Args:
         name: what the backend is called.
         folder: of the graphs.
-        max_length: most tokens of an output, end mark included.
+        max_length: most tokens of an output, EOS included.
 
     Returns:
         The backend.

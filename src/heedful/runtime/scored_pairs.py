@@ -27,9 +27,9 @@ class ScoredPair:
     Attributes:
         source: the text given.
         target: the text given.
-        token_log_probs: of each target token and the end mark, in nats.
-        source_pieces: tokens of the source as the model saw them, end mark included.
-        target_pieces: tokens of the target, end mark included.
+        token_log_probs: of each target token and the EOS, in nats.
+        source_pieces: tokens of the source as the model saw them, EOS included.
+        target_pieces: tokens of the target, EOS included.
         attention: [target piece, source piece] weights; None unless asked for.
         alignment: links (source word, target word), 0-based; None unless asked for.
         was_cut: whether a side was longer than the model takes, and its end left out.
@@ -46,12 +46,12 @@ class ScoredPair:
 
     @property
     def log_prob(self) -> float:
-        """Log p(target | source), in nats: the sum over tokens and end mark."""
+        """Log p(target | source), in nats: the sum over tokens and EOS."""
         return float(np.sum(self.token_log_probs))
 
     @property
     def per_token(self) -> float:
-        """Mean log probability of a token, end mark included."""
+        """Mean log probability of a token, EOS included."""
         return self.log_prob / len(self.token_log_probs)
 
     @property
@@ -71,7 +71,7 @@ class ScoredPair:
         """Link tokens as the model saw them, where `alignment` links words.
 
         Returns:
-            Links (source token, target token), 0-based, without end marks; empty where there is no attention.
+            Links (source token, target token), 0-based, without EOS; empty where there is no attention.
         """
         if self.attention is None:
             return []
@@ -85,7 +85,7 @@ def word_links(weights: NDArray[np.floating], source_words: Sequence[int], targe
     largest is taken: that is nearer to alignments made by hand than links between tokens that are merged afterwards.
 
     Args:
-        weights: [target token, source token]; rows and columns beyond the two lists, such as end marks, are dropped.
+        weights: [target token, source token]; rows and columns beyond the two lists, such as EOS, are dropped.
         source_words: for each source token the word it belongs to, from 0.
         target_words: the same for the target.
 
