@@ -11,6 +11,7 @@ from torch import Tensor
 from heedful.attention.attention_inputs import tensors_of, with_tensors
 from heedful.models import static_engine
 from heedful.models.engine import TorchEngine
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.recording import Recorder
 from heedful.models.static_engine import GraphBufferPool, GraphBuffers, Size, StaticEngine
@@ -220,7 +221,7 @@ def slot_without_numbers(model: Seq2Seq, need: bool) -> GraphBuffers:
     """A slot on a device that has no numbers, whose steps are watched."""
     source, lengths = make_sources()
     with torch.inference_mode():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         state = model.reserve(model.start(memory, 2), 8)
         there = [with_tensors(part, [each.to("meta") for each in tensors_of(part)]) for part in (memory, state)]
         size = Size(len(source), 2, source.shape[1], 8, ("weights",) if need else ())

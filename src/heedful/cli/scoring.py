@@ -11,10 +11,10 @@ from heedful.cli.options import choose_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.search.constraints import Constraints
     from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.report import Report
     from heedful.search.config import SearchConfig
+    from heedful.search.constraints import Constraints
     from heedful.translator import Translator
 
 

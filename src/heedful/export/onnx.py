@@ -28,6 +28,7 @@ from heedful.export.onnx_recurrent import record_units, translations
 from heedful.export.onnx_small import OPSET, write_small_graphs
 from heedful.export.records import flatten, rebuild
 from heedful.layers.positions import SinusoidalPositions
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.text.vocabulary import EOS
 
@@ -43,7 +44,7 @@ class _Encode(nn.Module):
         self.model = model
 
     def forward(self, source: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        memory = self.model.encode(source, source_lengths)
+        memory = self.model.encode(TokenInputs(source, source_lengths))
         state = self.model.start(memory)
         parts = flatten(self.model.prepare_steps(memory), "memory") | flatten(state, "state")
         return tuple(tensor for name, tensor in parts.items() if name != "memory.lengths")
@@ -129,7 +130,7 @@ def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
 
 def _example(model: Seq2Seq, sources: Tensor, lengths: Tensor, num_said: int) -> tuple[Memory, State]:
     """Memory and state after some steps."""
-    memory = model.encode(sources, lengths)
+    memory = model.encode(TokenInputs(sources, lengths))
     state = model.start(memory, _HYPOTHESES)
     prepared = model.prepare_steps(memory)
     plain = rebuild(prepared, iter(flatten(prepared, "").values()))

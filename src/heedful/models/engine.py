@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attention.interface import Need
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.recording import CudaGraphs
 from heedful.models.static_engine import GraphBufferPool, StaticEngine
@@ -44,7 +45,7 @@ class TorchEngine(Engine):
 
     def start(self, source: NDArray[np.int64], source_lengths: NDArray[np.int64], num_hypotheses: int) -> object:
         with torch.inference_mode():
-            memory = self._model.encode(self._tensor(source), self._tensor(source_lengths))
+            memory = self._model.encode(TokenInputs(self._tensor(source), self._tensor(source_lengths)))
             state = self._model.start(memory, num_hypotheses)
             return _Running(self._model.prepare_steps(memory), state)
 

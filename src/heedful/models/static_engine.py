@@ -19,6 +19,7 @@ from torch import Tensor
 
 from heedful.attention.attention_inputs import tensors_of, with_tensors
 from heedful.attention.interface import Need
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.recording import Recorder
 from heedful.models.step_scores import TorchStepScores, compute_scores
@@ -242,7 +243,7 @@ class StaticEngine(Engine):
         padded = np.pad(source, ((0, 0), (0, room - width)))
         num_rows = _rounded(num_sources, 1)
         with torch.inference_mode():
-            memory = self._model.encode(self._tensor(padded), self._tensor(source_lengths))
+            memory = self._model.encode(TokenInputs(self._tensor(padded), self._tensor(source_lengths)))
             memory = memory.select(self._tensor(_filled(np.arange(num_sources), num_rows)))
             run = _Run(self._slots, width)
             self._enter(run, memory, self._model.start(memory, num_hypotheses), room)

@@ -1,0 +1,41 @@
+"""Inputs of encoders: one record of tensors for each kind of source, such as token ids with their lengths."""
+
+from dataclasses import dataclass
+from typing import final
+
+from torch import Tensor
+
+from heedful.models.record import Record
+
+
+@dataclass(frozen=True)
+class Inputs(Record):
+    """The sources of one batch, as an encoder takes them. Axis 0 of every tensor = source."""
+
+
+@final
+@dataclass(frozen=True)
+class TokenInputs(Inputs):
+    """Sources that are sequences of tokens."""
+
+    ids: Tensor
+    """[source, position] token ids padded with 0, each row ending in EOS."""
+    lengths: Tensor
+    """[source] number of real positions, EOS included."""
+
+
+def token_inputs(inputs: Inputs) -> TokenInputs:
+    """Narrow inputs to token ids, for a model that reads nothing else.
+
+    Args:
+        inputs: sources of any kind.
+
+    Returns:
+        The same object.
+
+    Raises:
+        TypeError: the sources are of another kind.
+    """
+    if not isinstance(inputs, TokenInputs):
+        raise TypeError(f"this model reads token ids, got {type(inputs).__name__}")
+    return inputs
