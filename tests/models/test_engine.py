@@ -10,6 +10,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.step_scores import TorchStepScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust, Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD
 from tests.models.tiny import CONFIGS, make_model, make_sources
@@ -116,7 +117,7 @@ def test_alignment_rows_are_distributions_over_the_source(name: str):
 
 def test_weights_that_were_not_asked_for_are_missed_loudly():
     engine = TorchEngine(make_model("rnnsearch"))
-    state = engine.start(np.array([[EOS]]), np.array([1]), 1)
+    state = engine.start(TokenArrays([np.array([EOS])]), 1)
     scores, _ = engine.step(state, np.array([[BOS]]), None, None)
     with pytest.raises(ValueError, match="with_weights=True"):
         _ = scores.weights
@@ -181,7 +182,7 @@ def test_a_change_is_made_for_one_question_only(k: int):
 def test_scores_are_in_float32_at_least():
     model = make_model("rnnsearch").bfloat16()
     engine = TorchEngine(model)
-    scores, _ = engine.step(engine.start(np.array([[4, EOS]]), np.array([2]), 1), np.array([[BOS]]), None, None)
+    scores, _ = engine.step(engine.start(TokenArrays([np.array([4, EOS])]), 1), np.array([[BOS]]), None, None)
     assert float(np.exp(scores.full()).sum()) == pytest.approx(1.0, abs=1e-6)
 
 

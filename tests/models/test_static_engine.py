@@ -18,6 +18,7 @@ from heedful.models.static_engine import GraphBufferPool, GraphBuffers, Size, St
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import BOS, EOS
 from tests.models.test_engine import ids_of, make_lively
@@ -88,13 +89,12 @@ def test_slots_serve_other_batches_of_their_size():
 def test_batches_side_by_side_do_not_meet(name: str):
     model = make_lively(name)
     slots = GraphBufferPool(model, Tapes())
-    first, second = np.array([[5, 6, 7, EOS]]), np.array([[8, 4, 9, EOS]])
-    length = np.array([4])
+    first, second = TokenArrays([np.array([5, 6, 7, EOS])]), TokenArrays([np.array([8, 4, 9, EOS])])
     steps = [np.array([[BOS, BOS]]), np.array([[4, 7]]), np.array([[5, 5]])]
 
-    def alone(source: np.ndarray) -> list[np.ndarray]:
+    def alone(source: TokenArrays) -> list[np.ndarray]:
         engine = TorchEngine(model)
-        state, found = engine.start(source, length, 2), []
+        state, found = engine.start(source, 2), []
         for tokens in steps:
             scores, state = engine.step(state, tokens, np.array([[1, 0]]), None)
             found.append(scores.full())
@@ -102,10 +102,10 @@ def test_batches_side_by_side_do_not_meet(name: str):
 
     wanted = alone(first), alone(second)
     # One slot is there already, for one of them.
-    StaticEngine(model, slots, MOST).start(first, length, 2)
+    StaticEngine(model, slots, MOST).start(first, 2)
     gc.collect()
     engines = [StaticEngine(model, slots, MOST) for _ in range(2)]
-    states = [engine.start(source, length, 2) for engine, source in zip(engines, (first, second), strict=True)]
+    states = [engine.start(source, 2) for engine, source in zip(engines, (first, second), strict=True)]
     for place, tokens in enumerate(steps):
         for i in range(2):
             scores, states[i] = engines[i].step(states[i], tokens, np.array([[1, 0]]), None)
@@ -116,7 +116,7 @@ def test_slots_come_back_and_are_dropped_where_they_are_too_large(monkeypatch: p
     model = make_lively("rnnsearch")
     slots = GraphBufferPool(model, Tapes())
     engine = StaticEngine(model, slots, MOST)
-    state = engine.start(np.array([[5, EOS]]), np.array([2]), 2)
+    state = engine.start(TokenArrays([np.array([5, EOS])]), 2)
     assert not slots._free
     del state
     gc.collect()
@@ -124,7 +124,7 @@ def test_slots_come_back_and_are_dropped_where_they_are_too_large(monkeypatch: p
     assert slot.num_bytes > 0
     monkeypatch.setattr(static_engine, "FREE_BYTES", 2 * slot.num_bytes)
     for length in (3, 5, 9):
-        engine.start(np.array([[*[5] * (length - 1), EOS]]), np.array([length]), 2)
+        engine.start(TokenArrays([np.array([*[5] * (length - 1), EOS])]), 2)
         gc.collect()
     assert slot not in slots._free.values()
     assert sum(each.num_bytes for each in slots._free.values()) <= 2 * slot.num_bytes
@@ -205,7 +205,7 @@ def test_the_tape_refuses_what_a_graph_refuses(fault: str, message: str):
     model.output = Waiting(model.output, fault)  # type: ignore[assignment]
     engine = StaticEngine(model, GraphBufferPool(model, Tapes()), MOST)
     with pytest.raises(NotRecordable, match=message):
-        engine.start(np.array([[5, EOS]]), np.array([2]), 1)
+        engine.start(TokenArrays([np.array([5, EOS])]), 1)
 
 
 class Watched(Recorder):

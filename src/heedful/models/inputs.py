@@ -1,11 +1,15 @@
 """Inputs of encoders: one record of tensors for each kind of source, such as token ids with their lengths."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from heedful.models.record import Record
+from heedful.search.inputs import InputArrays, TokenArrays
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,24 @@ class TokenInputs(Inputs):
     """[source, position] token ids padded with 0, each row ending in EOS."""
     lengths: Tensor
     """[source] number of real positions, EOS included."""
+
+
+INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {TokenArrays: TokenInputs}
+"""The record of tensors for each kind of arrays; fields stand in the order of `InputArrays.named_arrays`."""
+
+
+def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
+    """Bring sources to a device.
+
+    Args:
+        device: of the model.
+        arrays: sources of any kind.
+
+    Returns:
+        The same sources as tensors.
+    """
+    tensors = [torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in arrays.named_arrays().values()]
+    return INPUTS[type(arrays)](*tensors)
 
 
 def token_inputs(inputs: Inputs) -> TokenInputs:

@@ -19,10 +19,11 @@ from torch import Tensor
 
 from heedful.attention.attention_inputs import tensors_of, with_tensors
 from heedful.attention.interface import Need
-from heedful.models.inputs import TokenInputs
+from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.recording import Recorder
 from heedful.models.step_scores import TorchStepScores, compute_scores
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores
 
 IntArray = NDArray[np.int64]
@@ -236,14 +237,13 @@ class StaticEngine(Engine):
         self._need: Final[tuple[Need, ...]] = ("weights",) if with_weights else ()
         self._device: Final = next(model.parameters()).device
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
-        num_sources, width = source.shape
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        num_sources, width = len(inputs), inputs.width
         # Positions of a table may end where sources do.
         room = min(_rounded(width, SOURCE_LENGTH), max(width, self._max_length))
-        padded = np.pad(source, ((0, 0), (0, room - width)))
         num_rows = _rounded(num_sources, 1)
         with torch.inference_mode():
-            memory = self._model.encode(TokenInputs(self._tensor(padded), self._tensor(source_lengths)))
+            memory = self._model.encode(inputs_on(self._device, inputs.widened(room)))
             memory = memory.select(self._tensor(_filled(np.arange(num_sources), num_rows)))
             run = _Run(self._slots, width)
             self._enter(run, memory, self._model.start(memory, num_hypotheses), room)
