@@ -57,7 +57,7 @@ def test_reversing_reads_the_words_from_the_last_to_the_first_and_then_the_end()
     turned = torch.cat((source[:, :4].flip(1), source[:, 4:]), dim=1)
     with torch.no_grad():
         features = backwards(TokenInputs(source, lengths), target_in).features
-        assert torch.equal(forwards(turned, lengths, target_in).features, features)
+        assert torch.equal(forwards(TokenInputs(turned, lengths), target_in).features, features)
         assert not torch.allclose(forwards(TokenInputs(source, lengths), target_in).features, features)
 
 
