@@ -46,7 +46,8 @@ def test_gradients_of_a_batch_are_the_sum_of_those_of_its_pairs(model: str):
     parameters = list(made.parameters())
 
     def gradients(rows: slice) -> list[Tensor]:
-        features = made(source[rows, : int(lengths[rows].max())], lengths[rows], target_in[rows]).features
+        inputs = TokenInputs(source[rows, : int(lengths[rows].max())], lengths[rows])
+        features = made(inputs, target_in[rows]).features
         return list(torch.autograd.grad(made.logits(features).square().sum(), parameters))
 
     together = gradients(slice(None))
