@@ -11,6 +11,7 @@ from heedful.attention.interface import Need
 from heedful.compiled.availability import loops_problem
 from heedful.inspection.capture import capture
 from heedful.layers.positions import LearnedPositions
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, State
 from heedful.models.transformer import MAX_PACKED_LENGTH, PRESETS, Transformer, TransformerConfig
 from heedful.text.vocabulary import PAD
@@ -28,7 +29,7 @@ def test_one_layer_of_the_paper_is_its_equations(seed: int):
     target_in = make_targets(len(source), seed=seed)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        logits = model.logits(model(source, lengths, target_in).features).numpy()
+        logits = model.logits(model(TokenInputs(source, lengths), target_in).features).numpy()
     for row, length in enumerate(lengths.tolist()):
         wanted = transformer_logits(
             parameters, source[row, :length].tolist(), target_in[row].tolist(), config.num_heads
@@ -70,7 +71,7 @@ def test_learned_positions_are_apart_for_source_and_target():
 def test_the_last_two_layers_together_align(num_layers: int, aligning: list[int]):
     model = changed(TINY, num_decoder_layers=num_layers).build(9, 9, is_shared=True).eval()
     source, lengths = make_sources((3,))
-    given = (source.clamp(max=8), lengths, torch.tensor([[2, 5]]))
+    given = (TokenInputs(source.clamp(max=8), lengths), torch.tensor([[2, 5]]))
     names = {f"decoder.{i}.{kind}" for i in range(num_layers) for kind in ("self", "cross")}
     assert set(model(*given).attended) == names
     attended = model(*given, need=("weights",)).attended
@@ -94,9 +95,9 @@ def test_each_dropout_is_of_training_alone(dropout: str):
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        whole = model(source, lengths, target_in).features
-        assert torch.equal(model(source, lengths, target_in).features, whole)
-        assert not torch.equal(model.train()(source, lengths, target_in).features, whole)
+        whole = model(TokenInputs(source, lengths), target_in).features
+        assert torch.equal(model(TokenInputs(source, lengths), target_in).features, whole)
+        assert not torch.equal(model.train()(TokenInputs(source, lengths), target_in).features, whole)
 
 
 @pytest.mark.parametrize("values", [{"model_size": 9, "num_heads": 2}, {"model_size": 9, "num_heads": 9}])
@@ -126,7 +127,7 @@ def run(model: Transformer, need: tuple[Need, ...] = (), dtype: torch.dtype | No
     target_in[3, 1:] = PAD
     real = target_in != PAD
     with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None):
-        decoded = model(source, lengths, target_in, need)
+        decoded = model(TokenInputs(source, lengths), target_in, need)
     slope = torch.linspace(-1.0, 1.0, decoded.features.numel()).view(decoded.features.shape)
     loss = (decoded.features.double() * slope.double())[real].sum()
     gradients = dict(zip(*zip(*model.named_parameters(), strict=True), strict=True))
@@ -176,8 +177,8 @@ def test_padding_is_left_out_in_mixed_training_alone():
     source, lengths = make_sources((5,))
     with torch.autocast("cpu", torch.bfloat16):
         # One source for several targets, long targets, and weights of another kind.
-        assert model(source, lengths, make_targets(3)).attended
-        assert model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH + 1)).attended
-        assert not model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH)).attended
+        assert model(TokenInputs(source, lengths), make_targets(3)).attended
+        assert model(TokenInputs(source, lengths), make_targets(1, length=MAX_PACKED_LENGTH + 1)).attended
+        assert not model(TokenInputs(source, lengths), make_targets(1, length=MAX_PACKED_LENGTH)).attended
         model.decoder_layers[0].cross_attention.bfloat16()
-        assert model(source, lengths, make_targets(1)).attended
+        assert model(TokenInputs(source, lengths), make_targets(1)).attended

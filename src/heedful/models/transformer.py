@@ -22,6 +22,7 @@ from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.text.vocabulary import PAD
 
@@ -190,7 +191,9 @@ class Transformer(Seq2Seq):
         # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
         self.alignment = ALIGNMENT
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
+    def encode(self, inputs: Inputs) -> TransformerMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         mask = padding(source_lengths)
         vectors = self._dropout(self.source_positions(self.source_embedding(source)))
         for layer in self._encoder():
@@ -243,15 +246,14 @@ class Transformer(Seq2Seq):
         features = self.decoder_norm(vectors).squeeze(2)
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        if self._is_packed(source, target_in, need):
-            return Decoded(self._features_packed(source, source_lengths, target_in), {})
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        tokens = token_inputs(inputs)
+        if self._is_packed(tokens.ids, target_in, need):
+            return Decoded(self._features_packed(tokens.ids, tokens.lengths, target_in), {})
+        memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
         vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
-        over_source = padding(source_lengths)
+        over_source = padding(memory.lengths)
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
