@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import UsageError
-from heedful.runtime.engine import Stepwise, read_sorted
+from heedful.runtime.engine import Stepwise, score_sorted
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, encode_source, word_links
 from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.inputs import Sources, as_inputs
@@ -35,7 +35,7 @@ def test_batches_change_nothing_and_results_come_in_order(batch_tokens: int):
         def supports_scoring(self, need_alignment: bool) -> str | None:
             return None
 
-        def read(
+        def score(
             self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
         ) -> list[ForcedDecoding]:
             batches.append(as_inputs(sources).num_positions.tolist())

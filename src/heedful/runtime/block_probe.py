@@ -93,7 +93,7 @@ class Trial:
         return min(_REFERENCE_ROWS, rows_of(self.width, self.num_hypotheses))
 
     def _run(self, engine: Engine, order: IntArray) -> list[bytes]:
-        """For each row a digest of the bits of all log probabilities, and of the weights."""
+        """Digest of the bits of all log probabilities and attention weights, for each row."""
         inputs, numbers, moves = self._drawn(np.random.default_rng(self.width))
         numbers, moves = numbers[order], moves[order]
         fed, parents, keep = (
@@ -102,7 +102,7 @@ class Trial:
             np.arange(len(order)),
         )
         state = engine.start(inputs.take(order).widened(self.width), self.num_hypotheses)
-        found = [blake2b() for _ in order]
+        digests = [blake2b() for _ in order]
         for step in range(_TRIED_STEPS):
             scores, state = engine.step(state, fed, parents, keep)
             for values in [scores.full(), *([scores.weights] if self.has_weights else [])]:
@@ -114,7 +114,7 @@ class Trial:
         return [digest.digest() for digest in digests]
 
     def _drawn(self, generator: np.random.Generator) -> tuple[InputArrays, IntArray, IntArray]:
-        """Sources, what their hypotheses are fed, and where these come from."""
+        """Random sources, the tokens fed to their hypotheses, and the parents of these."""
         rows = max(MOST_ROWS, 2 * self._half)
         lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
         # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.

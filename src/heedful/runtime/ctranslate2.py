@@ -195,19 +195,22 @@ class CTranslate2(Backend):
     ) -> None:
         """Score the outputs without log probabilities: those that were cut, or searched with forbidden tokens."""
         missing = [
-            (row, rank) for row, found in enumerate(results) for rank, one in enumerate(found) if np.isnan(one.log_prob)
+            (row, rank)
+            for row, hypotheses in enumerate(results)
+            for rank, one in enumerate(hypotheses)
+            if np.isnan(one.log_prob)
         ]
         if not missing:
             return
         outputs = [_with_end(results[row][rank]) for row, rank in missing]
         decodings = self.score([source_ids[row] for row, _ in missing], outputs)
-        for (row, rank), ids, found in zip(missing, outputs, decodings, strict=True):
-            results[row][rank] = _hypothesis(ids, float(found.log_probs.sum()), config)
+        for (row, rank), ids, decoding in zip(missing, outputs, decodings, strict=True):
+            results[row][rank] = _hypothesis(ids, float(decoding.log_probs.sum()), config)
 
     def supports_scoring(self, need_alignment: bool) -> str | None:
         return "gives no attention" if need_alignment else None
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         # CTranslate2 adds an EOS of its own, whose log probability is its last.

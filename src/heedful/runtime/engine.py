@@ -88,7 +88,7 @@ class Backend(ABC):
         """
         return "given outputs cannot be scored here"
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         """Score one batch of given outputs (forced decoding).
@@ -140,7 +140,7 @@ class Stepwise(Backend):
     def supports_scoring(self, need_alignment: bool) -> str | None:
         return NO_ATTENTION if need_alignment and not self._has_attention else None
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         return score_outputs(self.make_engine(need_alignment), sources, outputs, need_alignment)
@@ -237,8 +237,8 @@ def decode_sorted(
     if reason := backend.supports(config, need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
     inputs = as_inputs(sources)
-    asked = _indexed(constraints, len(inputs), config, first_index)
-    if reason := next(filter(None, map(backend.supports_demand, asked or ())), None):
+    indexed = _indexed(constraints, len(inputs), config, first_index)
+    if reason := next(filter(None, map(backend.supports_constraints, indexed or ())), None):
         raise UsageError(f"{backend.name}: {reason}")
     lengths = inputs.num_positions
     results: list[list[Hypothesis]] = [[] for _ in lengths]
@@ -249,10 +249,10 @@ def decode_sorted(
         rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
         taken = inputs.take(batch)
-        if asked is None:
+        if indexed is None:
             decoded = backend.decode(taken, config, need_alignment)
         else:
-            decoded = backend.decode(taken, config, need_alignment, constraints=[asked[i] for i in batch])
+            decoded = backend.decode(taken, config, need_alignment, constraints=[indexed[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)
@@ -295,10 +295,10 @@ def score_sorted(
     while start < len(order):
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
-        readings = backend.read(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
-        found.update(zip(batch.tolist(), readings, strict=True))
+        decodings = backend.score(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
+        results.update(zip(batch.tolist(), decodings, strict=True))
         start += len(batch)
-    return [found[place] for place in range(len(inputs))]
+    return [results[index] for index in range(len(inputs))]
 
 
 def _indexed(

@@ -47,11 +47,11 @@ class Exact(Backend):
     has_own_batches = True
 
     def __init__(self, backend: Stepwise, draw: InputDraw) -> None:
-        """Hold a backend.
+        """Wrap a backend.
 
         Args:
             backend: what searches.
-            draw: draws sources of the kind that the model reads, to try places with.
+            draw: draws sources of the kind that the model reads, for the probe.
         """
         self.name = backend.name
         self._backend: Final = backend
@@ -78,14 +78,14 @@ class Exact(Backend):
         inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment or config.beta > 0.0)
         has_weights = need_alignment or config.beta > 0.0
-        # How many of the best tokens an engine is asked for depends on how many the phrases of a source have.
-        kinds = [0] * len(inputs) if constraints is None else [_num_phrase_ids(demand) for demand in constraints]
+        # The k of an engine's top-k depends on the number of different tokens in the phrases of a source.
+        kinds = [0] * len(inputs) if constraints is None else [_num_phrase_ids(one) for one in constraints]
         results: list[list[Hypothesis]] = [[] for _ in kinds]
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, inputs, kinds, config.width, has_weights):
-                found = search(
+            for positions, width in self._blocks(engine, inputs, kinds, config.width, has_weights):
+                outputs = search(
                     self._block_engine(engine, width, config.width, has_weights),
-                    inputs.take(places),
+                    inputs.take(positions),
                     config,
                     max_length=self._backend.max_length,
                     need_alignment=need_alignment,
@@ -96,22 +96,22 @@ class Exact(Backend):
                     results[position] = hypotheses
         return results
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment)
         results: dict[int, ForcedDecoding] = {}
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, inputs, [0] * len(inputs), 1, need_alignment):
-                found = score_outputs(
+            for positions, width in self._blocks(engine, inputs, [0] * len(inputs), 1, need_alignment):
+                decodings = score_outputs(
                     self._block_engine(engine, width, 1, need_alignment),
-                    inputs.take(places),
-                    [outputs[place] for place in places],
+                    inputs.take(positions),
+                    [outputs[position] for position in positions],
                     need_alignment,
                 )
-                readings.update(zip(places, found, strict=True))
-        return [readings[place] for place in range(len(inputs))]
+                results.update(zip(positions, decodings, strict=True))
+        return [results[index] for index in range(len(inputs))]
 
     def _blocks(
         self,
@@ -121,7 +121,7 @@ class Exact(Backend):
         num_hypotheses: int,
         has_weights: bool,
     ) -> list[tuple[list[int], int]]:
-        """Which sources to decode together, and how wide their block is; the longest first."""
+        """Positions of the sources of each block, and its width; the longest first."""
         lengths: list[int] = inputs.num_positions.tolist()
         widths = [width_of(length, self._backend.max_length) for length in lengths]
         groups = list(zip(widths, kinds, strict=True))

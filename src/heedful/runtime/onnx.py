@@ -183,12 +183,12 @@ class OnnxEngine(Engine):
         self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
-        found = self._graphs.run("encode", inputs.named_arrays())
+        values = self._graphs.run("encode", inputs.named_arrays())
         memory: Tensors = {"memory.lengths": inputs.num_positions}
-        memory |= {name: found[name] for name in self._graphs.memory_names if name in found}
+        memory |= {name: values[name] for name in self._graphs.memory_names if name in values}
         # The first hypothesis as often as there are to be.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
-        state = {name: found[name] for name in self._graphs.state_names}
+        state = {name: values[name] for name in self._graphs.state_names}
         return _Running(memory, self._reordered(state, parents))
 
     def step(

@@ -42,7 +42,7 @@ def score_outputs(
         need_alignment: whether attention is wanted.
 
     Returns:
-        What was found of each output.
+        Log probabilities and weights of each output.
 
     Raises:
         ShapeError: there are not as many outputs as sources.
@@ -53,11 +53,11 @@ def score_outputs(
     if len(outputs) != len(inputs):
         raise ShapeError(f"{len(outputs)} outputs were given for {len(inputs)} sources; give one each")
     widths = inputs.num_positions.tolist()
-    readings = [_unread(width, len(output), need_alignment) for width, output in zip(widths, outputs, strict=True)]
+    decodings = [_unread(width, len(output), need_alignment) for width, output in zip(widths, outputs, strict=True)]
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     rows = np.flatnonzero(lengths)
     if not rows.size:
-        return readings
+        return decodings
     tokens = laid_out(outputs)
     state = engine.start(inputs.take(rows), 1)
     fed, keep = np.full((rows.size, 1), BOS, dtype=np.int64), None
@@ -68,10 +68,10 @@ def score_outputs(
         values = scores.of(np.arange(rows.size), np.zeros(rows.size, dtype=np.int64), tokens[rows, step])
         _check_numbers(values, rows, step)
         attended = scores.weights[:, 0] if need_alignment else None
-        for place, row in enumerate(rows):
-            readings[row].log_probs[step] = values[place]
-            if attended is not None and (weights := readings[row].weights) is not None:
-                weights[step] = attended[place, : widths[row]]
+        for position, row in enumerate(rows):
+            decodings[row].log_probs[step] = values[position]
+            if attended is not None and (weights := decodings[row].weights) is not None:
+                weights[step] = attended[position, : widths[row]]
         stays = lengths[rows] > step + 1
         keep = None if stays.all() else np.flatnonzero(stays)
         rows = rows[stays]

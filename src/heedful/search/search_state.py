@@ -28,9 +28,9 @@ from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
 def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) -> IntArray:
-    """Return how many tokens an output may have, end mark included.
+    """Return the length limit of each output, EOS included.
 
-    cap = max(1, min(ratio * length hint + offset, max_length)), rounded down.
+    limit = max(1, min(ratio * length hint + offset, max_length)), rounded down.
 
     Args:
         length_hint: [source] size of each source, such as its number of tokens without EOS.
@@ -148,7 +148,7 @@ class SearchState:
 
     @property
     def num_sources(self) -> int:
-        """How many sources are searched."""
+        """Number of sources."""
         return len(self.inputs)
 
     def check_vocabulary(self, scores: StepScores) -> None:
