@@ -10,6 +10,7 @@ from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import token_draw
 
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
@@ -112,7 +113,7 @@ class Backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
         if backend.name not in self._exact:
-            self._exact[backend.name] = Exact(backend, self._vocabulary_sizes[0])
+            self._exact[backend.name] = Exact(backend, token_draw(self._vocabulary_sizes[0]))
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:

@@ -4,6 +4,7 @@ import torch
 from pydantic import ValidationError
 
 from heedful.layers.positions import LearnedPositions
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, State
 from heedful.models.transformer import PRESETS, Transformer, TransformerConfig
 from tests.models.by_hand import transformer_logits
@@ -20,7 +21,7 @@ def test_one_layer_of_the_paper_is_its_equations(seed: int):
     target_in = make_targets(len(source), seed=seed)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        logits = model.logits(model(source, lengths, target_in).features).numpy()
+        logits = model.logits(model(TokenInputs(source, lengths), target_in).features).numpy()
     for row, length in enumerate(lengths.tolist()):
         wanted = transformer_logits(
             parameters, source[row, :length].tolist(), target_in[row].tolist(), config.num_heads
@@ -62,7 +63,7 @@ def test_learned_positions_are_apart_for_source_and_target():
 def test_the_last_two_layers_together_align(num_layers: int, aligning: list[int]):
     model = changed(TINY, num_decoder_layers=num_layers).build(9, 9, is_shared=True).eval()
     source, lengths = make_sources((3,))
-    given = (source.clamp(max=8), lengths, torch.tensor([[2, 5]]))
+    given = (TokenInputs(source.clamp(max=8), lengths), torch.tensor([[2, 5]]))
     names = {f"decoder.{i}.{kind}" for i in range(num_layers) for kind in ("self", "cross")}
     assert set(model(*given).attended) == names
     attended = model(*given, need=("weights",)).attended
@@ -86,9 +87,9 @@ def test_each_dropout_is_of_training_alone(dropout: str):
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        whole = model(source, lengths, target_in).features
-        assert torch.equal(model(source, lengths, target_in).features, whole)
-        assert not torch.equal(model.train()(source, lengths, target_in).features, whole)
+        whole = model(TokenInputs(source, lengths), target_in).features
+        assert torch.equal(model(TokenInputs(source, lengths), target_in).features, whole)
+        assert not torch.equal(model.train()(TokenInputs(source, lengths), target_in).features, whole)
 
 
 @pytest.mark.parametrize("values", [{"model_size": 9, "num_heads": 2}, {"model_size": 9, "num_heads": 9}])

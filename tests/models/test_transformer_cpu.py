@@ -12,6 +12,7 @@ from heedful.compiled.availability import loops_problem
 from heedful.inspection.capture import capture
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
+from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.models.transformer_cpu import MAX_PACKED_LENGTH
 from heedful.text.vocabulary import PAD
@@ -39,7 +40,7 @@ def run(model: Transformer, need: tuple[Need, ...] = (), dtype: torch.dtype | No
     target_in[3, 1:] = PAD
     real = target_in != PAD
     with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None):
-        decoded = model(source, lengths, target_in, need)
+        decoded = model(TokenInputs(source, lengths), target_in, need)
     slope = torch.linspace(-1.0, 1.0, decoded.features.numel()).view(decoded.features.shape)
     loss = (decoded.features.double() * slope.double())[real].sum()
     gradients = dict(zip(*zip(*model.named_parameters(), strict=True), strict=True))
@@ -89,8 +90,8 @@ def test_padding_is_left_out_in_mixed_training_alone():
     source, lengths = make_sources((5,))
     with torch.autocast("cpu", torch.bfloat16):
         # One source for several targets, long targets, and weights of another kind.
-        assert model(source, lengths, make_targets(3)).attended
-        assert model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH + 1)).attended
-        assert not model(source, lengths, make_targets(1, length=MAX_PACKED_LENGTH)).attended
+        assert model(TokenInputs(source, lengths), make_targets(3)).attended
+        assert model(TokenInputs(source, lengths), make_targets(1, length=MAX_PACKED_LENGTH + 1)).attended
+        assert not model(TokenInputs(source, lengths), make_targets(1, length=MAX_PACKED_LENGTH)).attended
         model.decoder_layers[0].cross_attention.bfloat16()
-        assert model(source, lengths, make_targets(1)).attended
+        assert model(TokenInputs(source, lengths), make_targets(1)).attended

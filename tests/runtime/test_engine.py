@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from heedful.errors import UsageError
-from heedful.runtime.engine import Backend, IntArray, Stepwise, decode_sorted
+from heedful.runtime.engine import Backend, Stepwise, decode_sorted
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
+from heedful.search.inputs import Sources, as_inputs
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 from tests.search.engines import Toy
@@ -32,15 +33,16 @@ class Spy(Backend):
 
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         self.constraints += constraints or []
-        self.batches.append([len(ids) for ids in source_ids])
-        return [[Hypothesis((len(ids),), 0.0, 0.0, (0.0,), "length")] for ids in source_ids]
+        lengths = as_inputs(sources).num_positions.tolist()
+        self.batches.append(lengths)
+        return [[Hypothesis((length,), 0.0, 0.0, (0.0,), "length")] for length in lengths]
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 18, 10_000])

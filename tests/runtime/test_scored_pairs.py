@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from heedful.errors import UsageError
-from heedful.runtime.engine import IntArray, Stepwise, read_sorted
+from heedful.runtime.engine import Stepwise, read_sorted
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, encode_source, word_links
 from heedful.search.forced import ForcedDecoding, score_outputs
+from heedful.search.inputs import Sources, as_inputs
 from heedful.text.tokenizer import TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS, Vocabulary
 from tests.runtime.test_engine import Spy
@@ -35,10 +36,10 @@ def test_batches_change_nothing_and_results_come_in_order(batch_tokens: int):
             return None
 
         def read(
-            self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+            self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
         ) -> list[ForcedDecoding]:
-            batches.append([len(ids) for ids in source_ids])
-            return score_outputs(Toy(), source_ids, outputs, need_alignment)
+            batches.append(as_inputs(sources).num_positions.tolist())
+            return score_outputs(Toy(), sources, outputs, need_alignment)
 
     sources = [np.array([4] * length + [EOS]) for length in (3, 0, 5, 1, 1, 4, 2)]
     outputs = [[4 + i % 2] * (i % 4) + [EOS] for i in range(7)]

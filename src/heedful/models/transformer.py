@@ -18,6 +18,7 @@ from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -177,7 +178,9 @@ class Transformer(Seq2Seq):
         # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
         self.alignment = ALIGNMENT
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
+    def encode(self, inputs: Inputs) -> TransformerMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         mask = padding(source_lengths)
         vectors = self.drop(self.source_positions(self.source_embedding(source)))
         for layer in self.encoder:
@@ -230,13 +233,11 @@ class Transformer(Seq2Seq):
         features = self.decoder_norm(vectors).squeeze(2)
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
         vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
-        over_source = padding(source_lengths)
+        over_source = padding(memory.lengths)
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:

@@ -17,6 +17,7 @@ from heedful.layers.cpu.packed_attention import attend_multihead
 from heedful.layers.embedding import Embedding
 from heedful.layers.packing import Packing
 from heedful.layers.positions import Positions
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded
 from heedful.models.transformer import Transformer
 from heedful.text.vocabulary import PAD
@@ -25,31 +26,29 @@ MAX_PACKED_LENGTH: Final = 256
 """Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
 
 
-def forward(
-    model: Transformer, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-) -> Decoded:
+def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
     """Fast form of `Transformer.forward`.
 
     Args:
         model: the Transformer.
-        source: [batch, source] token ids padded with 0.
-        source_lengths: [batch] real positions.
+        inputs: token ids of the sources.
         target_in: [batch, target] bos and gold tokens.
         need: attention summaries wanted; where there are any, padding stays.
 
     Returns:
         What `Transformer.forward` gives, up to rounding; features of padding are zero.
     """
-    if not is_packable(model, source, target_in, need):
-        return Transformer.forward(model, source, source_lengths, target_in, need)
-    sources = Packing.of(source_lengths, source.shape[1])
+    tokens = token_inputs(inputs)
+    if not is_packable(model, tokens.ids, target_in, need):
+        return Transformer.forward(model, inputs, target_in, need)
+    sources = Packing.of(tokens.lengths, tokens.ids.shape[1])
     targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
 
     def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
         positions.codes(0, ids.shape[1])
         return model.drop(embedding(packing.pack(ids)) + positions.at(packing.places()))
 
-    vectors = embedded(model.source_embedding, model.source_positions, sources, source)
+    vectors = embedded(model.source_embedding, model.source_positions, sources, tokens.ids)
     for layer in model.encoder:
         # The residual connection adds the bias that attention leaves to it.
         vectors = layer(vectors, partial(attend_multihead, layer.self_attention, None, sources, sources))

@@ -7,8 +7,9 @@ from typing import Final, final
 import numpy as np
 
 from heedful.runtime.blocks import MOST_ROWS, STEP, rows_of
+from heedful.search.inputs import InputArrays, InputDraw
 from heedful.search.interface import Engine, IntArray
-from heedful.text.vocabulary import BOS, EOS, PAD
+from heedful.text.vocabulary import BOS, EOS
 
 _REFERENCE_ROWS: Final = 16
 """Rows of the blocks that others are compared with."""
@@ -25,13 +26,13 @@ class Trial:
         width: positions of a source.
         num_hypotheses: carried for each.
         has_weights: whether attention is compared as well.
-        num_source_tokens: size of the source vocabulary.
+        draw: draws sources of the kind that the model reads.
     """
 
     width: int
     num_hypotheses: int
     has_weights: bool
-    num_source_tokens: int
+    draw: InputDraw
     _known: dict[int, bool] = field(default_factory=dict)
     _bits: list[bytes] = field(default_factory=list)
 
@@ -93,14 +94,14 @@ class Trial:
 
     def _run(self, engine: Engine, order: IntArray) -> list[bytes]:
         """For each row a digest of the bits of all log probabilities, and of the weights."""
-        drawn = self._drawn(np.random.default_rng(self.width))
-        source, lengths, numbers, moves = (part[order] for part in drawn)
+        inputs, numbers, moves = self._drawn(np.random.default_rng(self.width))
+        numbers, moves = numbers[order], moves[order]
         fed, parents, keep = (
             np.full((len(order), self.num_hypotheses), BOS, dtype=np.int64),
             None,
             np.arange(len(order)),
         )
-        state = engine.start(source, lengths.astype(np.int64), self.num_hypotheses)
+        state = engine.start(inputs.take(order).widened(self.width), self.num_hypotheses)
         found = [blake2b() for _ in order]
         for step in range(_TRIED_STEPS):
             scores, state = engine.step(state, fed, parents, keep)
@@ -112,15 +113,12 @@ class Trial:
             parents, keep = (moves[:, step] if self.num_hypotheses > 1 else None), None
         return [digest.digest() for digest in found]
 
-    def _drawn(self, generator: np.random.Generator) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Sources, their lengths, what their hypotheses are fed, and where these come from."""
+    def _drawn(self, generator: np.random.Generator) -> tuple[InputArrays, IntArray, IntArray]:
+        """Sources, what their hypotheses are fed, and where these come from."""
         rows = max(MOST_ROWS, 2 * self._half)
         lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
         # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.
         lengths[::2] = self.width
-        tokens = max(self.num_source_tokens, _FIRST_TOKEN + 1)
-        source = generator.integers(_FIRST_TOKEN, tokens, (rows, self.width))
-        source[np.arange(self.width) >= lengths[:, None]] = PAD
-        source[np.arange(rows), lengths - 1] = EOS
+        inputs = self.draw(lengths, generator)
         shape = (rows, _TRIED_STEPS, self.num_hypotheses)
-        return source, lengths, generator.integers(0, 2**31, shape), generator.integers(0, self.num_hypotheses, shape)
+        return inputs, generator.integers(0, 2**31, shape), generator.integers(0, self.num_hypotheses, shape)

@@ -7,8 +7,9 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
-from heedful.text.vocabulary import BOS, EOS, PAD, UNK
+from heedful.text.vocabulary import BOS, EOS
 
 MOST_ROWS: Final = 64
 """Sources of a block: beyond it a row hardly costs less."""
@@ -125,20 +126,16 @@ class BlockEngine(Engine):
         self._width: Final = width
         self._fitting: Final = fitting
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
-        number, width = source.shape
-        has_longest = bool((source_lengths == self._width).any())
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        number, width = len(inputs), inputs.width
+        has_longest = bool((inputs.num_positions == self._width).any())
         size = self._fitting(number if has_longest or number == 1 == self._fitting(2) else number + 1)
-        filled = np.full((size, self._width), PAD, dtype=np.int64)
-        filled[number:, 0] = EOS
-        filled[:number, :width] = source
-        lengths = np.ones(size, dtype=np.int64)
-        lengths[:number] = source_lengths
-        if size > number and not has_longest:
-            filled[number] = [UNK] * (self._width - 1) + [EOS]
-            lengths[number] = self._width
-        inner = self._engine.start(filled, lengths, num_hypotheses)
-        return _Running(inner, size, np.arange(number), int(lengths.argmax()), width)
+        fillers = [1] * (size - number)
+        if fillers and not has_longest:
+            fillers[0] = self._width
+        filled = inputs.with_fillers(fillers).widened(self._width)
+        inner = self._engine.start(filled, num_hypotheses)
+        return _Running(inner, size, np.arange(number), int(filled.num_positions.argmax()), width)
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None

@@ -20,6 +20,7 @@ from heedful.runtime.engine import Backend
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import ForcedDecoding
+from heedful.search.inputs import Sources, token_sequences
 from heedful.search.interface import Hypothesis
 from heedful.search.penalties import length_score
 from heedful.search.search_state import max_lengths
@@ -122,12 +123,13 @@ class CTranslate2(Backend):
 
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
+        source_ids = token_sequences(sources)
         if len(source_ids) == 0:
             return []
         lengths = np.array([max(0, len(ids) - 1) for ids in source_ids], dtype=np.int64)
@@ -198,12 +200,12 @@ class CTranslate2(Backend):
         return "gives no attention" if need_alignment else None
 
     def read(
-        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+        self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         # It adds an end mark of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
-            [_named(ids) for ids in source_ids],
+            [_named(ids) for ids in token_sequences(sources)],
             targets,
             max_batch_size=_BATCH_TOKENS,
             batch_type="tokens",

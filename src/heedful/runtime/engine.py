@@ -15,6 +15,7 @@ from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.ensemble import Ensemble
 from heedful.search.forced import ForcedDecoding, score_outputs
+from heedful.search.inputs import Sources, as_inputs
 from heedful.search.interface import Engine, Hypothesis
 
 IntArray = NDArray[np.int64]
@@ -57,7 +58,7 @@ class Backend(ABC):
     @abstractmethod
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
@@ -66,7 +67,7 @@ class Backend(ABC):
         """Decode one batch.
 
         Args:
-            source_ids: [position] ids of each source, ending in eos.
+            sources: inputs of the kind that the model reads, or the [position] ids of each source.
             config: beam, penalties and limits.
             need_alignment: whether hypotheses carry attention weights.
             cancelled: asked between steps.
@@ -89,12 +90,12 @@ class Backend(ABC):
         return "outputs that are given cannot be read here"
 
     def read(
-        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+        self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         """Read one batch of outputs that are given (forced decoding).
 
         Args:
-            source_ids: [position] ids of each source, ending in eos.
+            sources: inputs of the kind that the model reads, or the [position] ids of each source.
             outputs: the tokens of one output for each source, with eos if it counts.
             need_alignment: whether attention is wanted.
 
@@ -141,16 +142,16 @@ class Stepwise(Backend):
         return NO_ATTENTION if need_alignment and not self._has_attention else None
 
     def read(
-        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+        self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        return score_outputs(self.make_engine(need_alignment), source_ids, outputs, need_alignment)
+        return score_outputs(self.make_engine(need_alignment), sources, outputs, need_alignment)
 
     def supports_demand(self, demand: Constraints) -> str | None:
         return None
 
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
@@ -159,7 +160,7 @@ class Stepwise(Backend):
         engine = self.make_engine(need_alignment or config.beta > 0.0)
         return search(
             engine,
-            source_ids,
+            sources,
             config,
             max_length=self.max_length,
             need_alignment=need_alignment,
@@ -208,7 +209,7 @@ def together(backends: Sequence[Backend]) -> Stepwise:
 
 def decode_sorted(
     backend: Backend,
-    source_ids: Sequence[IntArray],
+    sources: Sources,
     config: SearchConfig,
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
@@ -220,7 +221,7 @@ def decode_sorted(
 
     Args:
         backend: what decodes.
-        source_ids: [position] ids of each source, ending in eos.
+        sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: beam, penalties and limits.
         batch_tokens: most source positions times hypotheses in a batch, padding included; one source always fits.
         need_alignment: whether hypotheses carry attention weights.
@@ -236,22 +237,23 @@ def decode_sorted(
     """
     if reason := backend.supports(config, need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
-    asked = _indexed(constraints, len(source_ids), config, first_index)
+    inputs = as_inputs(sources)
+    asked = _indexed(constraints, len(inputs), config, first_index)
     if reason := next(filter(None, map(backend.supports_demand, asked or ())), None):
         raise UsageError(f"{backend.name}: {reason}")
-    lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
-    results: list[list[Hypothesis]] = [[] for _ in source_ids]
+    lengths = inputs.num_positions
+    results: list[list[Hypothesis]] = [[] for _ in lengths]
     # Longest first: the batch that needs most memory comes at once, not after an hour.
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
         rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
-        ids = [source_ids[i] for i in batch]
+        taken = inputs.take(batch)
         if asked is None:
-            decoded = backend.decode(ids, config, need_alignment)
+            decoded = backend.decode(taken, config, need_alignment)
         else:
-            decoded = backend.decode(ids, config, need_alignment, constraints=[asked[i] for i in batch])
+            decoded = backend.decode(taken, config, need_alignment, constraints=[asked[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)
@@ -260,7 +262,7 @@ def decode_sorted(
 
 def read_sorted(
     backend: Backend,
-    source_ids: Sequence[IntArray],
+    sources: Sources,
     outputs: Sequence[Sequence[int]],
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
@@ -270,7 +272,7 @@ def read_sorted(
 
     Args:
         backend: what reads.
-        source_ids: [position] ids of each source, ending in eos.
+        sources: inputs of the kind that the model reads, or the [position] ids of each source.
         outputs: the tokens of one output for each source, with eos if it counts.
         batch_tokens: most source positions in a batch, padding included; one source always fits.
         need_alignment: whether attention is wanted.
@@ -283,9 +285,10 @@ def read_sorted(
     """
     if reason := backend.supports_reading(need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
-    if len(outputs) != len(source_ids):
-        raise UsageError(f"{len(outputs)} outputs were given for {len(source_ids)} sources; give one each")
-    lengths = np.array([len(ids) for ids in source_ids], dtype=np.int64)
+    inputs = as_inputs(sources)
+    if len(outputs) != len(inputs):
+        raise UsageError(f"{len(outputs)} outputs were given for {len(inputs)} sources; give one each")
+    lengths = inputs.num_positions
     # A batch ends its longest output alone, so outputs of like length stand together among sources of like length.
     order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
     found: dict[int, ForcedDecoding] = {}
@@ -293,10 +296,10 @@ def read_sorted(
     while start < len(order):
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
-        readings = backend.read([source_ids[i] for i in batch], [outputs[i] for i in batch], need_alignment)
+        readings = backend.read(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
         found.update(zip(batch.tolist(), readings, strict=True))
         start += len(batch)
-    return [found[place] for place in range(len(source_ids))]
+    return [found[place] for place in range(len(inputs))]
 
 
 def _indexed(

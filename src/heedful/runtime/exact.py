@@ -35,7 +35,8 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import ForcedDecoding, score_outputs
-from heedful.search.interface import Engine, Hypothesis, IntArray
+from heedful.search.inputs import InputArrays, InputDraw, Sources, as_inputs
+from heedful.search.interface import Engine, Hypothesis
 
 
 @final
@@ -44,16 +45,16 @@ class Exact(Backend):
 
     has_own_batches = True
 
-    def __init__(self, backend: Stepwise, num_source_tokens: int) -> None:
+    def __init__(self, backend: Stepwise, draw: InputDraw) -> None:
         """Hold a backend.
 
         Args:
             backend: what searches.
-            num_source_tokens: size of the source vocabulary, from which sources are drawn to try places.
+            draw: draws sources of the kind that the model reads, to try places with.
         """
         self.name = backend.name
         self._backend: Final = backend
-        self._num_source_tokens: Final = num_source_tokens
+        self._draw: Final = draw
         self._trials: Final[dict[tuple[int, int, bool], Trial]] = {}
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -67,22 +68,23 @@ class Exact(Backend):
 
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
+        inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment or config.beta > 0.0)
         has_weights = need_alignment or config.beta > 0.0
         # How many of the best tokens an engine is asked for depends on how many the phrases of a source have.
-        kinds = [0] * len(source_ids) if constraints is None else [_num_phrase_ids(demand) for demand in constraints]
-        results: list[list[Hypothesis]] = [[] for _ in source_ids]
+        kinds = [0] * len(inputs) if constraints is None else [_num_phrase_ids(demand) for demand in constraints]
+        results: list[list[Hypothesis]] = [[] for _ in kinds]
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, source_ids, kinds, config.width, has_weights):
+            for places, width in self._blocks(engine, inputs, kinds, config.width, has_weights):
                 found = search(
                     self._block_engine(engine, width, config.width, has_weights),
-                    [source_ids[place] for place in places],
+                    inputs.take(places),
                     config,
                     max_length=self._backend.max_length,
                     need_alignment=need_alignment,
@@ -94,31 +96,32 @@ class Exact(Backend):
         return results
 
     def read(
-        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+        self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
+        inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment)
         readings: dict[int, ForcedDecoding] = {}
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, source_ids, [0] * len(source_ids), 1, need_alignment):
+            for places, width in self._blocks(engine, inputs, [0] * len(inputs), 1, need_alignment):
                 found = score_outputs(
                     self._block_engine(engine, width, 1, need_alignment),
-                    [source_ids[place] for place in places],
+                    inputs.take(places),
                     [outputs[place] for place in places],
                     need_alignment,
                 )
                 readings.update(zip(places, found, strict=True))
-        return [readings[place] for place in range(len(source_ids))]
+        return [readings[place] for place in range(len(inputs))]
 
     def _blocks(
         self,
         engine: Engine,
-        source_ids: Sequence[IntArray],
+        inputs: InputArrays,
         kinds: Sequence[int],
         num_hypotheses: int,
         has_weights: bool,
     ) -> list[tuple[list[int], int]]:
         """Which sources to decode together, and how wide their block is; the longest first."""
-        lengths = [max(1, len(ids)) for ids in source_ids]
+        lengths: list[int] = inputs.num_positions.tolist()
         widths = [width_of(length, self._backend.max_length) for length in lengths]
         groups = list(zip(widths, kinds, strict=True))
         numbers = Counter(groups)
@@ -139,7 +142,7 @@ class Exact(Backend):
 
     def _trial(self, width: int, num_hypotheses: int, has_weights: bool) -> Trial:
         shape = width, num_hypotheses, has_weights
-        return self._trials.setdefault(shape, Trial(*shape, self._num_source_tokens))
+        return self._trials.setdefault(shape, Trial(*shape, self._draw))
 
     def _block_engine(self, engine: Engine, width: int, num_hypotheses: int, has_weights: bool) -> BlockEngine:
         trial = self._trial(width, num_hypotheses, has_weights)

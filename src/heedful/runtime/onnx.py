@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import FileRefused, MissingExtra, NeedError
 from heedful.runtime.engine import Stepwise
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 
 if TYPE_CHECKING:
@@ -181,12 +182,12 @@ class OnnxEngine(Engine):
         outputs = ["log_probs", *(f"next.{name}" for name in graphs.state_names)]
         self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
 
-    def start(self, source: NDArray[np.int64], source_lengths: NDArray[np.int64], num_hypotheses: int) -> object:
-        found = self._graphs.run("encode", {"source": source, "source_lengths": source_lengths})
-        memory = {"memory.lengths": source_lengths}
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        found = self._graphs.run("encode", inputs.named_arrays())
+        memory: Tensors = {"memory.lengths": inputs.num_positions}
         memory |= {name: found[name] for name in self._graphs.memory_names if name in found}
         # The first hypothesis as often as there are to be.
-        parents = np.zeros((len(source), num_hypotheses), dtype=np.int64)
+        parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
         state = {name: found[name] for name in self._graphs.state_names}
         return _Running(memory, self._reordered(state, parents))
 

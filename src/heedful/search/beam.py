@@ -47,6 +47,7 @@ import numpy as np
 from heedful.search.beam_state import BeamState, BoolArray
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import Sources
 from heedful.search.interface import Engine, Hypothesis, IntArray
 from heedful.search.next_tokens import next_tokens
 from heedful.search.ranking import rank_candidates
@@ -57,7 +58,7 @@ from heedful.text.vocabulary import BOS
 
 def search(
     engine: Engine,
-    source_ids: Sequence[IntArray],
+    sources: Sources,
     config: SearchConfig,
     *,
     max_length: int,
@@ -70,7 +71,7 @@ def search(
 
     Args:
         engine: the model.
-        source_ids: the sources, each [position] ids ending in EOS; an empty one counts as EOS alone.
+        sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: method, beam, penalties and limits.
         max_length: most tokens the engine can generate for one output, end mark included; at least 1.
         need_alignment: whether hypotheses carry their attention weights.
@@ -91,9 +92,9 @@ def search(
         ShapeError: a source is not a flat array.
         NonFiniteError: the engine gave NaN.
     """
-    if len(source_ids) == 0:
+    if len(sources) == 0:
         return []
-    search_state = SearchState.of(source_ids, config, max_length, need_alignment, prefixes, constraints)
+    search_state = SearchState.of(sources, config, max_length, need_alignment, prefixes, constraints)
     _run(engine, search_state, cancelled)
     return search_state.best()
 
@@ -101,7 +102,7 @@ def search(
 def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool] | None) -> None:
     config = search_state.config
     beam_state = BeamState.start(search_state.num_sources, config)
-    state = engine.start(search_state.source, search_state.source_lengths, config.width)
+    state = engine.start(search_state.inputs, config.width)
     tokens, parents, keep = np.full((search_state.num_sources, config.width), BOS, dtype=np.int64), None, None
     for step in count():
         if cancelled is not None and cancelled():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import UsageError
 from heedful.search.array_scores import ArrayScores
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 
 Average = Literal["probabilities", "log_probabilities"]
@@ -44,8 +45,8 @@ class Ensemble(Engine):
         self._average: Average = average
         self._shares = given / given.sum()
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
-        return tuple(engine.start(source, source_lengths, num_hypotheses) for engine in self._engines)
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        return tuple(engine.start(inputs, num_hypotheses) for engine in self._engines)
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None

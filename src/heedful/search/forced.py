@@ -7,9 +7,9 @@ from typing import final
 import numpy as np
 
 from heedful.errors import NonFiniteError, ShapeError, UsageError
+from heedful.search.inputs import Sources, as_inputs
 from heedful.search.interface import Engine, FloatArray, IntArray, WeightsArray
 from heedful.search.phrases import laid_out
-from heedful.search.search_state import padded_sources
 from heedful.text.vocabulary import BOS
 
 
@@ -29,7 +29,7 @@ class ForcedDecoding:
 
 def score_outputs(
     engine: Engine,
-    source_ids: Sequence[IntArray],
+    sources: Sources,
     outputs: Sequence[Sequence[int]],
     need_alignment: bool = False,
 ) -> list[ForcedDecoding]:
@@ -37,7 +37,7 @@ def score_outputs(
 
     Args:
         engine: the model; made with weights if they are asked for.
-        source_ids: as for `heedful.search.beam.search`.
+        sources: as for `heedful.search.beam.search`.
         outputs: the tokens of one output for each source, with EOS if it counts.
         need_alignment: whether attention is wanted.
 
@@ -49,16 +49,17 @@ def score_outputs(
         UsageError: an output holds what is not in the vocabulary.
         NonFiniteError: the engine gave NaN.
     """
-    if len(outputs) != len(source_ids):
-        raise ShapeError(f"{len(outputs)} outputs were given for {len(source_ids)} sources; give one each")
-    readings = [_unread(ids, len(output), need_alignment) for ids, output in zip(source_ids, outputs, strict=True)]
+    inputs = as_inputs(sources)
+    if len(outputs) != len(inputs):
+        raise ShapeError(f"{len(outputs)} outputs were given for {len(inputs)} sources; give one each")
+    widths = inputs.num_positions.tolist()
+    readings = [_unread(width, len(output), need_alignment) for width, output in zip(widths, outputs, strict=True)]
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     rows = np.flatnonzero(lengths)
     if not rows.size:
         return readings
-    source, source_lengths = padded_sources(source_ids)
     tokens = laid_out(outputs)
-    state = engine.start(source[rows, : source_lengths[rows].max()], source_lengths[rows], 1)
+    state = engine.start(inputs.take(rows), 1)
     fed, keep = np.full((rows.size, 1), BOS, dtype=np.int64), None
     for step in range(int(lengths.max())):
         scores, state = engine.step(state, fed, None, keep)
@@ -70,7 +71,7 @@ def score_outputs(
         for place, row in enumerate(rows):
             readings[row].log_probs[step] = values[place]
             if attended is not None and (weights := readings[row].weights) is not None:
-                weights[step] = attended[place, : source_lengths[row]]
+                weights[step] = attended[place, : widths[row]]
         stays = lengths[rows] > step + 1
         keep = None if stays.all() else np.flatnonzero(stays)
         rows = rows[stays]
@@ -78,8 +79,8 @@ def score_outputs(
     return readings
 
 
-def _unread(source_ids: IntArray, output_length: int, need_alignment: bool) -> ForcedDecoding:
-    weights = np.zeros((output_length, max(1, len(source_ids))), dtype=np.float32) if need_alignment else None
+def _unread(num_positions: int, output_length: int, need_alignment: bool) -> ForcedDecoding:
+    weights = np.zeros((output_length, num_positions), dtype=np.float32) if need_alignment else None
     return ForcedDecoding(np.empty(output_length), weights)
 
 

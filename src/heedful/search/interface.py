@@ -12,6 +12,8 @@ from typing import Literal, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.search.inputs import InputArrays
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 WeightsArray = NDArray[np.float32]
@@ -104,7 +106,7 @@ class StepScores(Protocol):
     def weights(self) -> WeightsArray:
         """[source, hypothesis, position] float32: how much this step's token attends to each source position.
 
-        As wide as the source given to `Engine.start`; zero on its filling. Only asked for when needed.
+        As wide as the inputs given to `Engine.start`; zero on their filling. Only asked for when needed.
         """
         ...
 
@@ -112,12 +114,11 @@ class StepScores(Protocol):
 class Engine(Protocol):
     """A model that the search can drive step by step; the state is the engine's own and goes in and out."""
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
-        """Read the sources and make the state before the first target token.
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        """Encode the sources and make the state before the first target token.
 
         Args:
-            source: [source, position] ids, each row ending in `EOS`, then filled with `PAD`.
-            source_lengths: [source] real length of each row, `EOS` included; at least 1.
+            inputs: the sources, of the kind that the model reads.
             num_hypotheses: how many hypotheses per source the search carries; at least 1.
 
         Returns:

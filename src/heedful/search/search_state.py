@@ -12,6 +12,7 @@ from heedful.errors import ShapeError, UsageError
 from heedful.search.beam_state import BeamState, BoolArray, Candidates
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints, check_constraints, least_length, needs_gaps
+from heedful.search.inputs import InputArrays, Sources, as_inputs
 from heedful.search.interface import (
     Adjust,
     FinishReason,
@@ -26,13 +27,13 @@ from heedful.search.phrases import Phrases, laid_out
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
-def max_lengths(source_lengths: IntArray, config: SearchConfig, max_length: int) -> IntArray:
+def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) -> IntArray:
     """Return how many tokens an output may have, end mark included.
 
-    cap = max(1, min(ratio * source length + offset, max_length)), rounded down.
+    cap = max(1, min(ratio * length hint + offset, max_length)), rounded down.
 
     Args:
-        source_lengths: [source] tokens of each source, without its end mark.
+        length_hint: [source] size of each source, such as its number of tokens without EOS.
         config: gives ratio and offset.
         max_length: most tokens the engine can generate.
 
@@ -43,32 +44,8 @@ def max_lengths(source_lengths: IntArray, config: SearchConfig, max_length: int)
         >>> caps(np.array([0, 4, 100]), SearchConfig(max_length_ratio=1.5, max_length_offset=2), 60).tolist()
         [2, 8, 60]
     """
-    wanted = np.minimum(source_lengths * config.max_length_ratio + config.max_length_offset, max_length)
+    wanted = np.minimum(length_hint * config.max_length_ratio + config.max_length_offset, max_length)
     return np.maximum(wanted.astype(np.int64), 1)
-
-
-def padded_sources(source_ids: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Lay sources out as `Engine.start` takes them.
-
-    Args:
-        source_ids: each [position] ids; an empty one counts as EOS alone. One or more.
-
-    Returns:
-        [source, position] ids, filled with PAD; [source] their lengths.
-
-    Raises:
-        ShapeError: a source is not a flat array.
-
-    Example:
-        >>> padded_sources([np.array([4, 5, 3]), np.array([])])[0].tolist()
-        [[4, 5, 3], [3, 0, 0]]
-    """
-    sources = [_with_end(ids, place) for place, ids in enumerate(source_ids)]
-    lengths = np.array([ids.size for ids in sources], dtype=np.int64)
-    filled = np.full((len(sources), lengths.max()), PAD, dtype=np.int64)
-    for row, ids in zip(filled, sources, strict=True):
-        row[: ids.size] = ids
-    return filled, lengths
 
 
 @final
@@ -81,8 +58,8 @@ class SearchState:
     Attributes:
         config: beam, penalties and limits.
         need_alignment: whether hypotheses carry attention weights.
-        source: [source, position] ids, filled with PAD.
-        source_lengths: [source] real lengths, end mark included.
+        inputs: the sources.
+        num_positions: [source] number of positions that are attended.
         max_lengths: [source] most tokens an output may have.
         indices: [source] which source it is among all of the caller's.
         prefixes: [source, step] tokens an output must have; -1 where it is free.
@@ -100,8 +77,8 @@ class SearchState:
 
     config: SearchConfig
     need_alignment: bool
-    source: IntArray
-    source_lengths: IntArray
+    inputs: InputArrays
+    num_positions: IntArray
     max_lengths: IntArray
     indices: IntArray
     prefixes: IntArray
@@ -118,7 +95,7 @@ class SearchState:
 
     @staticmethod
     def of(
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         max_length: int,
         need_alignment: bool,
@@ -128,7 +105,7 @@ class SearchState:
         """Check what the caller gave and lay it out in arrays.
 
         Args:
-            source_ids: as for `heedful.search.beam.search`; one source or more.
+            sources: as for `heedful.search.beam.search`; one source or more.
             config: beam, penalties and limits.
             max_length: most tokens the engine can generate.
             need_alignment: whether hypotheses carry attention weights.
@@ -143,23 +120,22 @@ class SearchState:
         """
         if max_length < 1:
             raise UsageError(f"max_length is {max_length}: an output needs room for 1 token or more")
-        source, lengths = padded_sources(source_ids)
-        checked = check_constraints(constraints, prefixes, lengths.size, config, max_length)
-        inner_lengths = lengths - (source[np.arange(lengths.size), lengths - 1] == EOS)
+        inputs = as_inputs(sources)
+        checked = check_constraints(constraints, prefixes, len(inputs), config, max_length)
         least = np.array([least_length(constraints_of) for constraints_of in checked], dtype=np.int64)
         banned_ids = set.intersection(*({p[0] for p in one.banned if len(p) == 1} for one in checked))
         phrase_ids = [_ids_of(one.required) for one in checked]
-        num_rows = lengths.size * config.num_rows
+        num_rows = len(inputs) * config.num_rows
         return SearchState(
             config=config,
             need_alignment=need_alignment,
-            source=source,
-            source_lengths=lengths,
-            max_lengths=np.maximum(max_lengths(inner_lengths, config, max_length), least),
+            inputs=inputs,
+            num_positions=inputs.num_positions,
+            max_lengths=np.maximum(max_lengths(inputs.length_hint, config, max_length), least),
             indices=np.array([one.index for one in checked], dtype=np.int64),
             prefixes=laid_out([one.prefix for one in checked]),
             required=Phrases.of([one.required for one in checked]),
-            required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((lengths.size, 0), dtype=np.int64),
+            required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((len(inputs), 0), dtype=np.int64),
             banned=Phrases.of([[p for p in one.banned if len(p) > 1 or p[0] not in banned_ids] for one in checked]),
             banned_ids=np.array(sorted(banned_ids), dtype=np.int64),
             need_gaps=np.array([needs_gaps(one) for one in checked]),
@@ -173,7 +149,7 @@ class SearchState:
     @property
     def num_sources(self) -> int:
         """How many sources are searched."""
-        return self.source_lengths.size
+        return len(self.inputs)
 
     def check_vocabulary(self, scores: StepScores) -> None:
         """Refuse tokens that the engine does not know.
@@ -235,7 +211,7 @@ class SearchState:
         """
         if not self.need_alignment and self.config.beta == 0:
             return
-        weights, width = scores.weights, self.source.shape[1]
+        weights, width = scores.weights, self.inputs.width
         if weights.ndim != 3 or weights.shape[2] != width:
             raise ShapeError(f"the engine's weights have shape {list(weights.shape)}, the source has {width} positions")
         # A copy: the engine may use the array again in its next step.
@@ -346,22 +322,10 @@ class SearchState:
         )
 
     def _weights(self, source: int, origins: IntArray) -> WeightsArray:
-        weights = np.zeros((origins.size, self.source_lengths[source]), dtype=np.float32)
+        weights = np.zeros((origins.size, self.num_positions[source]), dtype=np.float32)
         for step, origin in enumerate(origins):
             weights[step] = self.weights_steps[step][origin, : weights.shape[1]]
         return weights
-
-
-def _with_end(ids: IntArray, place: int) -> IntArray:
-    """The source as an array, an empty one as its end mark alone.
-
-    Raises:
-        ShapeError: it is not flat.
-    """
-    ids = np.asarray(ids, dtype=np.int64)
-    if ids.ndim != 1:
-        raise ShapeError(f"source {place} has shape {list(ids.shape)}; expected [position]")
-    return ids if ids.size else np.array([EOS], dtype=np.int64)
 
 
 def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:
