@@ -8,7 +8,7 @@ Output, UTF-8, a line for each pair:
   text     links such as 0-0 1-2: source word - target word, from 0
   jsonl    an object: links, tokens and log probability
 
-With --gold, links made by hand, the error rate (AER), precision and recall are printed instead, and links go to
+With --gold, manual links, the error rate (AER), precision and recall are printed instead, and links go to
 --output only. FILE has a line of links for each pair, 0-0 sure and 0p0 or 0?0 possible; or such lines behind the
 0-based number of the pair and a tab; or a link a line, as in the tasks of NAACL 2003 and RWTH Aachen.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from heedful.text.links import GoldLinks, Links
 
 OutputFormat = Literal["text", "jsonl"]
-_GOLD: Final = "Against links made by hand"
+_GOLD: Final = "Against manual links"
 
 
 def run(
@@ -122,7 +122,7 @@ def _write(output: TextIO, found: "ScoredPair", links: "Links", line: int, outpu
 
 @final
 class _Gold:
-    """Links made by hand, and those found for the same pairs."""
+    """Manual links, and predicted ones for the same pairs."""
 
     def __init__(self, gold: "dict[int, GoldLinks]") -> None:
         self._gold: Final = gold

@@ -6,7 +6,7 @@ budget. What one run found is a file in --out, and the same command again goes o
 training too. A row that cannot be run is named, and the others are run all the same.
 
 With --gold, or with "links" in the grid's table "gold", the table has a column AER: every row whose model has attention
-aligns the test pairs, or those of --gold-pairs, and its links are compared with those made by hand. FILE is as for
+aligns the test pairs, or those of --gold-pairs, and its links are compared with manual ones. FILE is as for
 heedful align --gold. It may be asked for later, too: what was trained stays.
 
 Examples:
@@ -39,7 +39,7 @@ from heedful.cli.options import (
 )
 from heedful.errors import UsageError
 
-_GOLD: Final = "Alignments against links made by hand"
+_GOLD: Final = "Alignments against manual links"
 GoldPath = Annotated[
     Path | None,
     typer.Option("--gold", metavar="FILE", help="Links for the test pairs: adds a column AER.", rich_help_panel=_GOLD),

@@ -1,4 +1,4 @@
-"""Tokenizers of Marian's models: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+"""Tokenizers of Marian models: SentencePiece pieces, numbered by a vocabulary of their own."""
 
 import base64
 import binascii
@@ -14,12 +14,12 @@ from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_w
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"
-"""Of its files: JSON of the tokens and, in base64, the SentencePiece model."""
+"""Suffix of tokenizer files: JSON of the tokens and, in base64, the SentencePiece model."""
 
 
 @final
 class MarianTokenizer(Tokenizer):
-    """Pieces of one side, numbered by the vocabulary that both sides share; a piece it has not is unknown.
+    """Tokenizer of one side, numbered by a vocabulary that both sides share; other pieces are unknown.
 
     A text may begin with a mark such as ``>>fra<<``, one token, by which models of several languages are told the
     one to write.
@@ -49,7 +49,7 @@ class MarianTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":
-        """Read what `save` wrote.
+        """Read a file of `save`.
 
         Args:
             path: the file.
@@ -62,8 +62,8 @@ class MarianTokenizer(Tokenizer):
             FileRefused: the file is missing or is no such tokenizer.
         """
         try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            tokens, model = held["tokens"], base64.b64decode(held["model"], validate=True)
+            content = json.loads(path.read_text(encoding="utf-8"))
+            tokens, model = content["tokens"], base64.b64decode(content["model"], validate=True)
             if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
                 raise FileRefused("its tokens are no list of strings")
             return cls(model, Vocabulary(tokens), normalization)
@@ -88,8 +88,8 @@ class MarianTokenizer(Tokenizer):
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}{SUFFIX}"
-        held = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self.model).decode("ascii")}
-        (folder / file_name).write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8", newline="\n")
+        content = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self.model).decode("ascii")}
+        (folder / file_name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8", newline="\n")
         return file_name
 
     def __len__(self) -> int:
