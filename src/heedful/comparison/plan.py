@@ -129,7 +129,7 @@ def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) 
     """Quote a command for a shell.
 
     Args:
-        words: the verb, and what stands before the data.
+        words: command, and the arguments before the data.
         recipe: data and, for a training, settings.
         options: put at the end.
 

@@ -27,7 +27,7 @@ _BLOCK_PAIRS: Final = 8192
 
 
 class Pair(NamedTuple):
-    """A source and its target, and where they stand."""
+    """Source and target, and the line that they come from."""
 
     source: str
     target: str
@@ -60,7 +60,7 @@ class PairFile:
 
     @property
     def notes(self) -> list[str]:
-        """What was put right so far: headings and byte order marks left out, CR LF line ends."""
+        """Repairs so far: headings and byte order marks left out, CR LF line ends."""
         return list(self._notes)
 
     def __iter__(self) -> Iterator[Pair]:
@@ -119,7 +119,7 @@ class PairFile:
 
 
 def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
-    """Look at data files and say how to read them.
+    """Inspect data files and determine how to read them.
 
     Args:
         paths: a TSV or JSONL file, or two files whose lines n belong together.
@@ -145,7 +145,7 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
 
 
 def check_columns(paths: Sequence[Path], columns: Columns) -> None:
-    """Refuse what no data file could satisfy.
+    """Refuse columns that no data file could have.
 
     Args:
         paths: one file or two.
@@ -189,7 +189,7 @@ def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:
 
 
 def check_one_side(path: Path, other: Path, line: str) -> None:
-    """Refuse one of two aligned files whose name says that it holds both sides.
+    """Refuse one of two aligned files whose name says that it contains both sides.
 
     Args:
         path: the file.
@@ -229,7 +229,7 @@ def _suffix(path: Path) -> str:
 
 
 def split_of(source: str, dev_share: float, test_share: float) -> Split:
-    """Say whether a pair is for training, for validation or for testing.
+    """Return the split of a pair: training, validation or test.
 
     It depends on the source alone: all its targets fall together, now and ever. Larger shares keep what smaller ones
     held out.
@@ -253,30 +253,30 @@ def split_of(source: str, dev_share: float, test_share: float) -> Split:
         raise UsageError(f"shares {dev_share} and {test_share}: expected two numbers from 0 whose sum is at most 1")
     text = unicodedata.normalize("NFC", source).encode("utf-8", "surrogatepass")
     bits = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"heedful split").digest(), "little")
-    place = (bits >> 11) / 2.0**53  # exact, so never 1
-    if place < test_share:
+    fraction = (bits >> 11) / 2.0**53  # exact, so never 1
+    if fraction < test_share:
         return "test"
-    return "dev" if place >= 1.0 - dev_share else "train"
+    return "dev" if fraction >= 1.0 - dev_share else "train"
 
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What was read and what was kept. A pair left out counts once, under the first reason that applies."""
+    """Counts of pairs read and kept. A pair left out counts once, under the first reason that applies."""
 
     num_read: int
     num_kept: int
     num_empty: int
-    """Left out: one side blank."""
+    """Pairs left out because one side is blank."""
     num_too_long: int
-    """Left out: one side has too many characters."""
+    """Pairs left out because one side has too many characters."""
     num_duplicates: int
-    """Left out: the same pair came before."""
+    """Pairs left out because the same pair came before."""
     num_identical: int
-    """Kept: source and target are the same."""
+    """Pairs kept whose source and target are the same."""
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Say it in one line.
+        """Return the counts on one line.
 
         Returns:
             Such as "9 of 10 pairs kept (1 empty left out)".
@@ -290,10 +290,10 @@ class CorpusReport:
 
 @final
 class CorpusFilter:
-    """Leaves out pairs that cannot be learned from, and counts them; 8 bytes of memory a pair kept."""
+    """Filter of pairs that cannot be learned from, with counts; 8 bytes of memory a pair kept."""
 
     def __init__(self, max_characters: int) -> None:
-        """Start counting at nothing.
+        """Start with all counts at zero.
 
         Args:
             max_characters: most characters of either side.
@@ -304,7 +304,7 @@ class CorpusFilter:
         self._num_fit = 0
 
     def apply(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pass on what is to be kept, a block at a time; may be called for several files in turn.
+        """Yield the pairs to keep, a block at a time; may be called for several files in turn.
 
         Args:
             pairs: any pairs.
@@ -332,7 +332,7 @@ class CorpusFilter:
         return True
 
     def report(self, notes: Iterable[str] = ()) -> CorpusReport:
-        """Sum up what `apply` has read so far.
+        """Return the counts of all calls of `apply` so far.
 
         Args:
             notes: of the files, to keep with the numbers.
@@ -352,7 +352,7 @@ class CorpusFilter:
 
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:
-    """Collect the targets of each source: an evaluation item and its references.
+    """Group pairs by source: evaluation items with their references.
 
     Args:
         pairs: rows of an evaluation file.

@@ -46,11 +46,11 @@ def is_header(source: str, target: str) -> bool:
 
 
 class RowFormat(ABC):
-    """How a line becomes a source and a target."""
+    """Format of a line: how it becomes a source and a target."""
 
     @abstractmethod
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
-        """Take a line apart.
+        """Split a line into its cells.
 
         Args:
             line: text without its line end.
@@ -92,10 +92,12 @@ class TabRows(RowFormat):
         num_columns = first.count("\t") + 1
         if num_columns >= max(columns):
             return cls(num_columns, columns)
-        found = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {columns[0]},{columns[1]} are wanted"
+        columns_found = (
+            f"{num_columns} column{'s' if num_columns > 1 else ''}, but {columns[0]},{columns[1]} are wanted"
+        )
         marks = [mark for mark in ("|||", ",", ";", "|") if num_columns == 1 and mark in first]
         advice = f"columns are separated by a tab, not by {marks[0]!r}" if marks else "columns are separated by a tab"
-        raise DataError(f"{name}:{number}: {found}; {advice}; for two aligned files, give both")
+        raise DataError(f"{name}:{number}: {columns_found}; {advice}; for two aligned files, give both")
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = line.split("\t")
