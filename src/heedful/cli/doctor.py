@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from heedful import __version__
 from heedful.cli.cores import physical_cores
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+from heedful.version import __version__
 
 Row = tuple[str, str]
 
