@@ -162,7 +162,7 @@ def test_the_command_of_a_run_does_it_alone(compared: ComparisonResult, tmp_path
 def test_the_same_command_trains_nothing_again(
     copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, compared: ComparisonResult
 ):
-    monkeypatch.setattr("heedful.comparison.run.measure", None)
+    monkeypatch.setattr("heedful.comparison.run.evaluate_run", None)
     done = heedful(*copied)
     assert done.code == 0, done.err
     assert done.out.split("\ntables:")[0] == compared.done.out.split("\ntables:")[0]

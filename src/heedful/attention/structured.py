@@ -53,7 +53,7 @@ class LinearChain(Normalizer):
 @final
 @dataclass(frozen=True, eq=False)
 class NormalizedLinearChain(Normalizer):
-    """As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
+    """Linear chain divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
 
     Kim et al. 2017, arXiv:1702.00887. Their translation model reads lambda = 2 times the context of these weights.
 
@@ -160,7 +160,7 @@ class ProjectiveTree(Normalizer):
 
 
 def _masked_tree(arcs: Tensor, allowed: Tensor) -> Tensor:
-    """Compute marginals of the arcs between the nodes that take part, moved together so that no gap parts them."""
+    """Compute marginals of the arcs between allowed nodes, compacted so that there are no gaps."""
     is_head, is_dependent = allowed.any(dim=-1), allowed.any(dim=-2)
     is_dependent[..., 0] = True  # the root needs no head
     present = is_head & is_dependent & is_head[..., :1]
