@@ -1,4 +1,4 @@
-"""What people hand in by mistake: each is told in one line with what, where and what to do, and the right exit code."""
+"""Bad inputs: each gives one line with what, where and what to do, and the right exit code."""
 
 import gzip
 import shutil

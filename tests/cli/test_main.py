@@ -17,7 +17,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException, *more: str) -> Done:
-    """What is seen of an error inside a command."""
+    """Output for an error inside a command."""
 
     def broken(*values: object, **named: object) -> None:
         raise error
