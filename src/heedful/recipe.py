@@ -19,6 +19,7 @@ from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, re
 from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.files import written_whole
+from heedful.formats import DATA_FORMAT
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
@@ -316,9 +317,9 @@ def _same_data(folder: Path, files: Sources) -> None:
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         with written_whole(kept) as stream:
-            json.dump(now, stream, indent=1)
+            json.dump(DATA_FORMAT.stamp(now), stream, indent=1)
         return
-    before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    before = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: was trained on other data ({', '.join(changed)} changed); "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -107,12 +108,10 @@ def _readable(size: int) -> str:
 
 
 def _about_training(model: Path) -> list[Row]:
-    path = model / "run" / "metrics.jsonl"
-    if not path.is_file():
-        return []
-    # Split at line feeds only; a line that a crash cut off says nothing.
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n")
-    records = [record for line in lines if (record := _record(line))]
+    from heedful.pages.record import METRICS, read_lines
+
+    lines = read_lines(model / "run" / METRICS, METRICS_FORMAT)
+    records = [record for record in lines if {"step", "scores"} <= record.keys()]
     if not records:
         return []
     last = records[-1]
@@ -124,15 +123,7 @@ def _about_training(model: Path) -> list[Row]:
     ]
     tested = model / "run" / "test.json"
     if tested.is_file():
-        results = json.loads(tested.read_text(encoding="utf-8"))["results"]
+        results = TEST_SCORES_FORMAT.strip(tested, json.loads(tested.read_text(encoding="utf-8")))["results"]
         scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
         rows.append(("test", scores))
     return rows
-
-
-def _record(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) and {"step", "scores"} <= record.keys() else {}

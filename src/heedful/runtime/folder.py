@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from heedful.errors import FileRefused, UsageError
 from heedful.files import written_whole
+from heedful.formats import MODEL_FORMAT
 
-FORMAT: Final = 1
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
 
@@ -54,7 +54,7 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         facts: what JSON can hold.
         files: names of the immutable files.
     """
-    manifest = {"format": FORMAT, **facts, "files": {name: digest(path / name) for name in files}}
+    manifest = MODEL_FORMAT.stamp({**facts, "files": {name: digest(path / name) for name in files}})
     with written_whole(path / MANIFEST) as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
 
@@ -70,7 +70,8 @@ def open_folder(path: Path) -> ModelFolder:
 
     Raises:
         UsageError: there is no such folder, or it is no model.
-        FileRefused: a file is missing or changed, or the model needs a newer heedful.
+        FileRefused: a file is missing or changed.
+        NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
         raise UsageError(f"{path}: {'not a folder' if path.exists() else 'no such model'}{_models_beside(path)}")
@@ -80,10 +81,10 @@ def open_folder(path: Path) -> ModelFolder:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
     except (ValueError, RecursionError) as error:
         raise FileRefused(f"{path / MANIFEST}: damaged: {error}") from None
+    if isinstance(manifest, dict):
+        MODEL_FORMAT.check(path / MANIFEST, manifest)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
-    if manifest.get("format") != FORMAT:
-        raise FileRefused(f"{path}: format {manifest.get('format')!r}; this heedful reads format {FORMAT}: update it")
     for name, wanted in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")

@@ -3,9 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, Self, final
 
 import torch
 from torch import Tensor
@@ -88,6 +88,27 @@ class TrainerState:
     best_step: int = 0
     num_without_better: int = 0
     finished: str = ""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], path: Path) -> Self:
+        """Take what a checkpoint holds; unknown keys are left out, and what it lacks is as at the beginning.
+
+        Args:
+            facts: by field name.
+            path: the checkpoint, for messages.
+
+        Returns:
+            The state.
+
+        Raises:
+            FileRefused: a value is of another type than its field.
+        """
+        known = {each.name: facts.get(each.name, each.default) for each in fields(cls)}
+        for each in fields(cls):
+            wanted = (int, float) if isinstance(each.default, float) else type(each.default)
+            if not isinstance(known[each.name], wanted):
+                raise FileRefused(f"{path}: its {each.name} is {known[each.name]!r}; delete it to take the one before")
+        return cls(**known)
 
 
 @dataclass(frozen=True)
@@ -360,12 +381,13 @@ class Trainer:
             The step of the newest checkpoint that is whole; 0 where there is none.
 
         Raises:
-            FileRefused: there are checkpoints but all are damaged, or not every process sees them.
+            FileRefused: there are checkpoints but all are damaged, or not every process sees them, or a newer heedful
+                saved them.
         """
         if self._is_ready:
             return self._course.step
         self._is_ready = True
-        checkpoint = self._storage.load()
+        checkpoint = self._storage.load(self._learner.parameter_order)
         steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
         if len(set(steps)) > 1:
             raise FileRefused(f"{self._folder}: the processes read different checkpoints there; let all see one folder")
@@ -374,7 +396,7 @@ class Trainer:
         if checkpoint is None:
             return 0
         self._learner.restore(checkpoint.tensors)
-        self._course = TrainerState(**checkpoint.state)
+        self._course = TrainerState.of(checkpoint.state, self._folder / "checkpoints" / f"{checkpoint.step:06d}")
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
         # A limit that ended the run may have been raised since.
