@@ -30,7 +30,6 @@ from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Score
-from heedful.attention.kernels.cauchy import SHARE, measure, rank_for
 from heedful.attention.lowered import LoweredAdditive
 from heedful.models.recording import CudaGraphs, Recorder
 
@@ -192,43 +191,6 @@ def additive_rows(setting: Setting, units: Units) -> Iterator[Row]:
     # Scores twice, and what reaches queries and keys, each six and a half operations and half a reciprocal.
     floor = 1e6 * floor_seconds(elements, 2 * 3.5 + 2 * 6.5, 4 * 0.5, units)
     yield Row("additive attention, both ways, fp32", "<= 600 us", ours, "us", floor, theirs)
-    yield from matched_rows(setting, units, shape)
-
-
-def matched_rows(setting: Setting, units: Units, shape: tuple[int, int, int, int]) -> Iterator[Row]:
-    from heedful.attention.kernels.cauchy_triton import Features, fill_matched
-
-    elements = float(torch.tensor(shape).prod())
-    for dtype, target in ((torch.bfloat16, "<= 80 us"), (torch.float16, "-")):
-        (query, key, value), score = draw(setting, shape, dtype)
-        rank = rank_for(float(measure(query, key)[0]), SHARE * torch.finfo(dtype).eps / 2.0)
-        with torch.no_grad():
-            features = Features.choose(query, key, dtype)
-            if features is None or rank is None:
-                continue
-            index = torch.arange(shape[0], device=setting.device).repeat(2, 1)
-            scores = torch.empty(shape[:3], device=setting.device)
-            fill = partial(fill_matched, scores, query, key, score.vector, features, index)
-            fill()
-            exact = formula(query[:1].double(), key[:1].double(), score.vector.double())
-            found = [
-                float((each - exact).abs().max()) for each in (scores[:1], formula(query[:1], key[:1], score.vector))
-            ]
-            ours = setting.microseconds(fill)
-            theirs = setting.microseconds(lambda q=query, k=key, v=score.vector: formula(q, k, v))
-            products = 3 if features.is_split else 1
-            floor = 1e6 * 2.0 * products * features.rank * elements / units.matrices
-            name = str(dtype).removeprefix("torch.")
-            remark = f"rank {features.rank}, error {found[0]:.1e}, eager {found[1]:.1e}"
-            yield Row(f"additive scores, matched, {name}", target, ours, "us", floor, theirs, remark)
-            run = partial(attend, score=score, kernel="fused_triton", precision="matched")
-            ours = setting.microseconds(lambda q=query, k=key, v=value, r=run: r(q, k, v))
-            yield Row(f"additive attention, matched, {name}", "with context, range measured", ours, "us", floor)
-    # The bar before fusing: features written out, one product of matrices.
-    width = shape[3] * 12
-    left, right = (torch.randn(shape[0], shape[1], width, device=setting.device).bfloat16() for _ in range(2))
-    ours = setting.microseconds(lambda: left @ right[:, : shape[2]].mT)
-    yield Row("one product of features written out, rank 12", "-", ours, "us", 1e6 * 24.0 * elements / units.matrices)
 
 
 def memory_rows(setting: Setting) -> Iterator[Row]:

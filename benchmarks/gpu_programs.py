@@ -43,7 +43,6 @@ PLAIN: Final = {
 FORWARD: Final = {**PLAIN, "HAS_WEIGHTS": False, "WIDTH": 128}
 BACKWARD: Final = {**PLAIN, "IS_SOFT_BACKWARD": True, "WIDTH": 64}
 DISTANCES: Final = {"KIND": 2, "COLUMNS": 32}
-MATCHED: Final = {"HAS_ROWS": False, "IS_SPLIT": False, "RANK": 10, "ROWS": 128, "COLUMNS": 128}
 HALF: Final = dict.fromkeys(("query", "key", "value", "context", "grad"), "*bf16")
 ONES: Final = dict.fromkeys(("batch", "num_queries", "num_keys", "num_rows", "depth", "value_size"), 1)
 
@@ -59,9 +58,8 @@ class Job(NamedTuple):
 
 
 def jobs() -> Iterator[Job]:
-    from heedful.attention.kernels import cauchy_programs
-    from heedful.attention.kernels.additive.score_kernel import triton_kernels as additive_programs
-    from heedful.attention.kernels.distance.kernel import triton_kernels as distance_programs
+    from heedful.attention.kernels.additive import triton_kernels as additive_programs
+    from heedful.attention.kernels.distance import triton_kernels as distance_programs
     from heedful.attention.kernels.fused import triton_kernels as attention_programs
 
     attend, slope = attention_programs.attend_rows, attention_programs.slope_rows
@@ -99,10 +97,6 @@ def jobs() -> Iterator[Job]:
     for has_rows in (False, True):
         tile = {"ROWS": 32, "COLUMNS": 64, "HAS_ROWS": has_rows}
         yield Job(f"score_tile{', intervals' * has_rows}", additive_programs.score_tile, tile, 4)
-    for rank, is_split in ((10, False), (20, False), (12, True)):
-        settings = {**MATCHED, "RANK": rank, "IS_SPLIT": is_split}
-        label = f"matched_tile rank {rank}{', split' * is_split}"
-        yield Job(label, cauchy_programs.matched_tile, settings, types=HALF)
 
 
 def compiled(job: Job, capability: int) -> Any:

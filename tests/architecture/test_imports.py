@@ -55,23 +55,23 @@ def test_names_are_imported_from_the_module_that_defines_them():
     ],
 )
 def test_an_import_from_an_init_is_refused(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.corpus"}
     assert len(imports_from_packages(Module("heedful.cli.train", text), packages, modules)) == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "from heedful.data.corpus import read_lines",
+        "from heedful.text.corpus import read_lines",
         "from heedful.text import corpus",
         "from heedful import text",
         "from heedful import __version__",
-        "import heedful.data.corpus",
+        "import heedful.text.corpus",
         "from numpy import ndarray",
     ],
 )
 def test_an_import_from_a_module_is_taken(text: str):
-    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.data.corpus"}
+    packages, modules = {"heedful", "heedful.text"}, {"heedful", "heedful.text", "heedful.text.corpus"}
     assert imports_from_packages(Module("heedful.cli.train", text), packages, modules) == []
 
 

@@ -17,12 +17,11 @@ PROGRAM = "one program of a GPU: what it loops over stays in registers, which no
 EXCEPTIONS: dict[str, str] = {
     f"heedful.attention.kernels.{name}": PROGRAM
     for name in (
-        "additive_programs.score_tile",
-        "additive_programs.gradient_tile",
-        "attention_programs.attend_rows",
-        "attention_programs.slope_rows",
-        "cauchy_programs.matched_tile",
-        "distance_programs.distance_gradient",
+        "additive.triton_kernels.score_tile",
+        "additive.triton_kernels.gradient_tile",
+        "fused.triton_kernels.attend_rows",
+        "fused.triton_kernels.slope_rows",
+        "distance.triton_kernels.distance_gradient",
     )
 }
 

@@ -68,9 +68,6 @@ def test_every_kernel_says_what_it_is():
     rows = [re.split(r"  +", line) for line in heedful("list", "kernels").out.split("\n")[:-1]]
     assert len({row[1] for row in rows}) == len(rows)
     assert all(len(row) == 3 and row[2].startswith("memory: query") for row in rows)
-    precisions = {row[0]: row[2].rpartition("; scores: ")[2] for row in rows}
-    assert precisions.pop("fused_triton") == "exact or matched"
-    assert set(precisions.values()) == {"exact"}
 
 
 ROWS = [("dot", "a(q, k) = q . k", "Luong et al. 2015, section 3.1"), ("general", "a(q, k) = q W k", "")]

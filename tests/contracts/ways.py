@@ -14,7 +14,7 @@ import torch
 
 from heedful.attention import dispatch
 from heedful.attention import tiled_attention as tiled
-from heedful.attention.attention_inputs import Operands
+from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended
 from heedful.attention.kernels import window
@@ -46,9 +46,9 @@ def small_tiles() -> Generator[None]:
 
 
 def _in_three(
-    in_tiles: Callable[[Compute, Operands, Request, int], Attended],
+    in_tiles: Callable[[Compute, AttentionInputs, Request, int], Attended],
     compute: Compute,
-    operands: Operands,
+    operands: AttentionInputs,
     request: Request,
     _: int,
 ) -> Attended:

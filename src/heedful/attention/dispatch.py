@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import torch
@@ -13,7 +12,7 @@ from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
 from heedful.attention.kernels.distance.kernel import FusedDistance
 from heedful.attention.kernels.fused.kernel import FusedTriton
-from heedful.attention.kernels.interface import Kernel, Mode, Precision, Request
+from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
@@ -53,8 +52,6 @@ class Choice(NamedTuple):
     """Why it cannot; empty where it can."""
     memory: str
     """What it allocates beside inputs and outputs."""
-    precision: Precision = "exact"
-    """How exact its scores are; "matched" where that is asked for and pays."""
 
 
 class _Call(NamedTuple):
@@ -79,7 +76,6 @@ def attend(
     dropout: float = 0.0,
     need: Iterable[Need] = (),
     kernel: str = "auto",
-    precision: Precision = "exact",
 ) -> Attended:
     """Average the values by how well their keys match the query.
 
@@ -95,8 +91,6 @@ def attend(
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
         need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
-        precision: "matched" lets scores of bfloat16 and float16 be wrong by what rounding their inputs does, where that
-            is faster: additive scores on a GPU.
 
     Returns:
         The contexts and all that was asked; see `Attended`.
@@ -125,7 +119,7 @@ def attend(
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
-    request = replace(call.request, precision=precision)
+    request = call.request
     attended = _choose(request, kernel).run(call.pairs, call.value, call.rows, call.normalizer.seeded(), request)
     if watch:
         watch(call.score, attended)
@@ -142,7 +136,6 @@ def explain(
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
     need: Iterable[Need] = (),
-    precision: Precision = "exact",
 ) -> list[Choice]:
     """Say which kernel `attend` takes for the same arguments, and why others refuse.
 
@@ -155,7 +148,6 @@ def explain(
         normalizer: normalizer.
         dropout: dropout.
         need: what is asked beside the context.
-        precision: precision.
 
     Returns:
         What each kernel says, in order of preference; `attend` takes the first that has no reason against it.
@@ -173,11 +165,7 @@ def explain(
         'gives the context only, not weights'
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
-    request = replace(request, precision=precision)
-    return [
-        Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request), kernel.precision_of(request))
-        for kernel in KERNELS
-    ]
+    return [Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request)) for kernel in KERNELS]
 
 
 def _lower(

@@ -273,11 +273,11 @@ def _names(kernels: "Sequence[Kernel]") -> tuple[str, ...]:
     return tuple(kernel.name for kernel in kernels)
 
 
-def list_kernels() -> list[tuple[str, str, str, str]]:
+def list_kernels() -> list[tuple[str, str, str]]:
     """List the kernels.
 
     Returns:
-        For each in KERNELS, in order of preference, its name, what it is, its memory, and its precisions.
+        For each in KERNELS, in order of preference, its name, its summary, and its memory.
     """
     from heedful.attention.dispatch import KERNELS
     from heedful.attention.tiled_attention import Tiled
@@ -288,7 +288,6 @@ def list_kernels() -> list[tuple[str, str, str, str]]:
             kernel.name,
             first_line(kernel.scoring if isinstance(kernel, Tiled) else kernel).rstrip("."),
             kernel.memory,
-            " or ".join(kernel.precisions),
         )
         for kernel in KERNELS
     ]
@@ -307,7 +306,7 @@ def _normalizers() -> MaskBounds:
 
 
 def _kernel_rows() -> MaskBounds:
-    return ((name, what, f"memory: {memory}; scores: {precision}") for name, what, memory, precision in list_kernels())
+    return ((name, summary, f"memory: {memory}") for name, summary, memory in list_kernels())
 
 
 def _models() -> MaskBounds:

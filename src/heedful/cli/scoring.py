@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.report import Report
     from heedful.search.config import SearchConfig
+    from heedful.search.constraints import Constraints
     from heedful.translator import Translator
 
 

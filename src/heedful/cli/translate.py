@@ -134,9 +134,8 @@ def run(
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
-    written = _Written(
-        output_format, align, nbest, batch_tokens, exact, TextConstraints(prefix, require or (), ban or ())
-    )
+    constraints = TextConstraints(prefix, require or (), ban or ())
+    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
     work = _Work(model, engine, device, tuple(ensemble or ()), asked, written)
     if not (ray or workers):
         written.translate(work.translator(), asked, texts or (), source, target, Messages(quiet))
@@ -156,7 +155,7 @@ class _Written:
     nbest: int
     batch_tokens: int
     exact: bool
-    wording: "TextConstraints"
+    constraints: "TextConstraints"
 
     def translate(
         self,
@@ -170,7 +169,7 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.translator import WINDOW_LINES
 
-        demand = self.wording.demand(translator.target_tokenizer)
+        demand = self.constraints.demand(translator.target_tokenizer)
         search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)
         is_prompting = not texts and source is None and sys.stdin.isatty()
         window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
@@ -198,7 +197,7 @@ class _Written:
             self.align,
             self.batch_tokens,
             first_index=first_index,
-            wording=self.wording,
+            wording=self.constraints,
             exact=self.exact,
         )
         for index, each in enumerate(found, first_index):
@@ -232,7 +231,7 @@ class _Work:
         from heedful.cli.scoring import tell_engine
 
         translator = self.translator()
-        demand = self.written.wording.demand(translator.target_tokenizer)
+        demand = self.written.constraints.demand(translator.target_tokenizer)
         search, exact = self.asked.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, demand, exact)
         about = {

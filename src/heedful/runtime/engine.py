@@ -126,7 +126,7 @@ class Stepwise(Backend):
             make_engine: given whether attention weights are wanted.
             max_length: most tokens of an output, end mark included.
             has_attention: whether the model attends to its source.
-            single_threaded: within which it uses a single thread of the processor, where several share work by its size.
+            single_threaded: makes a context in which the engine uses one processor thread.
         """
         self.single_threaded: Final = single_threaded
         self.name = name

@@ -1,39 +1,42 @@
-"""Beam search over any engine, for a batch of sources at once; greedy search is a beam of 1, and so is a sample.
+"""Beam search over any engine, for a batch of sources at once; greedy search and sampling are beams of 1.
 
-One step, for each source that is still searched:
+One step, for each source that is still being searched:
 
-1. Each live hypothesis offers its `beam` + 1 most probable next tokens. All offers of a source are ranked by the log
-   probability of the hypothesis they would make; of equal ones the lower hypothesis, then the lower id, comes first.
-   Candidates of log probability -inf do not exist. PAD and BOS are never offered.
-2. Those among the best `beam` offers that are EOS end as finished hypotheses (`eos`); an EOS ranked below is dropped.
-   The best `beam` offers that are not EOS live on: an ended hypothesis frees its place for the next best offer. A beam
-   of 1 has no next best: it ends where EOS is best.
-3. At the source's cap (`heedful.search.search_state.max_lengths`) all of the best `beam` offers end instead, those that are not EOS
-   with reason `length`; no EOS is added to them.
+1. Each live hypothesis proposes its `beam` + 1 most probable next tokens. All candidates of a source are ranked by the
+   log probability of the hypothesis that they would make; among equal ones the lower hypothesis comes first, then the
+   lower token id. Candidates of log probability -inf do not exist. PAD and BOS are never candidates.
+2. An EOS among the `beam` best candidates finishes its hypothesis (reason `eos`); an EOS ranked lower is dropped. The
+   `beam` best candidates that are not EOS stay alive: a finished hypothesis leaves its slot to the next best candidate.
+   A beam of 1 ends as soon as EOS is best.
+3. At the source's length limit (`heedful.search.search_state.max_lengths`) the `beam` best candidates all finish, those
+   that are not EOS with the reason `length`; no EOS is appended to them.
 
-A source is done at its cap, or when nothing lives on, or (`stopping` = `likely`)
+The search of a source ends at its length limit, when no hypothesis is alive, or (`stopping` = `likely`)
 
-- when `beam` hypotheses have finished and the best of them scores no lower than the best live one does at the length it
-  has now. CTranslate2 stops at the first half of this rule, and so returns a fragment where a model is sure of itself:
-  each step's improbable end mark is then among the best offers, and `beam` of them finish before the right output does;
+- when `beam` hypotheses have finished and the best of them scores no lower than the best live one would at its present
+  length. CTranslate2 stops after the first half of this rule, and so returns a fragment where a model is sure of
+  itself: the improbable EOS of each step is then among the best candidates, and `beam` of them finish before the right
+  output does;
 - where the score is the bare log probability (alpha = beta = length_reward = 0): when the `nbest` most probable
-  finished ones are at least as probable as any live one, for then nothing found later can enter the list. The best is
-  CTranslate2's too.
+  finished hypotheses are at least as probable as any live one, because no later one can enter the list. The best is
+  also the one that CTranslate2 returns.
 
-`stopping` = `certain` waits until nothing found later can enter the list, whatever the score
+`stopping` = `certain` waits until no later hypothesis can enter the list, whatever the score
 (`heedful.search.stopping`); it takes more steps.
 
-Penalties of length and coverage rank finished hypotheses only; the live ones of a source all have one length, and are
-compared by log probability. So with beam 1 each step takes the most probable token; with a beam no smaller than the
-number of prefixes below the cap, the best of all outputs is found; and `nbest` never changes which hypotheses come
+Length and coverage penalties rank finished hypotheses only; the live hypotheses of a source have one length and are
+compared by log probability. So a beam of 1 takes the most probable token at each step; a beam no smaller than the
+number of prefixes below the length limit finds the best of all outputs; and `nbest` never changes which hypotheses come
 first.
 
-What else is asked changes the offers and their order, and nothing in these rules: bans (`heedful.search.forbidden_tokens`) and
-prefixes (`heedful.search.constraints`) what is offered, required phrases (`heedful.search.beam_allocation`) what is offered and
-in which order, groups (`heedful.search.ranking`) the order. A group of a beam is searched by these rules as if it were
-a beam of its own. A sample (`heedful.search.sampling`) is a beam of 1 that is offered one token, drawn at random.
+Constraints change the candidates and their order, and none of these rules: forbidden tokens
+(`heedful.search.forbidden_tokens`) and prefixes (`heedful.search.constraints`) change the candidates, required phrases
+(`heedful.search.beam_allocation`) the candidates and their order, groups (`heedful.search.ranking`) the order. A group
+of a beam is searched by these rules as a beam of its own. A sample (`heedful.search.sampling`) is a beam of 1 with one
+candidate, drawn at random.
 
-A source's arithmetic does not depend on its neighbours: if an engine's does not either, no batch changes a bit.
+The arithmetic of a source does not depend on the others in its batch: with an engine of which that is true too, results
+are the same to the bit in every batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,8 +76,8 @@ def search(
         need_alignment: whether hypotheses carry their attention weights.
         prefixes: tokens each output must begin with, in the order of the sources; empty for none. They count towards
             lengths and scores like any other token. Short for constraints that ask for nothing else.
-        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number its
-            samples are drawn.
+        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number
+            its samples are drawn.
         cancelled: asked before every step; once it says True the search ends, and a source that has no finished
             hypothesis yet returns its live ones, with reason `cancelled`. What it raises passes through.
 
@@ -83,8 +86,8 @@ def search(
         `config.nbest`, in the order of the samples.
 
     Raises:
-        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings, the vocabulary
-            or each other.
+        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings,
+            the vocabulary or each other.
         ShapeError: a source is not a flat array.
         NonFiniteError: the engine gave NaN.
     """

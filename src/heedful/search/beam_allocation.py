@@ -17,8 +17,8 @@ need n tokens, with room for n or more. Of the required phrases it lacks, it has
 on with it is offered, and what is made so needs n - 1 at most. Where phrases are banned, the one gone on with is one
 that holds all that is begun of a banned one: as no required phrase holds a banned one, it can be completed; and n
 counts a token between phrases, which is in no phrase, so that nothing banned arises there. The cap has room for all of
-it from the beginning (`heedful.search.constraints.least_length`). So no step leaves a source without offers, and at the cap
-no offer needs anything.
+it from the beginning (`heedful.search.constraints.least_length`). So no step leaves a source without offers, and at the
+cap no offer needs anything.
 """
 
 import numpy as np

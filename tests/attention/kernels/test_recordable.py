@@ -11,7 +11,7 @@ import torch
 
 from heedful.attention.dispatch import attend
 from heedful.attention.kernels import devices
-from heedful.attention.kernels.additive.score_kernel import triton_ops as additive_triton
+from heedful.attention.kernels.additive import triton_ops as additive_triton
 from heedful.attention.kernels.fused import triton_ops as fused_autograd
 from heedful.attention.kernels.fused.plan import Plan
 from heedful.attention.lowered import LoweredAdditive

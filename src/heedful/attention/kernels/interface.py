@@ -15,9 +15,6 @@ from heedful.attention.softmax import Softmax
 Mode = Literal["eager", "compile", "export"]
 """Whether operations run as they are called, or are recorded for a compiler or for another runtime."""
 
-Precision = Literal["exact", "matched"]
-"""Whether scores are as exact as float32 makes them, or only as exact as inputs of 16 bits are."""
-
 MaskKind = Literal["none", "interval", "dense"]
 """Whether a mask is an interval of keys for each query, or also a table."""
 
@@ -42,8 +39,6 @@ class Request:
     mode: Mode = "eager"
     profile: str = ""
     """Of distance pairs."""
-    precision: Precision = "exact"
-    """What the error of scores may be."""
 
 
 class Kernel(ABC):
@@ -52,8 +47,6 @@ class Kernel(ABC):
     name: str
     memory: str
     """What it allocates beside inputs and outputs, in terms of query, key, hidden."""
-    precisions: tuple[Precision, ...] = ("exact",)
-    """How exact its scores are, or may be where less is asked for."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
@@ -87,17 +80,6 @@ class Kernel(ABC):
             As `memory`, which holds for all calls of which nothing else is said here.
         """
         return self.memory
-
-    def precision_of(self, request: Request) -> Precision:
-        """Say how exact the scores of one call are.
-
-        Args:
-            request: the facts.
-
-        Returns:
-            What is asked for, or exact where that costs no more.
-        """
-        return "exact"
 
     @abstractmethod
     def run(

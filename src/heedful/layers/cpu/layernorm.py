@@ -1,8 +1,8 @@
 """Normalisation and residual connections in mixed precision on a CPU, each in one pass over its vectors.
 
 Plain operations turn float32 into bfloat16 and back in passes of their own, and write what dropout left out beside the
-sums: a fifth of a small Transformer's training step. The loops are in heedful/layers/cpu/layernorm_numba.py; where they cannot
-run, or numbers are not mixed, all here is plain operations.
+sums: a fifth of a small Transformer's training step. The numba kernels are in layernorm_numba.py; where they
+cannot run, or precision is not mixed, plain operations do the same.
 """
 
 from functools import partial

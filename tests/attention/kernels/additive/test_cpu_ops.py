@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.attention.kernels.additive import cpu_ops as additive_cpu
 from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key, supports
-from heedful.attention.kernels.additive.score_kernel import cpu_ops as additive_cpu
 from heedful.attention.lowered import ExpKey
 from heedful.compiled.availability import loops_problem
 from heedful.errors import KernelUnsupported, ShapeError

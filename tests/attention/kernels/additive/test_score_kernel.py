@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.attention.kernels.additive import score_kernel as additive
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
-from heedful.attention.kernels.additive.score_kernel import score_kernel as additive
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.normalizers import NORMALIZERS

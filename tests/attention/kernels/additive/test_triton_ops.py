@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels import devices
-from heedful.attention.kernels.additive.score_kernel import triton_ops as additive_triton
+from heedful.attention.kernels.additive import triton_ops as additive_triton
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores, additive_scores
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDot

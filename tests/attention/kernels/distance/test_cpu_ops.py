@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from heedful.attention.kernels.distance import cpu_ops as distance_cpu
 from heedful.attention.kernels.distance.cpu_ops import distance_attention, supports
-from heedful.attention.kernels.distance.kernel import cpu_ops as distance_cpu
 from heedful.attention.lowered import LoweredDistance
 from heedful.attention.profiles import PROFILES
 from heedful.attention.reference import by_row, reference_attention, reference_scores, softmax

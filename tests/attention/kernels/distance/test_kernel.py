@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.attention.kernels.distance import kernel as module
 from heedful.attention.kernels.distance.kernel import FusedDistance
-from heedful.attention.kernels.distance.kernel import kernel as module
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.masks import causal, padding

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from heedful.attention.dispatch import attend, explain
-from heedful.attention.interface import Attended, Need, Score
+from heedful.attention.interface import Attended, Need
 from heedful.attention.kernels import devices
 from heedful.attention.kernels.fused import plan as fused_plan
 from heedful.attention.kernels.fused.kernel import FusedTriton
-from heedful.attention.kernels.interface import Precision, Request
+from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDot
 from heedful.attention.masks import causal, local_monotonic, padding
 from heedful.attention.normalizers import NORMALIZERS
@@ -278,24 +278,3 @@ def test_explain_says_that_it_is_interpreted(monkeypatch: pytest.MonkeyPatch):
     own = next(choice for choice in choices if choice.kernel == "fused_triton")
     assert own.reason == "runs in Triton's interpreter here: by name only"
     assert "strip" in own.memory
-    assert own.precision == "exact"
-
-
-@pytest.mark.parametrize(
-    ("score", "dtype", "precision", "wanted"),
-    [
-        (Additive, torch.bfloat16, "matched", "matched"),
-        (Additive, torch.float16, "matched", "matched"),
-        (Additive, torch.bfloat16, "exact", "exact"),
-        (Additive, torch.float32, "matched", "exact"),
-        (Dot, torch.bfloat16, "matched", "exact"),
-    ],
-)
-def test_explain_says_how_exact_scores_are(
-    score: type[Score], dtype: torch.dtype, precision: Precision, wanted: Precision
-):
-    points = torch.zeros(1, 3, 2, dtype=dtype)
-    choices = explain(points, points, points, score=score(2, 2, 2).to(dtype), precision=precision)
-    assert {choice.kernel: choice.precision for choice in choices if choice.precision != "exact"} == (
-        {"fused_triton": "matched"} if wanted == "matched" else {}
-    )

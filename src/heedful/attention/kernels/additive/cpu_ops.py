@@ -1,7 +1,7 @@
 """Additive scores on a CPU, exact, without an array of size query * key * hidden: Numba loops called from PyTorch.
 
 score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
-projections are done already). How: heedful/attention/kernels/additive/numba_kernels.py. Features with values that are too large
+projections are done already). How: numba_kernels.py. Features with values that are too large
 for it, or not finite, are left out there and go through tanh itself in tiles, so the answer is that of the formula
 whatever comes in.
 

@@ -1,4 +1,4 @@
-"""Additive scores, backward: the loops of heedful/attention/kernels/additive/numba_kernels.py over blocks of slots."""
+"""Additive scores, backward: the loops of numba_kernels.py over blocks of slots."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Exponentials of features for the loops of heedful/attention/kernels/additive/numba_kernels.py: range, place and rounding."""
+"""Exponentials of features for the loops of numba_kernels.py: range, place and rounding."""
 
 import math
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Additive scores, forward: the loops of heedful/attention/kernels/additive/numba_kernels.py over tiles of four rows."""
+"""Additive scores, forward: the loops of numba_kernels.py over tiles of four rows."""
 
 from typing import Any, Final
 

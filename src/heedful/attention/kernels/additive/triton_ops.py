@@ -1,7 +1,7 @@
 """Additive scores on a GPU, exact, without an array of size query * key * hidden: Triton programs called from PyTorch.
 
 score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
-projections are done already). How: heedful/attention/kernels/additive/triton_kernels.py. Exponentials are taken here, one for
+projections are done already). How: triton_kernels.py. Exponentials are taken here, one for
 each number of query and key, in float64; everything that is query * key * hidden is computed there, and again for the
 gradients, in float32 and without atomic additions.
 

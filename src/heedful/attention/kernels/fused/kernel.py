@@ -15,7 +15,7 @@ from heedful.attention.interface import Attended, Normalizer
 from heedful.attention.kernels.devices import interpreter_note, supports_device
 from heedful.attention.kernels.fused.plan import Choice, Plan
 from heedful.attention.kernels.fused.triton_ops import Operands, fused_attention
-from heedful.attention.kernels.interface import Kernel, Precision, Request
+from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.mask_bounds import MaskBounds, lead
@@ -32,7 +32,6 @@ class FusedTriton(Kernel):
 
     name = "fused_triton"
     memory = "query + key (additive scores a strip of queries at a time; computed again backward)"
-    precisions = ("exact", "matched")
 
     def supports(self, request: Request) -> str | None:
         if request.pairs not in {LoweredAdditive, LoweredDot, LoweredDistance}:
@@ -49,10 +48,6 @@ class FusedTriton(Kernel):
         if request.pairs is LoweredDot and request.normalizer is Softmax:
             return "PyTorch multiplies matrices faster: by name only"
         return interpreter_note(request.device)
-
-    def precision_of(self, request: Request) -> Precision:
-        is_narrow = request.dtype in {torch.bfloat16, torch.float16}
-        return request.precision if is_narrow and request.pairs is LoweredAdditive else "exact"
 
     def run(
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request

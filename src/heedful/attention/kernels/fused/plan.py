@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.additive.triton_ops import Sight, places
-from heedful.attention.kernels.cauchy_triton import Features
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds, lead
@@ -70,8 +69,6 @@ class Plan:
     has_gaussian: bool
     has_weights: bool
     has_dropout: bool
-    features: Features | None
-    """What additive scores are made with on tensor cores; None = exact ones."""
 
     @staticmethod
     def make(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, choice: Choice, request: Request) -> "Plan":
@@ -109,9 +106,6 @@ class Plan:
             gaussian is not None,
             "weights" in request.need,
             request.dropout > 0.0,
-            Features.choose(pairs.query, pairs.key, value.dtype)
-            if request.precision == "matched" and isinstance(pairs, LoweredAdditive)
-            else None,
         )
 
     @property

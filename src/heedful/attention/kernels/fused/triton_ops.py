@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
-from heedful.attention.kernels.cauchy_triton import fill_matched
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
 
 WIDTH: Final = 128
@@ -126,11 +125,7 @@ class _Flat:
         if self.vector is None:
             return self.scalars
         strip = self.scalars.new_empty(plan.num_elements, part.stop - part.start, plan.num_keys)
-        points = (self.query[:, part], self.key, self.vector)
-        if plan.features is not None:
-            fill_matched(strip, *points, plan.features, plan.index, plan.sight, part.start)
-        else:
-            fill_scores(strip, *points, plan.index, plan.sight, part.start)
+        fill_scores(strip, self.query[:, part], self.key, self.vector, plan.index, plan.sight, part.start)
         return strip
 
     def inputs(self, scores: Tensor) -> tuple[Tensor, ...]:
