@@ -16,7 +16,16 @@ from heedful.data.corpus import find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
-from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
+from heedful.errors import (
+    ConfigError,
+    DataError,
+    EndedElsewhere,
+    NewerFormat,
+    NonFiniteError,
+    ResourceError,
+    Stopped,
+    UsageError,
+)
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.files import written_whole
 from heedful.formats import DATA_FORMAT
@@ -24,6 +33,7 @@ from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
+from heedful.runtime.folder import refuse_newer
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig
 from heedful.training.distributed import Ranks, joined
@@ -109,6 +119,7 @@ def train(
         ConfigError: a setting is wrong, or the folder holds another run.
         UsageError: another training is at work in the folder, or it holds something else.
         ResourceError: the folder cannot be written, or another process of this training is lost.
+        NewerFormat: a newer heedful trained in the folder; all stays as it is.
         Stopped: a signal; everything is saved, and the same call goes on.
         EndedElsewhere: not on the first of several processes, which says what it was.
     """
@@ -206,12 +217,15 @@ def _recorded(
 
     Raises:
         Stopped: as it came.
+        NewerFormat: as it came.
     """
     outcomes: list[Outcome] = []
     try:
         yield outcomes
     except Stopped as error:
         history.end("stopped", trainer.saved_step, str(error))
+        raise
+    except NewerFormat:  # nothing began, and nothing may change
         raise
     except Exception as error:
         history.end("failed", trainer.saved_step, str(error))
@@ -221,7 +235,7 @@ def _recorded(
     finally:
         try:
             write_training_page(folder, folder / "run" / PAGE)
-        except (ResourceError, UsageError) as error:
+        except (NewerFormat, ResourceError, UsageError) as error:
             warn(str(error))
 
 
@@ -295,6 +309,7 @@ def _claim(folder: Path) -> None:
         raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
         raise UsageError(f"{folder}: holds files that are no training run; choose another --out")
+    refuse_newer(folder)
     probe = folder / ".writable"
     try:
         (folder / "run").mkdir(parents=True, exist_ok=True)

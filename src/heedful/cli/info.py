@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heedful.cli.messages import aligned
+from heedful.cli.messages import aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.text.durations import duration
@@ -81,14 +81,14 @@ def num_parameters(weights: Path) -> int:
 def _about_files(model: Path) -> list[Row]:
     run_size = _size(model / "run")
     return [
-        ("size", f"{_readable(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
-        ("run", f"{_readable(run_size)} to go on training it; may be deleted"),
+        ("size", f"{readable_size(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
+        ("run", f"{readable_size(run_size)} to go on training it; may be deleted"),
     ]
 
 
 def _about_engines(translator: "Translator") -> list[Row]:
     return [
-        (f"engine {name}", found.fault or f"{_readable(_size(found.path))}, {_near(found)}")
+        (f"engine {name}", found.fault or f"{readable_size(_size(found.path))}, {_near(found)}")
         for name, found in translator.backends.exported.items()
     ]
 
@@ -101,10 +101,6 @@ def _near(found: "Exported") -> str:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _readable(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
 
 
 def _about_training(model: Path) -> list[Row]:

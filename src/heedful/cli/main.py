@@ -26,6 +26,7 @@ VERBS: Final = (
     "score",
     "export",
     "import",
+    "pack",
     "vectors",
     "check",
     "info",

@@ -102,16 +102,24 @@ class Exported:
             FileRefused: it is out of date, or its files are missing or changed.
             MissingExtra: the package that runs it is not installed.
         """
-        if self.fault:
-            raise FileRefused(f"{self.path}: {self.fault}")
-        for name, wanted in self.facts["files"].items():
-            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != wanted:
-                raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
+        self.verify()
         if self.name.startswith("onnx"):
             from heedful.runtime.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
         return ctranslate2_backend(self.name, self.path, max_length, is_named)
+
+    def verify(self) -> None:
+        """Compare all files with the hashes that were noted when they were written.
+
+        Raises:
+            FileRefused: it is out of date, or its files are missing or changed.
+        """
+        if self.fault:
+            raise FileRefused(f"{self.path}: {self.fault}")
+        for name, wanted in self.facts["files"].items():
+            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != wanted:
+                raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
 
 
 def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:

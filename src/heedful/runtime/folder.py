@@ -6,13 +6,14 @@ Renaming `heedful.json` into place is the only commit point: whatever happens be
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from heedful.errors import FileRefused, UsageError
 from heedful.files import written_whole
-from heedful.formats import MODEL_FORMAT
+from heedful.formats import KEY, MODEL_FORMAT
 
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
@@ -53,7 +54,11 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         path: the folder, with all files already in it.
         facts: what JSON can hold.
         files: names of the immutable files.
+
+    Raises:
+        NewerFormat: the folder is a model of a newer heedful.
     """
+    refuse_newer(path)
     manifest = MODEL_FORMAT.stamp({**facts, "files": {name: digest(path / name) for name in files}})
     with written_whole(path / MANIFEST) as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
@@ -93,6 +98,21 @@ def open_folder(path: Path) -> ModelFolder:
         if digest(path / name) != wanted:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
     return ModelFolder(path, manifest)
+
+
+def refuse_newer(path: Path) -> None:
+    """Refuse to write into a model folder of a newer heedful.
+
+    Args:
+        path: a folder; one that is no model, or a damaged one, is not refused.
+
+    Raises:
+        NewerFormat: a newer heedful made it.
+    """
+    with suppress(OSError, ValueError, RecursionError):
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        if isinstance(manifest, dict) and isinstance(manifest.get(KEY), int):
+            MODEL_FORMAT.check(path / MANIFEST, manifest)
 
 
 def digest(path: Path) -> str:
