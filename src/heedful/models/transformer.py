@@ -9,7 +9,6 @@ from typing import Final, Literal, Self, final
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torch.nn import functional
 
 from heedful.attention.dispatch import observer
 from heedful.attention.interface import Attended, Need
@@ -112,8 +111,6 @@ class TransformerState(State):
     keys: tuple[Tensor, ...]
     """Each [source, hypothesis, head, position, depth]."""
     values: tuple[Tensor, ...]
-    place: tuple[Tensor, ...] = ()
-    """[source, hypothesis] int64: positions in use, where there is room for more; empty where there is none."""
 
 
 Attend = Callable[[Tensor], Tensor | DeferredBias]
@@ -214,21 +211,6 @@ class Transformer(Seq2Seq):
         empty = tuple(weight.new_zeros(shape) for _ in range(config.num_decoder_layers))
         return TransformerState(empty, empty)
 
-    def reserve(self, state: State, capacity: int) -> TransformerState:
-        if not isinstance(state, TransformerState):
-            raise TypeError(f"transformer: got {type(state).__name__}")
-        # Makes a table of positions as long, or says that it cannot be.
-        self.target_positions.codes(0, capacity)
-        shape = state.keys[0].shape
-        missing = capacity - shape[-2]
-
-        def widened(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return tuple(functional.pad(part, (0, 0, 0, missing)) for part in parts)
-
-        weight = self.target_embedding.weight
-        place = state.place or (torch.full(shape[:2], shape[-2], dtype=torch.int64, device=weight.device),)
-        return TransformerState(widened(state.keys), widened(state.values), place)
-
     def step(
         self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, TransformerState]:
@@ -236,23 +218,17 @@ class Transformer(Seq2Seq):
         attended: dict[str, Attended] = {}
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
-        if state.place:
-            vectors = embedded + self.target_positions.at(state.place[0])[:, :, None].to(embedded.dtype)
-            # One sequence for each hypothesis, and room behind it.
-            said = padding(state.place[0].flatten() + 1)
-        else:
-            vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
-            said = None
+        vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
         mask = padding(memory.lengths)
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
-                keys[index] = _extended(keys[index], key, state.place)
-                values[index] = _extended(values[index], value, state.place)
+                keys[index] = torch.cat((keys[index], key), dim=-2)
+                values[index] = torch.cat((values[index], value), dim=-2)
                 # One sequence for each hypothesis: all that was said before may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, said, need)
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, None, need)
                 return mapped.unflatten(0, tokens.shape)
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -265,8 +241,7 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self, attend_source)
         features = self.decoder_norm(vectors).squeeze(2)
-        after = TransformerState(tuple(keys), tuple(values), tuple(place + 1 for place in state.place))
-        return Decoded(features, self._with_alignment(attended)), after
+        return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
@@ -362,13 +337,6 @@ def _positions(config: TransformerConfig) -> Positions:
     if config.positions == "learned":
         return LearnedPositions(config.model_size, config.max_positions)
     return SinusoidalPositions(config.model_size, config.positions == "sinusoidal_halves")
-
-
-def _extended(kept: Tensor, new: Tensor, place: tuple[Tensor, ...]) -> Tensor:
-    """Keys or values [source, hypothesis, head, position, depth] with one more: behind them, or where there is room."""
-    if not place:
-        return torch.cat((kept, new), dim=-2)
-    return kept.scatter_(-2, place[0][:, :, None, None, None].expand_as(new), new.to(kept.dtype))
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
