@@ -16,6 +16,7 @@ from heedful.data.corpus import find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.data.rows import Columns
 from heedful.errors import (
     ConfigError,
     DataError,
@@ -68,7 +69,7 @@ class Recipe:
     """The model folder; None = named after the data."""
     dev: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
-    columns: tuple[int, int] = (1, 2)
+    columns: Columns = (1, 2)
     languages: tuple[str, str] = ("", "")
     preset: str = ""
     config: Path | None = None

@@ -13,6 +13,7 @@ from heedful.backends import Backends
 from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
@@ -267,7 +268,7 @@ class Translator:
         while window := list(islice(remaining, window_lines)):
             yield from reader.read(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
 
         Args:

@@ -15,8 +15,9 @@ from heedful.errors import FileRefused, NewerFormat
 from heedful.experiment import Experiment, build_model
 from heedful.text.vocabulary import Vocabulary
 from heedful.training.checkpoint import CheckpointFolder
-from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, upgrade
+from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, read_state, upgrade
 from heedful.training.distributed import Alone
+from heedful.training.loop import TrainerState
 from heedful.training.train_state import TrainState
 from tests.test_formats import NEWEST, SAMPLES
 
@@ -108,3 +109,14 @@ def test_a_newer_manifest_is_refused(version: int, tmp_path: Path):
     (tmp_path / "manifest.json").write_text(json.dumps({**facts, "sha256": digest}), encoding="utf-8")
     with pytest.raises(NewerFormat, match=f"checkpoint format {version}; this one reads up to 2"):
         read_manifest(tmp_path)
+
+
+def test_a_state_keeps_what_it_knows():
+    state = read_state(TrainerState, {"step": 3, "seconds": 2, "unheard of": [1]}, Path("a"))
+    assert state == TrainerState(step=3, seconds=2)
+
+
+@pytest.mark.parametrize("facts", [{"step": "3"}, {"finished": 1}, {"seconds": None}, {"best": [1.0]}])
+def test_a_state_of_another_type_is_refused(facts: dict[str, object]):
+    with pytest.raises(FileRefused, match=f"^a: its {next(iter(facts))} is .*; delete it to take the one before"):
+        read_state(TrainerState, facts, Path("a"))

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.data.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.data.corpus import Pair, PairFile, group_references, split_of
+from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
 from heedful.data.encoded import EncodedCorpus, write_encoded
 from heedful.data.leakage import SeenPairs, leakage
@@ -176,7 +177,8 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     split = _Split(files, num_pairs)
     data = folder / "run" / "data"
     data.mkdir(parents=True, exist_ok=True)
-    lines = [*report.notes, report.summary()]
+    described = [part.describe() for part in (files.train, files.dev, files.test) if part]
+    lines = [*described, *report.notes, report.summary()]
     source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
     names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)

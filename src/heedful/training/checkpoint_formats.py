@@ -11,18 +11,23 @@ from a newer heedful.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from torch import Tensor
 
 from heedful.errors import FileRefused
 from heedful.formats import CHECKPOINT_FORMAT, KEY
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 MANIFEST: Final = "manifest.json"
 Tensors = Mapping[str, Mapping[str, Tensor]]
 """Tensors by group (model, average, optimizer) and name."""
+State = TypeVar("State", bound="DataclassInstance")
 
 
 def manifest_bytes(hashes: Mapping[str, str]) -> bytes:
@@ -85,6 +90,28 @@ def upgrade(version: int, tensors: Tensors, parameter_order: Sequence[str], fold
     for step in _UPGRADES[version - 1 :]:
         tensors = step(tensors, parameter_order, folder)
     return tensors
+
+
+def read_state(kind: type[State], facts: Mapping[str, Any], folder: Path) -> State:
+    """Make a state of the numbers that a checkpoint holds; unknown keys are left out, missing ones have their defaults.
+
+    Args:
+        kind: a data class whose fields have defaults.
+        facts: values by field name.
+        folder: the checkpoint, for messages.
+
+    Returns:
+        The state.
+
+    Raises:
+        FileRefused: a value is of another type than its field.
+    """
+    known = {each.name: facts.get(each.name, each.default) for each in fields(kind)}
+    for each in fields(kind):
+        wanted = (int, float) if isinstance(each.default, float) else type(each.default)
+        if not isinstance(known[each.name], wanted):
+            raise FileRefused(f"{folder}: its {each.name} is {known[each.name]!r}; delete it to take the one before")
+    return kind(**known)
 
 
 def _name_optimizer_tensors(tensors: Tensors, parameter_order: Sequence[str], folder: Path) -> Tensors:

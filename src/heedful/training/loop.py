@@ -3,9 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, final
+from typing import Any, Final, Protocol, final
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from heedful.data.encoded import EncodedCorpus
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import Checkpoint
+from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.memory_settings import tuned_process
@@ -88,27 +89,6 @@ class TrainerState:
     best_step: int = 0
     num_without_better: int = 0
     finished: str = ""
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any], path: Path) -> Self:
-        """Take what a checkpoint holds; unknown keys are left out, and what it lacks is as at the beginning.
-
-        Args:
-            facts: by field name.
-            path: the checkpoint, for messages.
-
-        Returns:
-            The state.
-
-        Raises:
-            FileRefused: a value is of another type than its field.
-        """
-        known = {each.name: facts.get(each.name, each.default) for each in fields(cls)}
-        for each in fields(cls):
-            wanted = (int, float) if isinstance(each.default, float) else type(each.default)
-            if not isinstance(known[each.name], wanted):
-                raise FileRefused(f"{path}: its {each.name} is {known[each.name]!r}; delete it to take the one before")
-        return cls(**known)
 
 
 @dataclass(frozen=True)
@@ -396,7 +376,9 @@ class Trainer:
         if checkpoint is None:
             return 0
         self._learner.restore(checkpoint.tensors)
-        self._course = TrainerState.of(checkpoint.state, self._folder / "checkpoints" / f"{checkpoint.step:06d}")
+        self._course = read_state(
+            TrainerState, checkpoint.state, self._folder / "checkpoints" / f"{checkpoint.step:06d}"
+        )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
         # A limit that ended the run may have been raised since.
