@@ -172,9 +172,10 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
 
     Returns:
         Whether every cell with a quote in it is quoted for a reason: it holds a tab, a quote, or a comma where no cell
-        without quotes has any; and every line then has as many cells.
+        without quotes has any; and every line then has as many cells, two or more.
     """
-    if len({len(QUOTED_TABS.split(line)) for line in lines}) != 1:
+    counts = {len(QUOTED_TABS.split(line)) for line in lines}
+    if len(counts) != 1 or counts == {1}:
         return False
     has_reason, is_by_comma, has_bare_comma = False, False, False
     for line in lines:

@@ -23,6 +23,7 @@ from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
 from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -168,7 +169,9 @@ class RNNsearch(Seq2Seq):
                 for weight in projection.parameters():  # W_a and U_a
                     draw_normal(weight, 0.001)
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> RNNsearchMemory:
+    def encode(self, inputs: Inputs) -> RNNsearchMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         embedded = self._dropout(self.source_embedding(source))
         if isinstance(self.encoder, ConvolutionalEncoder):
             keys, annotations = self.encoder(embedded, source_lengths)
@@ -219,11 +222,9 @@ class RNNsearch(Seq2Seq):
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
         return Decoded(features, {"cross": attended}), RNNsearchState(new)
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        memory = self.encode(source, source_lengths)
-        mask = padding(source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
+        mask = padding(memory.lengths)
         embedded = self._dropout(self.target_embedding(target_in))
         hidden = self.start(memory).hidden
         before: list[Tensor] = []
