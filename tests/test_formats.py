@@ -40,8 +40,8 @@ RUN_FILES = (
     "tokenizer.json",
 )
 """Files of a run that the same command reads before it trains on."""
-MAY_DIFFER = {"run/data/prepared.json", "run/report.html"}
-"""The first holds the time of `pairs.tsv`, and the second is made anew from the others."""
+MAY_DIFFER = {"run/data/prepared.json", "run/experiment.toml", "run/report.html"}
+"""The time of `pairs.tsv`; settings as the command gives them, every value resolved; a page made of the others."""
 
 
 def train(folder: Path, *options: str) -> Done:

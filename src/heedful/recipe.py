@@ -34,7 +34,7 @@ from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
-from heedful.runtime.folder import refuse_newer
+from heedful.runtime.folder import claim
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig
 from heedful.training.distributed import Ranks, joined
@@ -130,7 +130,7 @@ def train(
         def begin() -> list[float]:
             files = _find(recipe)
             folder = _folder(recipe, files)
-            _claim(folder)
+            claim(folder)
             held.enter_context(locked(folder / "run"))
             begun.append(_begin(recipe, files, folder))
             return [float(size) for size in begun[0].sizes]
@@ -297,27 +297,6 @@ def _languages(recipe: Recipe) -> tuple[str, str]:
     if recipe.columns == (2, 1) and len(recipe.data) == 2:
         guessed = guessed[1], guessed[0]
     return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
-
-
-def _claim(folder: Path) -> None:
-    """Make the folder, and prove that it can be written before any work is done.
-
-    Raises:
-        UsageError: it holds something else.
-        ResourceError: it cannot be written.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
-        raise UsageError(f"{folder}: holds files that are no training run; choose another --out")
-    refuse_newer(folder)
-    probe = folder / ".writable"
-    try:
-        (folder / "run").mkdir(parents=True, exist_ok=True)
-        probe.write_text("heedful", encoding="utf-8", newline="\n")
-        probe.unlink()
-    except OSError as error:
-        raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
 
 
 def _same_data(folder: Path, files: Sources) -> None:

@@ -13,7 +13,6 @@ from heedful.backends import Backends
 from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
-from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
@@ -268,12 +267,12 @@ class Translator:
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *paths: str | Path, columns: tuple[int | str, int | str] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
 
         Args:
-            paths: a TSV or JSONL file, or two aligned files; rows of one source are its references.
-            columns: 1-based columns of source and target.
+            paths: one file of pairs, or two aligned files; rows of one source are its references.
+            columns: columns of source and target, by 1-based number or by name.
             settings: passed to `heedful.evaluation.evaluate.evaluate`, such as metrics.
 
         Returns:

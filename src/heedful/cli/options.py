@@ -30,7 +30,12 @@ IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 DataPaths = Annotated[
-    list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="DATA",
+        help="One file of pairs (TSV, CSV, JSONL, Parquet, Arrow), or two aligned ones.",
+        show_default=False,
+    ),
 ]
 ColumnsText = Annotated[
     str,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.errors import FileRefused, UsageError
+from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.files import written_whole
 from heedful.formats import KEY, MODEL_FORMAT
 
@@ -113,6 +113,31 @@ def refuse_newer(path: Path) -> None:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         if isinstance(manifest, dict) and isinstance(manifest.get(KEY), int):
             MODEL_FORMAT.check(path / MANIFEST, manifest)
+
+
+def claim(path: Path) -> None:
+    """Make the folder of a training, and prove that it can be written before any work is done.
+
+    Args:
+        path: the folder; it may be there, with a training in it.
+
+    Raises:
+        UsageError: it holds something else.
+        NewerFormat: a newer heedful trained in it; nothing is changed.
+        ResourceError: it cannot be written.
+    """
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path}: exists and is not a folder; choose another --out")
+    if path.is_dir() and any(path.iterdir()) and not (path / "run").is_dir():
+        raise UsageError(f"{path}: holds files that are no training run; choose another --out")
+    refuse_newer(path)
+    probe = path / ".writable"
+    try:
+        (path / "run").mkdir(parents=True, exist_ok=True)
+        probe.write_text("heedful", encoding="utf-8", newline="\n")
+        probe.unlink()
+    except OSError as error:
+        raise ResourceError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
 
 
 def digest(path: Path) -> str:
