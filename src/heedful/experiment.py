@@ -12,7 +12,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
@@ -33,6 +32,7 @@ from heedful.training.distributed import Ranks
 from heedful.training.loop import Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
+from heedful.version import __version__
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]

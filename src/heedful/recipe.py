@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import torch
 
-from heedful import __version__
 from heedful.config import Tree, merge, read_toml, to_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_links import read_linked
@@ -44,6 +43,7 @@ from heedful.training.loop import Outcome, Trainer, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.translator import Translator, load
 from heedful.validation import Validator
+from heedful.version import __version__
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",

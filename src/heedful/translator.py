@@ -26,7 +26,8 @@ from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
 from heedful.text.links import format_pharaoh
-from heedful.text.tokenizer import TextConfig, load_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
