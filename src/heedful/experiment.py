@@ -17,6 +17,7 @@ from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
+from heedful.formats import KEY
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
@@ -256,7 +257,7 @@ def _write_config(folder: Path, text: str) -> None:
         with suppress(FileRefused):  # a damaged one has nothing to lose
             before = open_folder(folder).facts
             names = [name for name in before["files"] if name != CONFIG]
-            commit(folder, {key: value for key, value in before.items() if key not in ("format", "files")}, names)
+            commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
     with written_whole(path) as stream:
         stream.write(text)
 

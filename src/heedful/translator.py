@@ -268,12 +268,12 @@ class Translator:
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *paths: str | Path, columns: tuple[int | str, int | str] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
 
         Args:
-            paths: a TSV or JSONL file, or two aligned files; rows of one source are its references.
-            columns: 1-based columns of source and target.
+            paths: one file of pairs, or two aligned files; rows of one source are its references.
+            columns: columns of source and target, by 1-based number or by name.
             settings: passed to `heedful.evaluation.evaluate.evaluate`, such as metrics.
 
         Returns:

@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "score",
     "export",
     "import",
+    "pack",
     "vectors",
     "check",
     "info",
