@@ -88,8 +88,8 @@ def _about_files(model: Path) -> list[Row]:
 
 def _about_engines(translator: "Translator") -> list[Row]:
     return [
-        (f"engine {name}", found.fault or f"{readable_size(_size(found.path))}, {_near(found)}")
-        for name, found in translator.backends.exported.items()
+        (f"engine {name}", engine.fault or f"{readable_size(_size(engine.path))}, {_near(engine)}")
+        for name, engine in translator.backends.exported.items()
     ]
 
 

@@ -148,7 +148,7 @@ def choose_device(name: str) -> str:
 
 
 def parse_columns(text: str) -> "Columns":
-    """Read two columns.
+    """Parse two columns.
 
     Args:
         text: such as "2,1" or "english,german".

@@ -45,7 +45,7 @@ class Gold:
 
 
 def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Columns) -> Gold | None:
-    """Read the pairs and links that a comparison names.
+    """Read the pairs and manual alignments of a comparison.
 
     Args:
         settings: which files.

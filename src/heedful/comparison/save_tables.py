@@ -44,7 +44,7 @@ def write_tables(
     comparison = summarise(
         grid.title, items, metrics, results, baseline_of(grid, plan.rows), missing, grid.length_edges, remarks=remarks
     )
-    facts = COMPARISON_FORMAT.stamp({"command": plan.command, **found.to_dict(), "context": plan.context()})
+    facts = COMPARISON_FORMAT.stamp({"command": plan.command, **comparison.to_dict(), "context": plan.context()})
     texts = {
         "table.md": to_markdown(comparison, plan.command),
         "table.json": json.dumps(facts, ensure_ascii=False, indent=1) + "\n",

@@ -88,7 +88,7 @@ class FileFacts:
     mean_characters: tuple[float, float]
     """Mean characters of the usable rows' sources and targets."""
     scripts: tuple[dict[str, int], dict[str, int]]
-    """Usable rows by the script of most of their letters, sources and targets; "" where there are no letters."""
+    """Usable rows by the script of most of their letters, sources and targets; "" without letters."""
     form: str
     """The format of the files and the columns read, in words."""
 

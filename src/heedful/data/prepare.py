@@ -158,8 +158,8 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     data = folder / "run" / "data"
     if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
         return None
-    held = _read_facts(data / PREPARED)
-    if any(held.get(name) != facts[name] for name in facts):
+    content = _read_facts(data / PREPARED)
+    if any(content.get(name) != facts[name] for name in facts):
         return None
     source, target, _ = _load_tokenizers(config, folder)
     dev, test = (EvaluationSet(**content[name]) for name in ("dev", "test"))

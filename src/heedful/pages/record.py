@@ -96,8 +96,8 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(value, dict):
-            found.append(kind.strip(path, cast(dict[str, Any], value)))
-    return found
+            objects.append(kind.strip(path, cast(dict[str, Any], value)))
+    return objects
 
 
 def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") -> list[tuple[float, float]]:
