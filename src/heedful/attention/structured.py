@@ -53,7 +53,7 @@ class LinearChain(Normalizer):
 @final
 @dataclass(frozen=True, eq=False)
 class NormalizedLinearChain(Normalizer):
-    """Linear chain divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
+    """As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
 
     Kim et al. 2017, arXiv:1702.00887. Their translation model reads lambda = 2 times the context of these weights.
 

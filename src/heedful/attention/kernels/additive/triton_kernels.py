@@ -199,7 +199,7 @@ def gradient_tile(
     num_others, hidden, grad_plane, row_stride, other_stride, own_total, first_own, first_other, total_queries,
     ROWS: tl.constexpr, HAS_VECTOR: tl.constexpr, HAS_ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of a block of features of a tile of rows, summed over the other side.
+    """Sum the gradients of a block of features of a tile of rows over the other side.
 
     Scores are symmetric in query and key, so this is the gradient of either.
 

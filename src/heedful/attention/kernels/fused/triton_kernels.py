@@ -167,7 +167,7 @@ def attend_rows(
     HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Attention of a tile of queries, for a block of the values' features.
+    """Compute attention of a tile of queries, for a block of the values' features.
 
     Args:
         query: [query batch, query, depth].
@@ -340,7 +340,7 @@ def slope_rows(
     HAS_DROPOUT: tl.constexpr, IS_SOFT_BACKWARD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the scores of a tile of queries; also writes their weights.
+    """Compute gradients of the scores of a tile of queries, and write their weights.
 
     Args:
         query: as for `attend_rows`, as are all that are not named here.
