@@ -32,7 +32,7 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
 
     Example:
         >>> place({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
-        Place(rank=1, size=4, local_rank=1)
+        RankInfo(rank=1, size=4, local_rank=1)
     """
     names = ("RANK", "WORLD_SIZE")
     if not all(environment.get(name) for name in names):
