@@ -184,7 +184,7 @@ CONTRACTS: tuple[Contract, ...] = (
 def sums_to_one(model: Seq2Seq) -> bool:
     """Whether every target token attends, with all its weight."""
     config = getattr(model, "config", None)
-    return not isinstance(config, LuongConfig) or (config.window == "global" and config.is_end_attended)
+    return not isinstance(config, LuongConfig) or (config.attention.window == "global" and config.is_end_attended)
 
 
 def distance(one: Tensor, other: Tensor) -> float:

@@ -1,7 +1,9 @@
 """What makes scores and what turns them into weights, seen from outside."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
 from torch import Tensor, nn
@@ -129,6 +131,10 @@ class Normalizer(ABC):
     """Whether the order of the keys counts, as it does for structures over them."""
     is_shift_invariant: ClassVar[bool] = True
     """Whether a number added to all scores of a row changes nothing."""
+    has_gradient: ClassVar[bool] = True
+    """Whether weights send gradient to the scores."""
+    learned: ClassVar[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
+    """Fields that a model learns, with their shapes; each may have leading axes, aligned with those of the scores."""
 
     @property
     @abstractmethod
@@ -142,6 +148,22 @@ class Normalizer(ABC):
             Itself, or where noise has no seed yet a copy whose seed came from torch's generator.
         """
         return self
+
+    def without_noise(self) -> "Normalizer":
+        """Give the normalizer that a trained model is used with, which leaves nothing to chance.
+
+        Returns:
+            Itself, or the normalizer that takes its place at inference.
+        """
+        return self
+
+    def check_sizes(self, num_queries: int, num_keys: int) -> None:
+        """Refuse numbers of queries and keys that the normalizer has no weights for; by default all are taken.
+
+        Args:
+            num_queries: queries of a call.
+            num_keys: keys of a call.
+        """
 
     @abstractmethod
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Normalized, Normalizer
 from heedful.attention.simplex import shift, wide_dtype
-from heedful.attention.softmax import SOFTMAX, require_positive
+from heedful.attention.softmax import SOFTMAX, Softmax, require_positive
 from heedful.errors import ShapeError
 
 # SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
@@ -291,6 +291,7 @@ class Hard(Normalizer):
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "simplex"
+    has_gradient = False
 
     @property
     def inverse_temperature(self) -> Tensor | float:
@@ -316,6 +317,7 @@ class Sampled(Normalizer):
     provides = frozenset({"weights", "argmax", "entropy", "log_prob"})
     weights_lie_in = "simplex"
     is_random = True
+    has_gradient = False
 
     def __post_init__(self) -> None:
         require_positive(self.temperature, "sampled")
@@ -326,6 +328,9 @@ class Sampled(Normalizer):
 
     def seeded(self) -> "Sampled":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
+
+    def without_noise(self) -> Hard:
+        return Hard()
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
@@ -355,6 +360,9 @@ class StraightThrough(Normalizer):
     @property
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
+
+    def without_noise(self) -> Hard:
+        return Hard()
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         return Normalized(straight_through(scores, allowed, self.seed, row_ids))
@@ -388,6 +396,9 @@ class GumbelSoftmax(Normalizer):
 
     def seeded(self) -> "GumbelSoftmax":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
+
+    def without_noise(self) -> Hard | Softmax:
+        return Hard() if self.is_hard else Softmax(self.temperature)
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         seed = _fresh_seed() if self.seed is None else self.seed

@@ -7,12 +7,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import attend, observer
-from heedful.attention.interface import Attended, Need
+from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
+from heedful.attention.softmax import SOFTMAX
 from heedful.errors import ShapeError, UsageError
 from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
 from heedful.layers.cpu.packed_attention import attend_packed
+from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.packing import Packing
 from heedful.layers.torch_masks import read_masks
 
@@ -51,6 +53,9 @@ class MultiheadAttention(nn.Module):
         batch_first: bool = False,
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
+        *,
+        score: Score | None = None,
+        normalizer: Normalizer = SOFTMAX,
     ) -> None:
         """Make the four projections.
 
@@ -66,6 +71,9 @@ class MultiheadAttention(nn.Module):
             batch_first: whether `forward` takes and gives [batch, position, size] rather than [position, batch, size].
             device: where the parameters should live.
             dtype: of the parameters.
+            score: how a head compares queries and keys of depth embed_dim / num_heads, with parameters that all heads
+                share; None = the scaled dot product.
+            normalizer: scores to weights; what it learns, each head learns for itself.
 
         Raises:
             ShapeError: a size is not positive, or embed_dim is not divisible by the number of heads.
@@ -99,7 +107,8 @@ class MultiheadAttention(nn.Module):
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
-        self.score = ScaledDot(self.head_dim, self.head_dim)
+        self.score = ScaledDot(self.head_dim, self.head_dim) if score is None else score
+        self.normalizer = NormalizerLayer(normalizer, num_heads)
         self._draw()
 
     def _draw(self) -> None:
@@ -248,13 +257,18 @@ class MultiheadAttention(nn.Module):
         return linear_deferred(context, self.out_proj)
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()
+        self,
+        query: Tensor,
+        key: Tensor | PreparedKey,
+        value: Tensor,
+        mask: Mask | None = None,
+        need: tuple[Need, ...] = (),
     ) -> tuple[Tensor, Attended]:
         """Attend with projected heads, and map their contexts back.
 
         Args:
             query: [*batch, head, query, depth].
-            key: [*batch, head, key, depth].
+            key: [*batch, head, key, depth], or the result of `score.prepare` on it.
             value: [*batch, head, key, depth].
             mask: who may attend whom; True = may attend.
             need: summaries wanted, each with a head axis before the query axis.
@@ -301,15 +315,24 @@ class MultiheadAttention(nn.Module):
         return heads if len(parts) == 1 else torch.cat(parts, dim=-2)
 
     def _attend_heads(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None, need: tuple[Need, ...]
+        self, query: Tensor, key: Tensor | PreparedKey, value: Tensor, mask: Mask | None, need: tuple[Need, ...]
     ) -> Attended:
         dropout = self.dropout if self.training else 0.0
-        return attend(query, key, value, score=self.score, mask=mask, dropout=dropout, need=need)
+        normalizer = self.normalizer()
+        return attend(
+            query, key, value, score=self.score, mask=mask, normalizer=normalizer, dropout=dropout, need=need
+        )
 
     def _attend_biased(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, bias: Tensor, need_weights: bool
     ) -> Attended:
-        """Attend with finite numbers added to the scores, which `attend` has no word for."""
+        """Attend with finite numbers added to the scores, which `attend` has no word for.
+
+        Raises:
+            UsageError: the attention is another than that of scaled dot products.
+        """
+        if not isinstance(self.score, ScaledDot) or self.normalizer.normalizer is not SOFTMAX:
+            raise UsageError("multi-head attention: a mask of real numbers goes with scaled dot products and softmax only")
         bias = bias.to(query.dtype)
         empty = None
         if allowed is not None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import observer
-from heedful.attention.interface import Attended, Need
-from heedful.attention.masks import causal, padding
+from heedful.attention.interface import Attended, Need, PreparedKey
+from heedful.attention.masks import Mask, causal, graph, local_monotonic, padding, window
 from heedful.config import Config
 from heedful.layers.cpu.layernorm import DeferredBias, is_fused, normalized
 from heedful.layers.dropout import dropout
@@ -23,6 +23,15 @@ from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
+from heedful.models.attention_config import (
+    AttentionConfig,
+    build_normalizer,
+    build_reinforcement,
+    build_score,
+    is_scaled_dot_softmax,
+    require_suitable,
+)
+from heedful.models.attentive import near_places
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.text.vocabulary import PAD
 
@@ -51,6 +60,12 @@ class TransformerConfig(Config):
     """Which of source embedding, target embedding and output layer share a weight; "all" needs one vocabulary and
     falls back to "target" where there are two."""
     output_bias: bool = False
+    attention: AttentionConfig = AttentionConfig()
+    """Attention of every decoder layer over the source."""
+    encoder_attention: AttentionConfig = AttentionConfig()
+    """Self-attention of every encoder layer."""
+    decoder_attention: AttentionConfig = AttentionConfig()
+    """Self-attention of every decoder layer, over the target so far."""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
@@ -58,6 +73,10 @@ class TransformerConfig(Config):
             raise ValueError(f"model_size {self.model_size} is not divisible by num_heads {self.num_heads}")
         if self.model_size % 2:
             raise ValueError(f"model_size {self.model_size} must be even")
+        depth = self.model_size // self.num_heads
+        require_suitable(self.attention, depth, depth, self.num_heads)
+        require_suitable(self.encoder_attention, depth, depth, self.num_heads, "encoder", "encoder_attention")
+        require_suitable(self.decoder_attention, depth, depth, self.num_heads, "decoder", "decoder_attention")
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Transformer":
@@ -100,7 +119,7 @@ MAX_PACKED_LENGTH: Final = 256
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
 
-    keys: tuple[Tensor, ...]
+    keys: tuple[PreparedKey, ...]
     """Each [source, head, position, depth]."""
     values: tuple[Tensor, ...]
 
@@ -126,7 +145,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config)
+        self.self_attention = _attention(config, config.encoder_attention)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_attention = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
@@ -145,8 +164,8 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config)
-        self.cross_attention = _attention(config)
+        self.self_attention = _attention(config, config.decoder_attention)
+        self.cross_attention = _attention(config, config.attention)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_self = Residual(size, config.dropout, order, epsilon)
         self.around_cross = Residual(size, config.dropout, order, epsilon)
@@ -192,9 +211,13 @@ class Transformer(Seq2Seq):
         self.decoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
         self.alignment = ALIGNMENT
+        self.reinforcement = build_reinforcement(config.attention)
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
         mask = padding(source_lengths)
+        own = self.config.encoder_attention
+        if own.window == "local-m":
+            mask = mask & window(own.half_width, own.half_width)
         vectors = self._dropout(self.source_positions(self.source_embedding(source)))
         for layer in self._encoder():
 
@@ -204,8 +227,9 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self)
         vectors = normalized(self.encoder_norm, vectors)
-        pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self._decoder()]
-        return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
+        pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self._decoder()]
+        keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
+        return TransformerMemory(source_lengths, keys, tuple(value for _, _, value in pairs))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
@@ -243,7 +267,7 @@ class Transformer(Seq2Seq):
         else:
             vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
             said = None
-        mask = padding(memory.lengths)
+        own, mask = self._own_window(said, state, tokens), self._source_window(state, tokens, memory)
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -252,7 +276,7 @@ class Transformer(Seq2Seq):
                 values[index] = _extended(values[index], value, state.place)
                 # One sequence for each hypothesis: all that was said before may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, said, need)
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, own, need)
                 return mapped.unflatten(0, tokens.shape)
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -268,6 +292,22 @@ class Transformer(Seq2Seq):
         after = TransformerState(tuple(keys), tuple(values), tuple(place + 1 for place in state.place))
         return Decoded(features, self._with_alignment(attended)), after
 
+    def _source_window(self, state: TransformerState, tokens: Tensor, memory: TransformerMemory) -> Mask:
+        """The source positions that each hypothesis may attend at a step."""
+        mask = padding(memory.lengths)
+        if self.config.attention.window == "global":
+            return mask
+        num_keys = memory.values[0].shape[-2]
+        return mask & graph(near_places(self.config.attention, _place(state, tokens), memory.lengths, num_keys))
+
+    def _own_window(self, said: Mask | None, state: TransformerState, tokens: Tensor) -> Mask | None:
+        """The tokens said so far that each hypothesis, a sequence of its own, may attend at a step."""
+        config = self.config.decoder_attention
+        if config.window == "global":
+            return said
+        past = padding((_place(state, tokens).flatten() - config.half_width).clamp(min=0))
+        return ~past if said is None else said & ~past
+
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
     ) -> Decoded:
@@ -275,32 +315,50 @@ class Transformer(Seq2Seq):
             return Decoded(self._features_packed(source, source_lengths, target_in), {})
         memory = self.encode(source, source_lengths)
         attended: dict[str, Attended] = {}
+        wanted = (*need, *self.reinforcement.need)
         vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
-        over_source = padding(source_lengths)
+        over_source, before = padding(source_lengths), causal()
+        cross, own = self.config.attention, self.config.decoder_attention
+        if cross.window == "local-m":
+            stay = source_lengths if cross.past_source == "last" else None
+            over_source = over_source & local_monotonic(cross.half_width, 0, stay)
+        if own.window == "local-m":
+            before = before & window(own.half_width, 0)
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
                 mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(
-                    query, key, value, causal(), need
+                    query, key, value, before, need
                 )
                 return mapped
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 (query,) = layer.cross_attention.project(inputs, 0, 1)
                 mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
-                    query, memory.keys[index], memory.values[index], over_source, need
+                    query, memory.keys[index], memory.values[index], over_source, wanted
                 )
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
         return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
 
+    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+        return self.reinforcement(decoded.attended.values(), token_log_probs, real)
+
+    @property
+    def is_scaled_dot_softmax(self) -> bool:
+        """Whether all attention is that of the paper, which fused operations and other engines compute."""
+        config = self.config
+        attentions = (config.attention, config.encoder_attention, config.decoder_attention)
+        return all(is_scaled_dot_softmax(each) for each in attentions)
+
     def _is_packed(self, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
         """Whether to leave out padding: where packed attention can run, and nobody wants to see its weights."""
         is_watched = bool(need) or observer.get() is not None
         if (
             is_watched
+            or not self.is_scaled_dot_softmax
             or (self.training and self.config.attention_dropout)
             or not is_fused(self.target_embedding.weight)
         ):
@@ -352,8 +410,15 @@ class Transformer(Seq2Seq):
         return dropout(vectors, self.config.dropout, self.training)
 
 
-def _attention(config: TransformerConfig) -> MultiheadAttention:
-    layer = MultiheadAttention(config.model_size, config.num_heads, config.attention_dropout)
+def _attention(config: TransformerConfig, attention: AttentionConfig) -> MultiheadAttention:
+    depth = config.model_size // config.num_heads
+    layer = MultiheadAttention(
+        config.model_size,
+        config.num_heads,
+        config.attention_dropout,
+        score=build_score(attention, depth, depth),
+        normalizer=build_normalizer(attention),
+    )
     layer.draw_each_projection()
     return layer
 
@@ -369,6 +434,11 @@ def _extended(kept: Tensor, new: Tensor, place: tuple[Tensor, ...]) -> Tensor:
     if not place:
         return torch.cat((kept, new), dim=-2)
     return kept.scatter_(-2, place[0][:, :, None, None, None].expand_as(new), new.to(kept.dtype))
+
+
+def _place(state: TransformerState, tokens: Tensor) -> Tensor:
+    """Target positions [source, hypothesis] of the tokens of a step."""
+    return state.place[0] if state.place else torch.full_like(tokens, state.keys[0].shape[-2])
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
