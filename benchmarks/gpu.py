@@ -31,7 +31,6 @@ from torch import Tensor, nn
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Score
 from heedful.attention.lowered import LoweredAdditive
-from heedful.models.recording import CudaGraphs, Recorder
 
 SHAPE: Final = (32, 256, 256, 512)
 """Batch, queries, keys, hidden of the targets."""
@@ -233,31 +232,6 @@ def train_seconds(setting: Setting, model: nn.Module, loss: Callable[[], Tensor]
     return setting.seconds(step)
 
 
-class Undone(Recorder):
-    """Records nothing, where there is no device to record on."""
-
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
-        return work
-
-
-def recorded_seconds(setting: Setting, model: Any, batch: list[Tensor], num_target: int) -> float:
-    """One step whose forward and backward are replayed: what training.execution = "cuda_graphs" does."""
-    from heedful.training.loss import TrainingStep
-    from heedful.training.recorded import RecordedStep
-
-    recorder = CudaGraphs(torch.device("cuda")) if setting.device == "cuda" else Undone()
-    recorded = RecordedStep(TrainingStep(model, 0.1, is_packed=False), "bfloat16", recorder)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=setting.device == "cuda")
-
-    def step() -> None:
-        recorded.begin()
-        recorded.add(batch, num_target)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    return setting.seconds(step)
-
-
 def transformer_products(lengths: Tensor, num_target: int, size: int, hidden: int, layers: int, words: int) -> float:
     """Operations of the model's own products on real tokens, forward and both backward products."""
     source = int(lengths.sum())
@@ -326,18 +300,14 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
             remark = f"against {name}: {theirs / ours:.2f}x, {num_target / ours:.0f} target tokens/s"
             what_row = f"training, {preset.num_encoder_layers}+{layers} layers, lengths of {what}"
             yield Row(what_row, ">= 45 % of floor, 1.5x", 1e3 * ours, "ms", 1e3 * floor, 1e3 * theirs, remark)
-        replayed = recorded_seconds(setting, model.model, batch, num_target)
-        yield Row("the same, replayed", "-", 1e3 * replayed, "ms", 1e3 * floor, 1e3 * ours, f"{ours / replayed:.2f}x")
     batch = pairs_of_ids(setting, 48 if setting.is_tiny else 8_192, 24, words)
     recurrent = RECURRENT["rnnsearch"] if not setting.is_tiny else next(iter(RECURRENT.values()))
     model = TrainingStep(recurrent.build(words, words, False), 0.1).to(setting.device)
     ours = train_seconds(setting, model, lambda: model(*batch).total / 1e3)
     with patch("heedful.attention.dispatch.KERNELS", plain_kernels()):
         theirs = train_seconds(setting, model, lambda: model(*batch).total / 1e3)
-    replayed = recorded_seconds(setting, model.model, batch, 1_000)
-    for what, seconds in (("training, RNNsearch", ours), ("the same, replayed", replayed)):
-        remark = f"{theirs / seconds:.2f}x"
-        yield Row(what, "5x plain operations", 1e3 * seconds, "ms", None, 1e3 * theirs, remark)
+    remark = f"{theirs / ours:.2f}x"
+    yield Row("training, RNNsearch", "5x plain operations", 1e3 * ours, "ms", None, 1e3 * theirs, remark)
 
 
 def plain_kernels() -> tuple[Any, ...]:

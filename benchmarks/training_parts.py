@@ -42,7 +42,6 @@ class Variant:
     without: Callable[[], AbstractContextManager[object]] = nullcontext
     is_mixed: bool = True
     is_sorted: bool = True
-    is_packed: bool = True
     has_fused_update: bool = True
 
 
@@ -89,7 +88,6 @@ VARIANTS = (
     ),
     Variant("no loops of our own", without=plain_loops),
     Variant("padding in the model", without=partial(mock.patch.object, Transformer, "_is_packed", lambda *_: False)),
-    Variant("padding in the loss", is_packed=False),
     Variant("memory given back", without=memory_given_back),
     Variant("update in a loop", has_fused_update=False),
 )
@@ -111,7 +109,7 @@ def main() -> None:
     sides: list[tuple[Variant, nn.Module, torch.optim.Optimizer]] = []
     for variant in VARIANTS:
         torch.manual_seed(0)
-        model = TrainingStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1, is_packed=variant.is_packed)
+        model = TrainingStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)
         fused = {"fused": True} if variant.has_fused_update else {"foreach": False}
         sides.append((variant, model, torch.optim.AdamW(model.parameters(), 1e-4, betas=(0.9, 0.98), **fused)))
     costs: dict[str, list[float]] = {variant.name: [] for variant in VARIANTS}

@@ -87,7 +87,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
         "scores": rows_of(list_scores()),
         "normalizers": rows_of(list_normalizers()),
         "masks": rows_of(list_masks()),
-        "kernels": [(f"`{name}`", what, memory) for name, what, memory, _ in list_kernels()],
+        "kernels": [(f"`{name}`", what, memory) for name, what, memory in list_kernels()],
     }
 
 

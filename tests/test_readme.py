@@ -1,4 +1,4 @@
-"""What the README and the pages for learners tell a newcomer to type works, in both languages alike."""
+"""Every command and line of Python in the README, the guide and the page on attention works, in both languages."""
 
 import ast
 import re
@@ -16,7 +16,8 @@ from heedful.cli.main import VERBS, main
 from tests.architecture.package import ROOT
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = ("README", "docs/attention")
+PAGES = ("README", "docs/guide", "docs/attention")
+FIRST_PAGES = ("README", "docs/guide")  # in the order of reading
 LANGUAGES = ("", ".zh")
 # Enough for a model to be kept, far too little for a good one.
 SIZES = ("embedding_size", "hidden_size", "alignment_size", "maxout_size")
@@ -70,9 +71,14 @@ def test_both_languages_have_the_same_sections_links_and_inline_code(name: str):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_table_of_verbs_names_every_verb_and_no_other(language: str):
-    verbs = [cells[0].strip("`").split()[1] for cells in table(page(f"README{language}"), "heedful demo")]
-    assert sorted(verbs) == sorted(VERBS)
+def test_the_readme_is_short(language: str):
+    assert len(page(f"README{language}").encode("utf-8")) <= 15_000
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_table_of_commands_names_every_command_and_no_other(language: str):
+    commands = [cells[0].strip("`").split()[1] for cells in table(page(f"README{language}"), "heedful demo")]
+    assert sorted(commands) == sorted(VERBS)
 
 
 def test_results_are_the_same_in_both_languages():
@@ -100,7 +106,7 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_commands_work_in_order(newcomer: Path, capfd: pytest.CaptureFixture[str]):
-    lines = [line for code in blocks(page("README"), "sh") for line in code.split("\n")]
+    lines = [line for name in FIRST_PAGES for code in blocks(page(name), "sh") for line in code.split("\n")]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("heedful ")]
     assert [words[0] for words in commands] == ["demo", "train", "translate", "evaluate", "info", "check", "compare"]
     shorter = {"train": SET, "compare": ["--minutes-per-run", "0.0001"]}
@@ -111,10 +117,11 @@ def test_the_commands_work_in_order(newcomer: Path, capfd: pytest.CaptureFixture
     assert "not run" not in (newcomer / "compare_attention.compare" / "table.md").read_bytes().decode("utf-8")
 
 
-def test_the_python_of_the_readme_works_in_order(newcomer: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_python_of_the_readme_and_the_guide_works_in_order(newcomer: Path, capsys: pytest.CaptureFixture[str]):
     names: dict[str, Any] = {}
-    for code in blocks(page("README"), "python"):
-        exec(compile(code, "README.md", "exec"), names)
+    for name in FIRST_PAGES:
+        for code in blocks(page(name), "python"):
+            exec(compile(code, f"{name}.md", "exec"), names)
     shown = capsys.readouterr().out
     assert "exact match" in shown
     assert "torch.Size([2, 7, 96]) torch.Size([2, 7, 11])" in shown
@@ -237,6 +244,6 @@ def test_every_mechanism_of_the_tables_is_in_the_code_of_the_page(language: str)
 
 
 def test_no_page_names_a_host_for_packages_or_a_path_of_a_machine():
-    for path in (*ROOT.glob("README*.md"), *(ROOT / "docs").glob("attention*.md"), *(ROOT / "examples").glob("*.py")):
+    for path in (*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")):
         text = path.read_bytes().decode("utf-8")
         assert not re.search(r"pypi|index-url|/home/|/root/|/work/|C:\\", text, re.IGNORECASE), path.name

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from heedful.attention.attention_inputs import tensors_of
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from tests.models.tiny import make_sources, make_targets, run_steps
@@ -143,31 +142,6 @@ def hypotheses_go_their_own_ways(model: Seq2Seq) -> None:
             assert distance(decoded.features[row, place], alone[0]) <= TOLERANCE
 
 
-def room_changes_nothing(model: Seq2Seq) -> None:
-    """A state with room, made at any time and made larger, gives what one that grows gives, in tensors of one size."""
-    source, lengths = make_sources()
-    tokens = make_targets(2 * len(source), length=6).reshape(len(source), 2, 6)
-    parents = torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]])
-    memory = model.encode(source, lengths)
-
-    def run(room: dict[int, int]) -> list[Tensor]:
-        state, found = model.start(memory, num_hypotheses=2), []
-        for place in range(6):
-            state = state.reorder(parents)
-            if place in room:
-                state = model.reserve(state, room[place])
-            before = [part.shape for part in tensors_of(state)]
-            decoded, state = model.step(tokens[:, :, place], state, memory)
-            assert not room or place < min(room) or [part.shape for part in tensors_of(state)] == before
-            found.append(decoded.features)
-        return found
-
-    wanted = run({})
-    for room in ({0: 6}, {2: 7}, {0: 3, 3: 9}):
-        for one, other in zip(run(room), wanted, strict=True):
-            assert distance(one, other) <= TOLERANCE
-
-
 CONTRACTS: tuple[Contract, ...] = (
     steps_equal_forward,
     prepared_steps_equal_forward,
@@ -177,7 +151,6 @@ CONTRACTS: tuple[Contract, ...] = (
     the_source_is_read,
     alignments_are_distributions,
     hypotheses_go_their_own_ways,
-    room_changes_nothing,
 )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
-from heedful.models.transformer import TransformerMemory, TransformerState
+from heedful.models.transformer import TransformerMemory
 from tests.contracts import models as contracts
 from tests.contracts.models import CONTRACTS, Contract
 from tests.models.tiny import CONFIGS, make_model, make_sources, make_targets
@@ -74,7 +74,6 @@ class Planted(Seq2Seq):
         step: Callable[[Decoded], Decoded] = lambda decoded: decoded,
         stuck: bool = False,
         prepare: Callable[[Memory], Memory] = lambda memory: memory,
-        reserve: Callable[[State, int], State] | None = None,
     ) -> None:
         super().__init__()
         self.inner = make_model("transformer-pre")
@@ -82,7 +81,6 @@ class Planted(Seq2Seq):
         self.alignment = self.inner.alignment
         self._encode, self._forward, self._step, self._stuck = encode, forward, step, stuck
         self._prepare = prepare
-        self._reserve = reserve or self.inner.reserve
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
         return self.inner.encode(*self._encode(source, source_lengths))
@@ -93,13 +91,6 @@ class Planted(Seq2Seq):
 
     def prepare_steps(self, memory: Memory) -> Memory:
         return self._prepare(memory)
-
-    def reserve(self, state: State, capacity: int) -> State:
-        return (
-            StuckState(self._reserve(state.inner, capacity))
-            if isinstance(state, StuckState)
-            else self._reserve(state, capacity)
-        )
 
     def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
         inner = state.inner if isinstance(state, StuckState) else state
@@ -149,17 +140,6 @@ def only_the_end(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(source == 3, source, 5), lengths
 
 
-def without_room(state: State, capacity: int) -> State:
-    return state
-
-
-def forgetful(state: State, capacity: int) -> State:
-    """Makes room, and writes over the first token."""
-    reserved = make_model("transformer-pre").reserve(state, capacity)
-    assert isinstance(reserved, TransformerState)
-    return replace(reserved, place=tuple(torch.zeros_like(place) for place in reserved.place))
-
-
 FAULTS: list[tuple[Contract, Callable[[], Seq2Seq]]] = [
     (contracts.steps_equal_forward, lambda: Planted(step=drifting)),
     (contracts.prepared_steps_equal_forward, lambda: Planted(prepare=drifting_memory)),
@@ -173,8 +153,6 @@ FAULTS: list[tuple[Contract, Callable[[], Seq2Seq]]] = [
     (contracts.alignments_are_distributions, lambda: Planted(encode=padding_as_real)),
     (contracts.alignments_are_distributions, lambda: Planted(forward=unattended)),
     (contracts.hypotheses_go_their_own_ways, lambda: Planted(stuck=True)),
-    (contracts.room_changes_nothing, lambda: Planted(reserve=without_room)),
-    (contracts.room_changes_nothing, lambda: Planted(reserve=forgetful)),
 ]
 
 

@@ -26,7 +26,9 @@ def changed(config: Config, **changes: object) -> Config:
 _TRANSFORMER = TransformerConfig(
     num_encoder_layers=2, num_decoder_layers=2, model_size=8, num_heads=2, feedforward_size=12, dropout=0.3
 )
-_RNNSEARCH = RNNsearchConfig(embedding_size=5, hidden_size=6, maxout_size=4, dropout=0.3, attention=RNNsearchAttention(hidden_size=7))
+_RNNSEARCH = RNNsearchConfig(
+    embedding_size=5, hidden_size=6, maxout_size=4, dropout=0.3, attention=RNNsearchAttention(hidden_size=7)
+)
 _LUONG = LuongConfig(embedding_size=5, hidden_size=6, dropout=0.3, attention=LuongAttention(half_width=2))
 _SUTSKEVER = RNNEncoderDecoderConfig(embedding_size=5, hidden_size=6, dropout=0.3)
 _CHO = RNNEncoderDecoderConfig(

@@ -36,22 +36,6 @@ def test_loss_and_gradients_are_pytorchs(has_bias: bool, smoothing: float, rows:
     assert all(float((one - other).abs().max()) <= 1e-12 for one, other in pairs)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 1000])
-def test_tokens_that_do_not_count_are_as_if_left_out(rows: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cross_entropy, "GROUP_ELEMENTS", rows * 11)
-    features, weight, bias, gold = draw()
-    real = torch.tensor([True, False, True, True, False, False, True])
-    given = linear_cross_entropy(features, weight, bias, gold, 0.1, real)
-    wanted = linear_cross_entropy(features[real], weight, bias, gold[real], 0.1)
-    assert float((given.total - wanted.total).detach()) == pytest.approx(0.0, abs=1e-12)
-    assert int(given.num_correct) == int(wanted.num_correct)
-    assert torch.equal(given.gold_log_probs[real], wanted.gold_log_probs)
-    assert not given.gold_log_probs[~real].any()
-    inputs = [features, weight, bias]
-    pairs = zip(torch.autograd.grad(given.total, inputs), torch.autograd.grad(wanted.total, inputs), strict=True)
-    assert all(float((one - other).abs().max()) <= 1e-12 for one, other in pairs)
-
-
 def test_gradients_equal_finite_differences():
     features, weight, bias, gold = draw(3, 2, 4)
 

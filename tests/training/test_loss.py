@@ -38,20 +38,6 @@ def test_the_loss_counts_real_tokens_and_nothing_else(name: str, smoothing: floa
     assert int(sums.num_correct) == int((logits.argmax(-1) == target_out)[real].sum())
 
 
-@pytest.mark.parametrize("name", ["transformer-pre", "rnnsearch"])
-def test_padding_left_in_counts_for_nothing(name: str):
-    model = make_model(name)
-    tensors = batch()
-    packed, whole = (TrainingStep(model, 0.1, is_packed=is_packed)(*tensors) for is_packed in (True, False))
-    assert float((packed.total - whole.total).detach()) == pytest.approx(0.0, abs=1e-11)
-    assert float(packed.log_likelihood - whole.log_likelihood) == pytest.approx(0.0, abs=1e-11)
-    assert (int(packed.num_correct), int(packed.num_tokens)) == (int(whole.num_correct), int(whole.num_tokens))
-    grads = [torch.autograd.grad(sums.total, list(model.parameters()), allow_unused=True) for sums in (packed, whole)]
-    for one, other in zip(*grads, strict=True):
-        assert (one is None) == (other is None)
-        assert one is None or other is None or float((one - other).abs().max()) <= 1e-11
-
-
 def test_padding_has_no_gradient():
     model = make_model("transformer-pre")
     source, lengths, target_in, target_out = batch()

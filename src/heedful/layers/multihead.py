@@ -319,9 +319,7 @@ class MultiheadAttention(nn.Module):
     ) -> Attended:
         dropout = self.dropout if self.training else 0.0
         normalizer = self.normalizer()
-        return attend(
-            query, key, value, score=self.score, mask=mask, normalizer=normalizer, dropout=dropout, need=need
-        )
+        return attend(query, key, value, score=self.score, mask=mask, normalizer=normalizer, dropout=dropout, need=need)
 
     def _attend_biased(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, bias: Tensor, need_weights: bool
@@ -332,7 +330,9 @@ class MultiheadAttention(nn.Module):
             UsageError: the attention is another than that of scaled dot products.
         """
         if not isinstance(self.score, ScaledDot) or self.normalizer.normalizer is not SOFTMAX:
-            raise UsageError("multi-head attention: a mask of real numbers goes with scaled dot products and softmax only")
+            raise UsageError(
+                "multi-head attention: a mask of real numbers goes with scaled dot products and softmax only"
+            )
         bias = bias.to(query.dtype)
         empty = None
         if allowed is not None:

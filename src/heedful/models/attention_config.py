@@ -215,7 +215,9 @@ def why_unsuitable(
     """
     normalizer = build_normalizer(config)
     if not normalizer.has_gradient and not is_drawn(normalizer):
-        return "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns"
+        return (
+            "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns"
+        )
     if role != "source" and is_drawn(normalizer):
         return "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient"
     if config.window == "local-p" and num_heads:

@@ -109,21 +109,6 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         return (torch.zeros_like(like[..., 0], dtype=torch.int64),) if self.attention.window == "local-m" else ()
 
-    def visible_from(self, first: int, lengths: Tensor) -> Mask:
-        """Say which source positions successive queries may attend, less the window of local-p.
-
-        Args:
-            first: target position of the first query.
-            lengths: [source] positions that are attended.
-
-        Returns:
-            The mask.
-        """
-        if self.attention.window != "local-m":
-            return padding(lengths)
-        stay = lengths if self.attention.past_source == "last" else None
-        return padding(lengths) & local_monotonic(self.attention.half_width, first, stay)
-
     def visible_at(self, place: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
         """Say which source positions hypotheses may attend at one step, less the window of local-p.
 
@@ -141,6 +126,23 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
+
+
+def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
+    """Say which source positions successive queries may attend, less the window of local-p.
+
+    Args:
+        config: of the window.
+        first: target position of the first query.
+        lengths: [source] positions that are attended.
+
+    Returns:
+        The mask.
+    """
+    if config.window != "local-m":
+        return padding(lengths)
+    stay = lengths if config.past_source == "last" else None
+    return padding(lengths) & local_monotonic(config.half_width, first, stay)
 
 
 def near_places(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Tensor:

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from heedful.attention.interface import Need
 from heedful.models.interface import Memory, Seq2Seq, State
-from heedful.models.recording import CudaGraphs
-from heedful.models.static_engine import GraphBufferPool, StaticEngine
 from heedful.models.step_scores import TorchStepScores, compute_scores
 from heedful.runtime.engine import Stepwise
 from heedful.search.interface import Engine, StepScores
@@ -72,7 +70,7 @@ class TorchEngine(Engine):
 
 
 def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
-    """Hold a model as a backend; on a CUDA device its steps are recorded once and replayed.
+    """Hold a model as a backend.
 
     Args:
         model: in evaluation mode; stays on its device.
@@ -81,16 +79,11 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
     Returns:
         The backend.
     """
-    has_attention = bool(model.alignment)
-    device = next(model.parameters()).device
-    slots = GraphBufferPool(model, CudaGraphs(device)) if device.type == "cuda" else None
 
     def make_engine(with_weights: bool) -> Engine:
-        if slots is None:
-            return TorchEngine(model, with_weights)
-        return StaticEngine(model, slots, max_length, with_weights)
+        return TorchEngine(model, with_weights)
 
-    return Stepwise("torch", make_engine, max_length, has_attention, single_threaded)
+    return Stepwise("torch", make_engine, max_length, bool(model.alignment), single_threaded)
 
 
 @contextmanager

@@ -125,21 +125,6 @@ class Seq2Seq(nn.Module, ABC):
         """
         return memory
 
-    def reserve(self, state: State, capacity: int) -> State:
-        """Give a state room for a number of tokens, so that its tensors keep their sizes from step to step.
-
-        Steps from such a state write into its tensors, and the state after may hold the same ones: the one before is
-        of no use any more.
-
-        Args:
-            state: from `start`, a step, or this.
-            capacity: most tokens to be read in all, no fewer than were read.
-
-        Returns:
-            The state with that room; as written here the same one, for it does not grow.
-        """
-        return state
-
     @abstractmethod
     def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
         """Read one token of each hypothesis.

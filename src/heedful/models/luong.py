@@ -22,7 +22,7 @@ from heedful.layers.initialization import draw_uniform
 from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
 from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
 from heedful.models.attention_config import AttentionConfig, WindowKind, require_suitable, upgrade_attention
-from heedful.models.attentive import AttentiveSeq2Seq
+from heedful.models.attentive import AttentiveSeq2Seq, visible_from
 from heedful.models.interface import Decoded, Memory, State
 
 
@@ -200,7 +200,7 @@ class Luong(AttentiveSeq2Seq):
         embedded = self.target_embedding(target_in)
         if self.feed_map is None:
             query, _ = self.decoder.run(embedded, start=memory.states)
-            mask = self.visible_from(0, self._num_attended(memory))
+            mask = visible_from(self.attention, 0, self._num_attended(memory))
             vectors, attended = self._attend(query, mask, memory, memory.annotations, need)
         else:
             vectors, attended = self._unroll(embedded, memory, need)
@@ -217,7 +217,7 @@ class Luong(AttentiveSeq2Seq):
         values = self.share_values(memory.annotations)
         for place, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
-            mask = self.visible_from(place, self._num_attended(memory))
+            mask = visible_from(self.attention, place, self._num_attended(memory))
             vector, attended = self._attend(layers[-1][0], mask, memory, values, need)
             fed = (vector,)
             vectors.append(vector)

@@ -22,7 +22,7 @@ from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
 from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
 from heedful.models.attention_config import AttentionConfig, require_suitable, upgrade_attention
-from heedful.models.attentive import AttentiveSeq2Seq
+from heedful.models.attentive import AttentiveSeq2Seq, visible_from
 from heedful.models.interface import Decoded, Memory, State
 
 
@@ -260,7 +260,7 @@ class RNNsearch(AttentiveSeq2Seq):
         values = self.share_values(memory.annotations)
         for place, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
-            mask = self.visible_from(place, memory.lengths)
+            mask = visible_from(self.attention, place, memory.lengths)
             attended, hidden = self._advance(hidden, mapped, memory, values, mask, need)
             after.append(hidden)
             steps.append(attended)

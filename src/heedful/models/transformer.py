@@ -9,11 +9,10 @@ from typing import Final, Literal, Self, final
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torch.nn import functional
 
 from heedful.attention.dispatch import observer
 from heedful.attention.interface import Attended, Need, PreparedKey
-from heedful.attention.masks import Mask, causal, graph, local_monotonic, padding, window
+from heedful.attention.masks import Mask, causal, graph, padding, window
 from heedful.config import Config
 from heedful.layers.cpu.layernorm import DeferredBias, is_fused, normalized
 from heedful.layers.dropout import dropout
@@ -31,7 +30,7 @@ from heedful.models.attention_config import (
     is_scaled_dot_softmax,
     require_suitable,
 )
-from heedful.models.attentive import near_places
+from heedful.models.attentive import near_places, visible_from
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.text.vocabulary import PAD
 
@@ -131,8 +130,6 @@ class TransformerState(State):
     keys: tuple[Tensor, ...]
     """Each [source, hypothesis, head, position, depth]."""
     values: tuple[Tensor, ...]
-    place: tuple[Tensor, ...] = ()
-    """[source, hypothesis] int64: positions in use, where there is room for more; empty where there is none."""
 
 
 Attend = Callable[[Tensor], Tensor | DeferredBias]
@@ -238,21 +235,6 @@ class Transformer(Seq2Seq):
         empty = tuple(weight.new_zeros(shape) for _ in range(config.num_decoder_layers))
         return TransformerState(empty, empty)
 
-    def reserve(self, state: State, capacity: int) -> TransformerState:
-        if not isinstance(state, TransformerState):
-            raise TypeError(f"transformer: got {type(state).__name__}")
-        # Makes a table of positions as long, or says that it cannot be.
-        self.target_positions.codes(0, capacity)
-        shape = state.keys[0].shape
-        missing = capacity - shape[-2]
-
-        def widened(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return tuple(functional.pad(part, (0, 0, 0, missing)) for part in parts)
-
-        weight = self.target_embedding.weight
-        place = state.place or (torch.full(shape[:2], shape[-2], dtype=torch.int64, device=weight.device),)
-        return TransformerState(widened(state.keys), widened(state.values), place)
-
     def step(
         self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, TransformerState]:
@@ -260,20 +242,16 @@ class Transformer(Seq2Seq):
         attended: dict[str, Attended] = {}
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
-        if state.place:
-            vectors = embedded + self.target_positions.at(state.place[0])[:, :, None].to(embedded.dtype)
-            # One sequence for each hypothesis, and room behind it.
-            said = padding(state.place[0].flatten() + 1)
-        else:
-            vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
-            said = None
-        own, mask = self._own_window(said, state, tokens), self._source_window(state, tokens, memory)
+        num_said = state.keys[0].shape[-2]
+        vectors = self.target_positions(embedded, start=num_said)
+        own = self._own_window(None)
+        mask = self._source_window(torch.full_like(tokens, num_said), memory)
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
-                keys[index] = _extended(keys[index], key, state.place)
-                values[index] = _extended(values[index], value, state.place)
+                keys[index] = torch.cat((keys[index], key), dim=-2)
+                values[index] = torch.cat((values[index], value), dim=-2)
                 # One sequence for each hypothesis: all that was said before may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
                 mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, own, need)
@@ -289,24 +267,22 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self, attend_source)
         features = self.decoder_norm(vectors).squeeze(2)
-        after = TransformerState(tuple(keys), tuple(values), tuple(place + 1 for place in state.place))
-        return Decoded(features, self._with_alignment(attended)), after
+        return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
-    def _source_window(self, state: TransformerState, tokens: Tensor, memory: TransformerMemory) -> Mask:
-        """The source positions that each hypothesis may attend at a step."""
-        mask = padding(memory.lengths)
-        if self.config.attention.window == "global":
+    def _source_window(self, place: Tensor, memory: TransformerMemory) -> Mask:
+        """The source positions that hypotheses at target positions [source, hypothesis] may attend."""
+        config, mask = self.config.attention, padding(memory.lengths)
+        if config.window == "global":
             return mask
-        num_keys = memory.values[0].shape[-2]
-        return mask & graph(near_places(self.config.attention, _place(state, tokens), memory.lengths, num_keys))
+        return mask & graph(near_places(config, place, memory.lengths, memory.values[0].shape[-2]))
 
-    def _own_window(self, said: Mask | None, state: TransformerState, tokens: Tensor) -> Mask | None:
-        """The tokens said so far that each hypothesis, a sequence of its own, may attend at a step."""
+    def _own_window(self, before: Mask | None) -> Mask | None:
+        """The target positions before each that it may attend, as far as there is a window; None = all."""
         config = self.config.decoder_attention
         if config.window == "global":
-            return said
-        past = padding((_place(state, tokens).flatten() - config.half_width).clamp(min=0))
-        return ~past if said is None else said & ~past
+            return before
+        near = window(config.half_width, 0)
+        return near if before is None else before & near
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
@@ -317,13 +293,7 @@ class Transformer(Seq2Seq):
         attended: dict[str, Attended] = {}
         wanted = (*need, *self.reinforcement.need)
         vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
-        over_source, before = padding(source_lengths), causal()
-        cross, own = self.config.attention, self.config.decoder_attention
-        if cross.window == "local-m":
-            stay = source_lengths if cross.past_source == "last" else None
-            over_source = over_source & local_monotonic(cross.half_width, 0, stay)
-        if own.window == "local-m":
-            before = before & window(own.half_width, 0)
+        over_source, before = visible_from(self.config.attention, 0, source_lengths), self._own_window(causal())
         for index, layer in enumerate(self._decoder()):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -429,16 +399,12 @@ def _positions(config: TransformerConfig) -> Positions:
     return SinusoidalPositions(config.model_size, config.positions == "sinusoidal_halves")
 
 
+<<<<<<< HEAD
 def _extended(kept: Tensor, new: Tensor, place: tuple[Tensor, ...]) -> Tensor:
     """Keys or values [source, hypothesis, head, position, depth] with one more: behind them, or where there is room."""
     if not place:
         return torch.cat((kept, new), dim=-2)
     return kept.scatter_(-2, place[0][:, :, None, None, None].expand_as(new), new.to(kept.dtype))
-
-
-def _place(state: TransformerState, tokens: Tensor) -> Tensor:
-    """Target positions [source, hypothesis] of the tokens of a step."""
-    return state.place[0] if state.place else torch.full_like(tokens, state.keys[0].shape[-2])
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:

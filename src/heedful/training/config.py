@@ -1,6 +1,6 @@
 """The settings of a training."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -26,9 +26,6 @@ class TrainingConfig(Config):
     average: float = Field(default=8.0, ge=0.0)
     """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
     precision: Precision = "auto"
-    execution: Literal["eager", "compiled", "cuda_graphs"] = "eager"
-    """How a step is run: operation by operation; the model compiled by torch.compile, which needs a compiler of its own
-    (Triton on a GPU); or, on a CUDA device, recorded for each padded shape and replayed."""
     parallel: Literal["data", "sharded"] = "data"
     """Of several processes, each has the whole model, or a part of it (for models too large for one)."""
     max_steps: int = Field(default=0, ge=0)
@@ -45,11 +42,13 @@ class TrainingConfig(Config):
     select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
     """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
 
-    @model_validator(mode="after")
-    def _check_execution(self) -> Self:
-        if self.execution == "cuda_graphs" and (self.alignment_weight or self.parallel == "sharded"):
-            raise ValueError("cuda_graphs need steps of one shape: no alignment_weight, and parallel must be data")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_execution(cls, values: Any) -> Any:
+        # Runs of earlier versions name the one way to run a step that is left.
+        if isinstance(values, dict) and values.get("execution") == "eager":
+            return {key: value for key, value in values.items() if key != "execution"}
+        return values
 
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:

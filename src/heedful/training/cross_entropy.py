@@ -24,7 +24,7 @@ class CrossEntropy(NamedTuple):
     total: Tensor
     """Smoothed negative log likelihood, summed; only this carries gradient."""
     gold_log_probs: Tensor
-    """[token] log probability of each gold token, without smoothing; 0 where a token does not count."""
+    """[token] log probability of each gold token, without smoothing."""
     num_correct: Tensor
     """Gold tokens that no other token beats."""
 
@@ -35,7 +35,6 @@ def linear_cross_entropy(
     bias: Tensor | None,
     gold: Tensor,
     label_smoothing: float = 0.0,
-    real: Tensor | None = None,
 ) -> CrossEntropy:
     """Compute cross-entropy of softmax(features weight^T + bias) against smoothed gold tokens.
 
@@ -47,15 +46,13 @@ def linear_cross_entropy(
         bias: [vocabulary] or None.
         gold: [token] ids.
         label_smoothing: e, in [0, 1).
-        real: [token] bool, which of them count; None = all. Where few do not, or where their number must not be asked
-            of a device, this takes the place of leaving them out.
 
     Returns:
         Loss and log probabilities; accumulated in float32 at least.
 
     Cost: three products token * size * vocabulary with gradient, one without.
     """
-    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing, real)
+    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing)
     return CrossEntropy(total, gold_log_probs, num_correct)
 
 
@@ -69,7 +66,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         gold: Tensor,
         label_smoothing: float,
-        real: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         wants_gradient = any(ctx.needs_input_grad[:3])
         gold_log_probs = torch.empty(len(gold), dtype=_wide(weight.dtype), device=weight.device)
@@ -87,9 +83,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             group = slice(start, min(start + rows, len(gold)))
             inputs = _filled(features[group].to(compute), multiple)
             logits = inputs @ narrow_weight.mT
-            counts = None if real is None else real[group]
             size = group.stop - start
-            found = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient, counts)
+            found = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient)
             gold_log_probs[group] = found.gold_log_probs
             total += found.losses.sum()
             num_correct += found.is_correct.sum()
@@ -114,7 +109,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         features_grad, weight_grad, *bias_grads = ctx.saved_tensors
         grad_total = grad_outputs[0]
         bias_grad = bias_grads[0] * grad_total if bias_grads else None
-        return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None, None
+        return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:

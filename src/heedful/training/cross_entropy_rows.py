@@ -35,7 +35,6 @@ def take_losses(
     gold: Tensor,
     label_smoothing: float,
     wants_gradient: bool,
-    real: Tensor | None = None,
 ) -> RowLosses:
     """Compute losses; where wanted, d loss / d logits = p - (1 - e) onehot - e / V takes the place of the logits.
 
@@ -45,7 +44,6 @@ def take_losses(
         gold: [row] ids.
         label_smoothing: e, in [0, 1).
         wants_gradient: whether gradients are made.
-        real: [row] bool, which rows count; the others have losses, log probabilities and gradients of 0. None = all.
 
     Returns:
         Losses, summed in float32 at least whatever the type of the logits.
@@ -53,9 +51,9 @@ def take_losses(
     Cost: with Numba a read and a write of the logits, and an exponential for each.
     """
     is_suited = logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.bfloat16)
-    if real is None and is_suited and not torch.compiler.is_compiling() and loops_problem() is None:
+    if is_suited and not torch.compiler.is_compiling() and loops_problem() is None:
         return _by_loops(logits, bias, gold, label_smoothing, wants_gradient)
-    return _by_operations(logits, bias, gold, label_smoothing, wants_gradient, real)
+    return _by_operations(logits, bias, gold, label_smoothing, wants_gradient)
 
 
 def _by_loops(
@@ -92,7 +90,6 @@ def _by_operations(
     gold: Tensor,
     label_smoothing: float,
     wants_gradient: bool,
-    real: Tensor | None,
 ) -> RowLosses:
     wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
     losses = torch.empty(len(logits), dtype=wide, device=logits.device)
@@ -118,13 +115,7 @@ def _by_operations(
             if label_smoothing:
                 gradient.sub_(label_smoothing / gradient.shape[1])
             gradient.scatter_add_(1, labels, torch.full_like(sums, label_smoothing - 1.0))
-            if real is not None:
-                gradient.masked_fill_(~real[rows, None], 0.0)
             logits[rows] = gradient
             if bias_gradient is not None:
                 bias_gradient += gradient.sum(dim=0)
-    if real is not None:
-        losses.masked_fill_(~real, 0.0)
-        log_probs.masked_fill_(~real, 0.0)
-        is_correct &= real
     return RowLosses(losses, log_probs, is_correct, bias_gradient)

@@ -28,9 +28,7 @@ class LossSum(NamedTuple):
 class TrainingStep(nn.Module):
     """Model and loss as one module: all that the training loop, and any wrapper around it, has to know."""
 
-    def __init__(
-        self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0, is_packed: bool = True
-    ) -> None:
+    def __init__(self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0) -> None:
         """Join them.
 
         Args:
@@ -38,14 +36,11 @@ class TrainingStep(nn.Module):
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
             alignment_weight: of the loss that teaches attention the links of a batch; see `alignment_loss`.
-            is_packed: whether padding is left out before the vocabulary layer. Where not, the same comes of sums in
-                which it counts for nothing, and no shape depends on how much of it there is.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
-        self.is_packed = is_packed
 
     def forward(
         self,
@@ -72,16 +67,11 @@ class TrainingStep(nn.Module):
         real = target_out != PAD
         output = self.model.output
         layer = output.weight, output.bias
-        if self.is_packed:
-            # Padding never reaches the vocabulary layer, the largest product of a small model.
-            gold = target_out[real]
-            entropy = linear_cross_entropy(decoded.features[real], *layer, gold, self.label_smoothing)
-            token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
-            token_log_probs[real] = entropy.gold_log_probs
-        else:
-            features, gold = decoded.features.flatten(0, 1), target_out.flatten()
-            entropy = linear_cross_entropy(features, *layer, gold, self.label_smoothing, real.flatten())
-            token_log_probs = entropy.gold_log_probs.unflatten(0, target_out.shape)
+        # Padding never reaches the vocabulary layer, the largest product of a small model.
+        gold = target_out[real]
+        entropy = linear_cross_entropy(decoded.features[real], *layer, gold, self.label_smoothing)
+        token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
+        token_log_probs[real] = entropy.gold_log_probs
         total = entropy.total
         for extra in self.model.extra_losses(decoded, token_log_probs, real).values():
             total = total + extra

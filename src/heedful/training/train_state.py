@@ -11,14 +11,12 @@ from torch import Tensor, nn
 
 from heedful.data.batching import Batch
 from heedful.models.interface import Seq2Seq
-from heedful.models.recording import CudaGraphs
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import autocast
-from heedful.training.recorded import RecordedStep
 from heedful.training.sharding import laid_as, shard, whole
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
@@ -36,8 +34,6 @@ class TrainState:
             ranks: the processes that train together; all make the same calls.
             times: takes the time of forward and backward.
 
-        Raises:
-            UsageError: CUDA graphs are asked for where there is no CUDA device.
         """
         self._times: Final = times
         self._config: Final = config
@@ -48,17 +44,11 @@ class TrainState:
         # Who validates calls parts of a model, which the parts of a sharded one do not bear.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
         self.model: Final = model
-        is_packed = config.execution != "cuda_graphs"
-        self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight, is_packed)
+        self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
         if self._is_sharded:
             shard(self.module, ranks.place.size)
         self.optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
-        if config.execution == "compiled":
-            model.compile(dynamic=True)
-        self._recorded: Final = (
-            None if is_packed else RecordedStep(self.module, config.precision, CudaGraphs(self.device))
-        )
 
     @property
     def rate(self) -> float:
@@ -82,14 +72,8 @@ class TrainState:
         # FSDP takes the mean over processes of what is a sum.
         scale = self._ranks.place.size if self._is_sharded else 1
         total = 0.0
-        if self._recorded is not None:
-            self._recorded.begin()
         for batch in batches:
             share = self._ranks.share(batch)
-            if self._recorded is not None:
-                total += float(self._recorded.add(self.tensors_of(share.batch), divisor if share.is_real else math.inf))
-                self._times.mark("backward")
-                continue
             with self._ranks.connected(), autocast(self._config.precision, self.device):
                 sums: LossSum = self.module(*self.tensors_of(share.batch))
             loss = sums.total / (divisor if share.is_real else math.inf)

@@ -17,8 +17,8 @@ from heedful.attention.kernels.fused.plan import Plan
 from heedful.attention.lowered import LoweredAdditive
 from heedful.attention.masks import Mask, padding, window
 from heedful.attention.scores import Additive, Dot, Gaussian
+from tests.attention.kernels.watch import Watch
 from tests.contracts.errors import Ready
-from tests.tape import Watch
 
 
 class Program:
