@@ -95,7 +95,11 @@ def import_class(name: str, base: Class) -> Class:
 
 
 def _import_beside(name: str, module_name: str) -> object:
-    """Import a module of the working directory, which a console script does not search."""
+    """Import a module of the working directory, which a console script does not search.
+
+    Raises:
+        UsageError: there is no such module.
+    """
     sys.path.append("")
     try:
         return importlib.import_module(module_name)

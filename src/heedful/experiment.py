@@ -19,6 +19,7 @@ from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
+from heedful.models.attention_config import build_normalizer, upgrade_attention
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -74,8 +75,12 @@ class Experiment(Config):
 def _why_not_guided(model: AnyModelConfig) -> str:
     if isinstance(model, RNNEncoderDecoderConfig):
         return f"a {model.kind} has no attention that could be taught"
-    if isinstance(model, LuongConfig) and model.window != "global":
-        return f"the window {model.window} hides most words, so links cannot be taught"
+    attention = model.attention
+    if attention.window != "global":
+        return f"the window {attention.window} hides most words, so links cannot be taught"
+    normalizer = build_normalizer(attention)
+    if normalizer.weights_lie_in != "simplex" or "log_normalizer" not in normalizer.provides:
+        return f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms"
     return ""
 
 
@@ -98,13 +103,25 @@ def load_experiment(
     """
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
-    given = merge(read_toml(file) if file else {}, parse_overrides(settings))
+    given = merge(*(upgraded(tree) for tree in (read_toml(file) if file else {}, parse_overrides(settings))))
     if isinstance(training := given.get("training"), dict):
         given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
     chosen = _preset_tree(preset, given, adapted or {})
     fields = MODELS[chosen["model"]["kind"]].model_fields
     suited = {**(adapted or {}), "model": {k: v for k, v in (adapted or {}).get("model", {}).items() if k in fields}}
     return validate(Experiment, merge(merge(suited, chosen), given))
+
+
+def upgraded(tree: Tree) -> Tree:
+    """Bring keys of older configurations to where they are now; models do so with stored ones by themselves.
+
+    Args:
+        tree: of a configuration, or a part of one.
+
+    Returns:
+        The same in today's keys.
+    """
+    return {**tree, "model": upgrade_attention(tree["model"])} if "model" in tree else tree
 
 
 def _is_left_open(key: str, value: object) -> bool:

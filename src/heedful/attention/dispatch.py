@@ -292,7 +292,8 @@ def _check(
         raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
     if not 0.0 <= dropout < 1.0:
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
-    normalizer.check_sizes(query.shape[-2], num_keys)
+    if reason := normalizer.why_not(query.shape[-2], num_keys):
+        raise ShapeError(f"attend: {reason}")
     if missing := need - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
     if num_keys == 0 and "argmax" in need:

@@ -157,13 +157,17 @@ class Normalizer(ABC):
         """
         return self
 
-    def check_sizes(self, num_queries: int, num_keys: int) -> None:
-        """Refuse numbers of queries and keys that the normalizer has no weights for; by default all are taken.
+    def why_not(self, num_queries: int, num_keys: int) -> str | None:
+        """Say why there are no weights for some numbers of queries and keys.
 
         Args:
             num_queries: queries of a call.
             num_keys: keys of a call.
+
+        Returns:
+            The reason; None where there are weights, as by default for any numbers.
         """
+        return None
 
     @abstractmethod
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:

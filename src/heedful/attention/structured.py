@@ -146,16 +146,18 @@ class ProjectiveTree(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def check_sizes(self, num_queries: int, num_keys: int) -> None:
-        if num_keys - num_queries not in {0, 1} or num_keys == 0:
-            raise ShapeError(
-                f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
-                "or the queries the words and the keys the root and the words"
-            )
+    def why_not(self, num_queries: int, num_keys: int) -> str | None:
+        if num_keys - num_queries in {0, 1} and num_keys > 0:
+            return None
+        return (
+            f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
+            "or the queries the words and the keys the root and the words"
+        )
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
-        self.check_sizes(num_queries, num_keys)
+        if reason := self.why_not(num_queries, num_keys):
+            raise ShapeError(reason)
         rootless = num_keys - num_queries
         arcs = functional.pad(scores.mT, (rootless, 0))
         if allowed is None:

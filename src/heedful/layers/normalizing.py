@@ -1,4 +1,4 @@
-"""Normalizer layer: a normalizer with the parameters that it learns, noisy in training and deterministic at inference."""
+"""Normalizer layer: a normalizer and the parameters that it learns, with noise in training alone."""
 
 from dataclasses import is_dataclass, replace
 from typing import Final, final

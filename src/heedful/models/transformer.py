@@ -298,9 +298,7 @@ class Transformer(Seq2Seq):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(
-                    query, key, value, before, need
-                )
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, before, need)
                 return mapped
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -397,14 +395,6 @@ def _positions(config: TransformerConfig) -> Positions:
     if config.positions == "learned":
         return LearnedPositions(config.model_size, config.max_positions)
     return SinusoidalPositions(config.model_size, config.positions == "sinusoidal_halves")
-
-
-<<<<<<< HEAD
-def _extended(kept: Tensor, new: Tensor, place: tuple[Tensor, ...]) -> Tensor:
-    """Keys or values [source, hypothesis, head, position, depth] with one more: behind them, or where there is room."""
-    if not place:
-        return torch.cat((kept, new), dim=-2)
-    return kept.scatter_(-2, place[0][:, :, None, None, None].expand_as(new), new.to(kept.dtype))
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:

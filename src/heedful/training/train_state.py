@@ -47,6 +47,8 @@ class TrainState:
         self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
         if self._is_sharded:
             shard(self.module, ranks.place.size)
+        kept = model.state_dict().keys()
+        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in kept}
         self.optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
 
@@ -102,6 +104,10 @@ class TrainState:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
+        for buffer in self._buffers.values():
+            # Each process moved it by its share of the batch.
+            rows = self._ranks.gather(float(buffer))
+            buffer.fill_(sum(row[0] for row in rows) / len(rows))
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
         """Bring a batch to the device.
@@ -153,7 +159,7 @@ class TrainState:
             Whole tensors by group (model, average, optimizer) and name; they may change with the next update.
         """
         groups = {
-            "model": dict(self.model.named_parameters()),
+            "model": dict(self.model.named_parameters()) | self._buffers,
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self.optimizer),
         }
@@ -169,6 +175,8 @@ class TrainState:
         named = dict(self.model.named_parameters())
         for name, parameter in named.items():
             parameter.copy_(laid_as(tensors["model"][name], parameter))
+        for name, buffer in self._buffers.items():
+            buffer.copy_(tensors["model"][name])
         self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
         placed = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         state: dict[str, Tensor] = {}
