@@ -2,9 +2,9 @@
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from heedful.errors import FileRefused, UsageError
 
@@ -47,19 +47,52 @@ def allow_code(names: Iterable[str]) -> None:
             _allowed.add(name)
 
 
-def require_allowed(names: Iterable[str], where: object, words: Iterable[str]) -> None:
-    """Refuse a file that needs code which the user did not name for it.
+def allowed_code() -> tuple[str, ...]:
+    """List the classes that this process may import.
+
+    Returns:
+        Each ``module:Class``, sorted.
+    """
+    with _lock:
+        return tuple(sorted(_allowed))
+
+
+def require_allowed(names: Iterable[str], where: object) -> None:
+    """Refuse a file that needs code which the user did not name.
 
     Args:
         names: classes that the file needs.
         where: the file.
-        words: classes that the user named.
 
     Raises:
         FileRefused: the user did not name one of them.
     """
-    if missing := sorted(set(names) - set(words)):
+    if missing := sorted(set(names) - set(allowed_code())):
         raise FileRefused(f"{where}: needs the code of {missing[0]}; if you trust it, add --code {missing[0]}")
+
+
+def named_code(tree: object) -> set[str]:
+    """Find the classes outside the package that a configuration names.
+
+    Args:
+        tree: nested tables and values.
+
+    Returns:
+        Each ``module:Class`` among the values of the keys `score`, `normalizer` and `kind`.
+
+    Example:
+        >>> named_code({"model": {"attention": {"score": "mine.scores:Mine"}}})
+        {'mine.scores:Mine'}
+    """
+    if not isinstance(tree, Mapping):
+        return set()
+    table = cast(Mapping[str, object], tree)
+    own = {value for key, value in table.items() if key in KEYS and isinstance(value, str) and is_custom(value)}
+    return own.union(*(named_code(value) for value in table.values()))
+
+
+KEYS: Final = frozenset({"score", "normalizer", "kind"})
+"""Keys of a configuration that a class may stand under."""
 
 
 def import_class(name: str, base: Class) -> Class:
@@ -76,9 +109,7 @@ def import_class(name: str, base: Class) -> Class:
         FileRefused: the user did not name this class.
         UsageError: there is no such module or class, or the class is of another kind.
     """
-    with _lock:
-        is_allowed = name in _allowed
-    if not is_allowed:
+    if name not in allowed_code():
         raise FileRefused(f"{name}: code from outside the package; if you trust it, add --code {name}")
     module_name, _, attribute = name.partition(":")
     try:

@@ -1,25 +1,27 @@
 """One run as one value: model, text, training and search; built, saved, loaded and run."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Self, cast
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
 from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.custom_code import import_class, is_custom, named_code
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
-from heedful.models.attention_config import build_normalizer, upgrade_attention
+from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -35,7 +37,21 @@ from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
-ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
+
+
+def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
+    """Validate by the class that a kind ``module:Class`` names, or by that of one of the package's kinds."""
+    kind = cast(Mapping[str, object], value).get("kind") if isinstance(value, Mapping) else None
+    if isinstance(kind, str) and is_custom(kind):
+        return import_class(kind, Config).model_validate_json(json.dumps(value))
+    if isinstance(value, Config) and is_custom(str(getattr(value, "kind", ""))):
+        return value
+    return known(value)
+
+
+ModelConfig = Annotated[
+    SerializeAsAny[Annotated[AnyModelConfig, Field(discriminator="kind")]], WrapValidator(_custom_or)
+]
 
 MODELS: Final = {
     "transformer": TransformerConfig,
@@ -75,7 +91,9 @@ class Experiment(Config):
 def _why_not_guided(model: AnyModelConfig) -> str:
     if isinstance(model, RNNEncoderDecoderConfig):
         return f"a {model.kind} has no attention that could be taught"
-    attention = model.attention
+    attention = getattr(model, "attention", None)
+    if not isinstance(attention, AttentionConfig):
+        return ""
     if attention.window != "global":
         return f"the window {attention.window} hides most words, so links cannot be taught"
     normalizer = build_normalizer(attention)
@@ -107,8 +125,7 @@ def load_experiment(
     if isinstance(training := given.get("training"), dict):
         given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
     chosen = _preset_tree(preset, given, adapted or {})
-    fields = MODELS[chosen["model"]["kind"]].model_fields
-    suited = {**(adapted or {}), "model": {k: v for k, v in (adapted or {}).get("model", {}).items() if k in fields}}
+    suited = {**(adapted or {}), "model": _of_kind((adapted or {}).get("model", {}), chosen["model"]["kind"])}
     return validate(Experiment, merge(merge(suited, chosen), given))
 
 
@@ -128,6 +145,17 @@ def _is_left_open(key: str, value: object) -> bool:
     return not isinstance(value, bool) and key in LEFT_OPEN and value == LEFT_OPEN[key]
 
 
+def _of_kind(suited: Tree, kind: str) -> Tree:
+    """Keep what a kind of model has; a table is of the kind that it was chosen for."""
+    known = _model_class(kind).model_fields
+    is_same = suited.get("kind", kind) == kind
+    return {key: value for key, value in suited.items() if key in known and (is_same or not isinstance(value, dict))}
+
+
+def _model_class(kind: str) -> type[Config]:
+    return import_class(kind, Config) if is_custom(kind) else MODELS[kind]
+
+
 def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:
     """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind.
 
@@ -137,6 +165,8 @@ def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:
         ConfigError: no such kind, or the preset is of another kind.
     """
     kind = given.get("model", {}).get("kind") if isinstance(given.get("model"), dict) else None
+    if is_custom(str(kind)) and not preset:
+        return {"model": {"kind": kind}}
     if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
     if not preset:
@@ -252,7 +282,9 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         sync(folder)
         roles = ("source_tokenizer", "target_tokenizer", "dictionary")
         text_files = {str(facts[role]) for role in roles if role in facts}
-        about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
+        code = sorted(named_code(experiment.model.model_dump()))
+        needed = {"code": code} if code else {}
+        about = {"heedful": __version__, "kind": experiment.model.kind, **facts, **needed, "weights": name}
         commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)

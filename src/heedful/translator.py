@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.custom_code import allow_code
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import UsageError
@@ -367,7 +368,11 @@ class Translator:
 
 
 def load(
-    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
 ) -> Translator:
     """Open a model folder.
 
@@ -376,14 +381,17 @@ def load(
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
         ensemble: folders of other models that decode together with it, such as trainings with other seeds.
+        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
+            needs one is refused.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
         UsageError: there is no model there, or no such engine in it, or a model of the ensemble has other tokens.
-        FileRefused: a file was changed or is missing.
+        FileRefused: a file was changed or is missing, or the model needs code that `code` does not name.
     """
+    allow_code(code)
     return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
 
 

@@ -78,6 +78,25 @@ CONFIGS: Mapping[str, Config] = {
         _LUONG, cell="gru", num_layers=1, is_bidirectional=True, is_source_reversed=False, score="additive"
     ),
     "luong-bidirectional": changed(_LUONG, is_bidirectional=True, window="global", score="scaled_dot"),
+    "transformer-additive": changed(_TRANSFORMER, attention={"score": "additive", "normalizer": "sparsemax"}),
+    "transformer-local": changed(
+        _TRANSFORMER,
+        attention={"score": "general", "window": "local-m", "half_width": 2, "past_source": "last"},
+        encoder_attention={"normalizer": "projective_tree", "score": "cosine"},
+        decoder_attention={"normalizer": "linear_chain", "window": "local-m", "half_width": 3},
+    ),
+    "rnnsearch-monotonic": changed(
+        _RNNSEARCH,
+        attention={"normalizer": "gumbel_softmax", "window": "local-m", "half_width": 2, "score": "location"},
+    ),
+    "rnnsearch-predictive": changed(
+        _RNNSEARCH,
+        decoder="conditional",
+        attention={"normalizer": "entmax", "window": "local-p", "half_width": 2, "score": "general"},
+    ),
+    "luong-projected": changed(
+        _LUONG, attention={"normalizer": "straight_through", "window": "global", "projection_size": 3}
+    ),
     "sutskever": _SUTSKEVER,
     "cho": _CHO,
     "rnnencdec": changed(_CHO, context="plain", decoder_reset="before", readout_state="before"),

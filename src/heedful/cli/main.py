@@ -14,6 +14,7 @@ import typer
 
 from heedful import __version__
 from heedful.cli.failures import explain
+from heedful.custom_code import allow_code
 from heedful.errors import UsageError, did_you_mean
 
 VERBS: Final = (
@@ -52,19 +53,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     is_debug = "--debug" in given
+    given, code = _without_code(given)
     _prepare_process(is_debug)
     try:
-        code = _run(given or ["--help"])
+        allow_code(code)
+        status = _run(given or ["--help"])
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
-        message, code = explain(cause)
+        message, status = explain(cause)
         if is_debug:
             traceback.print_exception(cause)
         if message:
             print(f"heedful: {message}", file=sys.stderr, flush=True)
         _flush_or_give_up()
-    return code
+    return status
+
+
+def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
+    """Take --code and what follows it out of the arguments: every command takes it, wherever it stands."""
+    rest: list[str] = []
+    code: list[str] = []
+    words = iter(given)
+    for word in words:
+        if word == "--":
+            return [*rest, word, *words], code
+        if word == "--code":
+            code.append(next(words, ""))
+        elif word.startswith("--code="):
+            code.append(word.removeprefix("--code="))
+        else:
+            rest.append(word)
+    return rest, code
 
 
 def _run(given: Sequence[str]) -> int:
@@ -106,6 +126,14 @@ def _global_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    code: Annotated[
+        str,
+        typer.Option(
+            "--code",
+            metavar="MODULE:CLASS",
+            help="Let a model import this class from outside the package; may stand anywhere, and be repeated.",
+        ),
+    ] = "",
 ) -> None: ...
 
 

@@ -33,6 +33,8 @@ from heedful.cli.options import (
     parse_languages,
     prepare_training,
 )
+from heedful.config import parse_overrides
+from heedful.custom_code import allow_code, named_code
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
@@ -77,6 +79,7 @@ def run(
     begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
     from heedful.recipe import Recipe
 
+    allow_code(named_code(parse_overrides(settings or ())))
     changes = [f"training.seed={seed}"] if seed is not None else []
     changes += [f"training.max_minutes={minutes}"] if minutes else []
     recipe = Recipe(

@@ -5,7 +5,7 @@ in any model; combinations that cannot work are refused before anything is train
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from inspect import signature
 from typing import Any, Final, Literal, Self, cast
 
 import torch
@@ -43,6 +43,8 @@ class AttentionConfig(Config):
     """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
     projection_size: int = Field(default=0, ge=0)
     """Features that queries and keys are mapped to before they are compared; 0 = they are compared as they are."""
+    bandwidth: float = Field(default=1.0, gt=0.0)
+    """Distance that counts as one, for scores that are kernels of distances."""
     temperature: float = Field(default=1.0, gt=0.0)
     """Divisor of the scores, for normalizers that have one."""
     alpha: float = Field(default=1.5, ge=1.0)
@@ -82,23 +84,21 @@ class AttentionConfig(Config):
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
-        known = _settings_of(normalizer_class(self.normalizer))
-        for name in _SETTINGS:
-            if name not in known and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} {getattr(self, name)}: the normalizer {self.normalizer} has no {name}")
+        owners = {
+            f"the score {self.score}": (_SCORE_SETTINGS, _settings_of(score_class(self.score))),
+            f"the normalizer {self.normalizer}": (_SETTINGS, _settings_of(normalizer_class(self.normalizer))),
+        }
+        for owner, (names, known) in owners.items():
+            for name in names:
+                if name not in known and getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name} {getattr(self, name)}: {owner} has no {name}")
         return self
-
-    def custom_code(self) -> set[str]:
-        """Name the classes outside the package that this attention needs.
-
-        Returns:
-            Each as ``module:Class``.
-        """
-        return {name for name in (self.score, self.normalizer) if is_custom(name)}
 
 
 _SETTINGS: Final = ("temperature", "alpha", "is_hard")
-"""Settings that a normalizer has where it has a field of the same name."""
+"""Settings that a normalizer has where its constructor takes them."""
+_SCORE_SETTINGS: Final = ("bandwidth",)
+"""Settings that a score has where its constructor takes them."""
 
 
 def score_class(name: str) -> type[Score]:
@@ -140,9 +140,10 @@ def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Scor
         ShapeError: the score compares points of one space, and the sizes differ.
     """
     kind = score_class(config.score)
+    settings: dict[str, Any] = {name: getattr(config, name) for name in _settings_of(kind)}
     if not config.projection_size:
-        return kind(query_size, key_size, config.hidden_size)
-    inner = kind(config.projection_size, config.projection_size, config.hidden_size)
+        return kind(query_size, key_size, config.hidden_size, **settings)
+    inner = kind(config.projection_size, config.projection_size, config.hidden_size, **settings)
     return ProjectedScore(query_size, key_size, inner)
 
 
@@ -159,9 +160,8 @@ def build_normalizer(config: AttentionConfig) -> Normalizer:
     return kind(**{name: getattr(config, name) for name in _settings_of(kind)})
 
 
-def _settings_of(kind: type[Normalizer]) -> set[str]:
-    known = {each.name for each in fields(kind)} if is_dataclass(kind) else set[str]()
-    return known & {*_SETTINGS}
+def _settings_of(kind: type[Score] | type[Normalizer]) -> set[str]:
+    return {*signature(kind).parameters} & {*_SETTINGS, *_SCORE_SETTINGS}
 
 
 def build_reinforcement(config: AttentionConfig) -> Reinforcement:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from heedful.custom_code import require_allowed
 from heedful.errors import FileRefused, UsageError
 from heedful.files import written_whole
 
@@ -70,7 +71,7 @@ def open_folder(path: Path) -> ModelFolder:
 
     Raises:
         UsageError: there is no such folder, or it is no model.
-        FileRefused: a file is missing or changed, or the model needs a newer heedful.
+        FileRefused: a file is missing or changed, or the model needs a newer heedful, or code that nobody allowed.
     """
     if not path.is_dir():
         raise UsageError(f"{path}: {'not a folder' if path.exists() else 'no such model'}{_models_beside(path)}")
@@ -91,6 +92,7 @@ def open_folder(path: Path) -> ModelFolder:
             raise FileRefused(f"{path / name}: missing; copy the whole folder again")
         if digest(path / name) != wanted:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
+    require_allowed(manifest.get("code", ()), path)
     return ModelFolder(path, manifest)
 
 
