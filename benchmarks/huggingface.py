@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from heedful.layers.positions import SinusoidalPositions, sinusoids
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.search.config import with_outputs
 from heedful.translator import load
@@ -36,7 +37,7 @@ def in_float64(ours: Seq2Seq, theirs: Any) -> tuple[Seq2Seq, Any]:
 
 
 def our_logits(model: Seq2Seq, batch: Any, found: Tensor) -> Tensor:
-    return model.logits(model(batch["input_ids"], batch["attention_mask"].sum(1), found).features)
+    return model.logits(model(TokenInputs(batch["input_ids"], batch["attention_mask"].sum(1)), found).features)
 
 
 def distance(one: Tensor, other: Tensor) -> float:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from heedful.cli.options import use_threads
 from heedful.runtime.engine import Stepwise, decode_sorted
 from heedful.search.config import with_outputs
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS
@@ -36,9 +37,9 @@ class Timed:
         self._rows = 0
         self._since = 0.0
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> object:
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         self.close()
-        return self.engine.start(source, source_lengths, num_hypotheses)
+        return self.engine.start(inputs, num_hypotheses)
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None

@@ -22,6 +22,8 @@ from torch.nn import functional
 
 from heedful.data.batching import Batch, BatchSampler, make_batch
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
 from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process, use_large_pages
@@ -138,6 +140,7 @@ def main() -> None:
     use_large_pages()  # as the command does
     torch.manual_seed(0)
     models = {"heedful": TrainingStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)}
+    accelerate(models["heedful"], CPU_FORMS)  # as training does
     models |= {"plain, same batches": Plain(), "plain, any order": Plain()}
     precision = resolve_precision("auto", torch.device("cpu"))
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32

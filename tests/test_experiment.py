@@ -20,6 +20,7 @@ from heedful.experiment import (
     load_model,
     save_model,
 )
+from heedful.models.inputs import TokenInputs
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import MANIFEST, commit, open_folder
@@ -185,7 +186,7 @@ def test_a_saved_model_is_the_same(kind: str, tmp_path: Path):
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
     original = build_model(made, 9, 7).eval()
-    inputs = (torch.tensor([[4, 5, 3]]), torch.tensor([3]), torch.tensor([[2, 4]]))
+    inputs = (TokenInputs(torch.tensor([[4, 5, 3]]), torch.tensor([3])), torch.tensor([[2, 4]]))
     assert torch.equal(model(*inputs).features, original(*inputs).features)
 
 

@@ -10,6 +10,7 @@ from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import token_draw
 
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
@@ -78,11 +79,11 @@ class Backends:
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
             lambda each: each.why_not(search, attention, by_steps),
-            lambda each: each.supports(search, attention) or each.supports_demand(asked),
+            lambda each: each.supports(search, attention) or each.supports_constraints(asked),
         )
         return self._in_blocks(backend) if is_exact else backend
 
-    def reading(self, attention: bool = False, is_exact: bool = False) -> Backend:
+    def scoring(self, attention: bool = False, is_exact: bool = False) -> Backend:
         """Give what reads outputs that are given.
 
         Args:
@@ -99,7 +100,7 @@ class Backends:
         """
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
-            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_reading(attention)
+            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_scoring(attention)
         )
         return self._in_blocks(backend) if is_exact else backend
 
@@ -112,7 +113,7 @@ class Backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
         if backend.name not in self._exact:
-            self._exact[backend.name] = Exact(backend, self._vocabulary_sizes[0])
+            self._exact[backend.name] = Exact(backend, token_draw(self._vocabulary_sizes[0]))
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:

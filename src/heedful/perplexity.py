@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import EvaluationSet
-from heedful.runtime.engine import read_sorted
+from heedful.runtime.engine import score_sorted
 from heedful.runtime.scored_pairs import encode_source
 from heedful.text.vocabulary import EOS
 from heedful.translator import Translator
@@ -56,11 +56,11 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
 
 def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
     """The log probability of all targets together."""
-    backend = translator.backends.reading()
+    backend = translator.backends.scoring()
     if backend.name == "torch":
         from heedful.training.likelihood import log_likelihood
 
         corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
         return log_likelihood(translator.model(), corpus).log_prob
     ids = [np.array(source, dtype=np.int64) for source in sources]
-    return sum(float(found.log_probs.sum()) for found in read_sorted(backend, ids, targets))
+    return sum(float(found.log_probs.sum()) for found in score_sorted(backend, ids, targets))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
@@ -21,7 +22,8 @@ def steps_equal_forward(model: Seq2Seq) -> None:
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     assert (
-        distance(run_steps(model, source, lengths, target_in), model(source, lengths, target_in).features) <= TOLERANCE
+        distance(run_steps(model, source, lengths, target_in), model(TokenInputs(source, lengths), target_in).features)
+        <= TOLERANCE
     )
 
 
@@ -30,18 +32,23 @@ def prepared_steps_equal_forward(model: Seq2Seq) -> None:
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     steps = run_steps(model, source, lengths, target_in, is_prepared=True)
-    assert distance(steps, model(source, lengths, target_in).features) <= TOLERANCE
+    assert distance(steps, model(TokenInputs(source, lengths), target_in).features) <= TOLERANCE
 
 
 def neighbours_are_invisible(model: Seq2Seq) -> None:
     """A pair gets the same features alone, among others, and among others in another order."""
     source, lengths = make_sources()
     target_in = make_targets(len(source))
-    together = model(source, lengths, target_in).features
+    together = model(TokenInputs(source, lengths), target_in).features
     order = torch.tensor([2, 0, 3, 1])
-    assert distance(model(source[order], lengths[order], target_in[order]).features, together[order]) <= TOLERANCE
+    assert (
+        distance(model(TokenInputs(source[order], lengths[order]), target_in[order]).features, together[order])
+        <= TOLERANCE
+    )
     for row, length in enumerate(lengths.tolist()):
-        alone = model(source[row : row + 1, :length], lengths[row : row + 1], target_in[row : row + 1]).features
+        alone = model(
+            TokenInputs(source[row : row + 1, :length], lengths[row : row + 1]), target_in[row : row + 1]
+        ).features
         assert distance(alone, together[row : row + 1]) <= TOLERANCE
 
 
@@ -49,13 +56,13 @@ def padding_is_invisible(model: Seq2Seq) -> None:
     """What stands behind the real source tokens changes no bit; how many places there are, nothing beyond rounding."""
     source, lengths = make_sources()
     target_in = make_targets(len(source))
-    features = model(source, lengths, target_in).features
+    features = model(TokenInputs(source, lengths), target_in).features
     filled = source.clone()
     for row, length in enumerate(lengths.tolist()):
         filled[row, length:] = 5
-    assert torch.equal(model(filled, lengths, target_in).features, features)
+    assert torch.equal(model(TokenInputs(filled, lengths), target_in).features, features)
     wider = torch.cat((source, torch.full((len(source), 3), 6)), dim=1)
-    assert distance(model(wider, lengths, target_in).features, features) <= TOLERANCE
+    assert distance(model(TokenInputs(wider, lengths), target_in).features, features) <= TOLERANCE
 
 
 def the_future_is_invisible(model: Seq2Seq) -> None:
@@ -73,7 +80,7 @@ def the_future_is_invisible(model: Seq2Seq) -> None:
     handle = model.get_submodule("target_embedding").register_forward_hook(keep)
     try:
         with torch.enable_grad():
-            features = model(source, lengths, target_in).features
+            features = model(TokenInputs(source, lengths), target_in).features
             for place in range(target_in.shape[1]):
                 weight = torch.randn(features[:, place].shape, generator=torch.Generator().manual_seed(place)).double()
                 (gradient,) = torch.autograd.grad((features[:, place] * weight).sum(), embedded[-1], retain_graph=True)
@@ -88,11 +95,11 @@ def the_source_is_read(model: Seq2Seq) -> None:
     """Every real source token reaches the features."""
     source, lengths = make_sources((5,))
     target_in = make_targets(1)
-    features = model(source, lengths, target_in).features
+    features = model(TokenInputs(source, lengths), target_in).features
     for place in range(4):
         changed = source.clone()
         changed[0, place] = 4 + (changed[0, place] - 3) % 7
-        assert distance(model(changed, lengths, target_in).features, features) > 1e-6
+        assert distance(model(TokenInputs(changed, lengths), target_in).features, features) > 1e-6
 
 
 def alignments_are_distributions(model: Seq2Seq) -> None:
@@ -103,13 +110,13 @@ def alignments_are_distributions(model: Seq2Seq) -> None:
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     real = torch.arange(source.shape[1]) < lengths[:, None]
-    attended = model(source, lengths, target_in, need=("weights",)).attended
+    attended = model(TokenInputs(source, lengths), target_in, need=("weights",)).attended
     assert bool(attended) == bool(model.alignment)
     if not model.alignment:
         return
     whole = attended[model.alignment].weights
     assert whole is not None
-    memory = model.encode(source, lengths)
+    memory = model.encode(TokenInputs(source, lengths))
     state = model.start(memory)
     for place in range(target_in.shape[1]):
         decoded, state = model.step(target_in[:, place : place + 1], state, memory, need=("weights",))
@@ -129,7 +136,7 @@ def hypotheses_go_their_own_ways(model: Seq2Seq) -> None:
     """Side by side, reordered and with sources dropped, a hypothesis gets what it gets alone."""
     source, lengths = make_sources()
     tokens = make_targets(2 * len(source), length=4).reshape(len(source), 2, 4)
-    memory = model.encode(source, lengths)
+    memory = model.encode(TokenInputs(source, lengths))
     state = model.start(memory, num_hypotheses=2)
     for place in range(3):
         _, state = model.step(tokens[:, :, place], state, memory)

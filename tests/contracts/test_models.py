@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Need
+from heedful.models.inputs import Inputs, TokenInputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.models.transformer import TransformerMemory
 from tests.contracts import models as contracts
@@ -45,7 +46,8 @@ def test_gradients_of_a_batch_are_the_sum_of_those_of_its_pairs(model: str):
     parameters = list(made.parameters())
 
     def gradients(rows: slice) -> list[Tensor]:
-        features = made(source[rows, : int(lengths[rows].max())], lengths[rows], target_in[rows]).features
+        inputs = TokenInputs(source[rows, : int(lengths[rows].max())], lengths[rows])
+        features = made(inputs, target_in[rows]).features
         return list(torch.autograd.grad(made.logits(features).square().sum(), parameters))
 
     together = gradients(slice(None))
@@ -82,8 +84,8 @@ class Planted(Seq2Seq):
         self._encode, self._forward, self._step, self._stuck = encode, forward, step, stuck
         self._prepare = prepare
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
-        return self.inner.encode(*self._encode(source, source_lengths))
+    def encode(self, inputs: Inputs) -> Memory:
+        return self.inner.encode(self._planted(inputs))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
         state = self.inner.start(memory, num_hypotheses)
@@ -97,10 +99,12 @@ class Planted(Seq2Seq):
         decoded, inner = self.inner.step(tokens, inner, memory, need)
         return self._step(decoded), StuckState(inner) if self._stuck else inner
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        return self._forward(self.inner(*self._encode(source, source_lengths), target_in, need))
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        return self._forward(self.inner(self._planted(inputs), target_in, need))
+
+    def _planted(self, inputs: Inputs) -> TokenInputs:
+        tokens = token_inputs(inputs)
+        return TokenInputs(*self._encode(tokens.ids, tokens.lengths))
 
 
 def drifting(decoded: Decoded) -> Decoded:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Engine
 from heedful.text.vocabulary import BOS, EOS
 from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
@@ -30,20 +31,12 @@ def draw_sources(num: int, most: int, seed: int = 0) -> list[NDArray[np.int64]]:
     return [np.append(generator.integers(4, NUM_SOURCE_TOKENS, length - 1), EOS) for length in lengths]
 
 
-def padded(sources: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lengths = np.array([len(ids) for ids in sources])
-    array = np.zeros((len(sources), lengths.max()), dtype=np.int64)
-    for row, ids in zip(array, sources, strict=True):
-        row[: len(ids)] = ids
-    return array, lengths
-
-
 def largest_difference(one: Engine, other: Engine, sizes: Sizes, with_weights: bool) -> float:
     """Between what both say, over steps that reorder hypotheses and drop sources on the way."""
     generator = np.random.default_rng(sum(sizes))
-    source, lengths = padded(draw_sources(sizes.sources, sizes.positions, seed=sizes.steps))
+    inputs = TokenArrays(draw_sources(sizes.sources, sizes.positions, seed=sizes.steps))
     engines = one, other
-    states = [engine.start(source, lengths, sizes.hypotheses) for engine in engines]
+    states = [engine.start(inputs, sizes.hypotheses) for engine in engines]
     num, parents, keep = sizes.sources, None, None
     tokens = np.full((num, sizes.hypotheses), BOS)
     worst = 0.0

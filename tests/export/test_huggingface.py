@@ -17,6 +17,7 @@ from heedful.export.marian import MarianModel, read_marian
 from heedful.export.marian_layout import NORM_EPSILON
 from heedful.layers.positions import SinusoidalPositions, sinusoids
 from heedful.models.engine import torch_backend
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -106,7 +107,7 @@ def batch(num_source: int, num_target: int) -> tuple[torch.Tensor, torch.Tensor,
 def logits_of(model: Seq2Seq, num_source: int, num_target: int) -> torch.Tensor:
     source, lengths, target_in = batch(num_source, num_target)
     with torch.no_grad():
-        return model.logits(model(source, lengths, target_in).features)
+        return model.logits(model(TokenInputs(source, lengths), target_in).features)
 
 
 def bound(model: Transformer, rounding: float) -> float:

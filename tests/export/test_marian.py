@@ -12,6 +12,7 @@ from heedful.errors import FileRefused, UsageError
 from heedful.experiment import import_marian
 from heedful.export.marian import read_marian
 from heedful.models.engine import torch_backend
+from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import Transformer
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
@@ -54,7 +55,7 @@ def encoder_states(model: Transformer, source: Tensor, lengths: Tensor) -> Tenso
     """What the encoder's last layer gives; `encode` hands on only keys and values of it."""
     given: list[Tensor] = []
     handle = model.encoder_layers[-1].register_forward_hook(lambda _, __, vectors: given.append(vectors))
-    model.encode(source, lengths)
+    model.encode(TokenInputs(source, lengths))
     handle.remove()
     return given[0]
 
@@ -66,7 +67,7 @@ def test_the_numbers_are_those_that_transformers_gave(folder: Path):
     target_in = torch.tensor([[BOS, *(back[token] for token in TARGET_IN[1:])]])
     with torch.no_grad():
         states = encoder_states(model, source, lengths)[0]
-        logits = model.logits(model(source, lengths, target_in).features)[0, 3]
+        logits = model.logits(model(TokenInputs(source, lengths), target_in).features)[0, 3]
     assert states[0].tolist() == pytest.approx(FIRST, abs=1e-5)
     assert states[3].tolist() == pytest.approx(FOURTH, abs=1e-5)
     assert [logits[back[token]].item() for token in range(len(TOKENS))] == pytest.approx(LOGITS, abs=1e-5)
@@ -107,7 +108,7 @@ def test_states_logits_and_greedy_outputs_are_those_of_transformers(folder: Path
         states = theirs.model.encoder(input_ids=padded, attention_mask=seen).last_hidden_state
         assert (encoder_states(model, mine, lengths) - states)[seen].abs().max() <= 1e-5
         wanted = theirs(input_ids=padded, attention_mask=seen, decoder_input_ids=torch.tensor(order)[target_in]).logits
-        logits = model.logits(model(mine, lengths, target_in).features)
+        logits = model.logits(model(TokenInputs(mine, lengths), target_in).features)
         kept = [token for token in range(len(order)) if token != BOS]
         assert (logits[..., kept] - wanted[..., [order[token] for token in kept]]).abs().max() <= 1e-5
         ids = theirs.generate(

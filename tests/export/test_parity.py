@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from heedful.export.parity import draw_sources, measure
-from heedful.runtime.engine import Backend, IntArray
+from heedful.runtime.engine import Backend
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import ForcedDecoding
+from heedful.search.inputs import Sources, token_draw, token_sequences
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import EOS
 
@@ -26,19 +27,19 @@ class Saying(Backend):
 
     def decode(
         self,
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         need_alignment: bool = False,
         cancelled: Callable[[], bool] | None = None,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
-        found = [tuple(ids[:-1].tolist()) for ids in source_ids]
+        found = [tuple(ids[:-1].tolist()) for ids in token_sequences(sources)]
         if self.wrong_every:
             found = [(*ids, 4) if row % self.wrong_every == 0 else ids for row, ids in enumerate(found)]
         return [[Hypothesis(ids, -1.0, -1.0, (), "eos")] for ids in found]
 
-    def read(
-        self, source_ids: Sequence[IntArray], outputs: Sequence[Sequence[int]], need_alignment: bool = False
+    def score(
+        self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         found = [np.full(len(ids), -1.0) for ids in outputs]
         found[-1][-1] += self.off
@@ -46,21 +47,22 @@ class Saying(Backend):
 
 
 def test_sources_are_of_all_lengths_and_end():
-    sources = draw_sources(30, 100)
+    sources = token_sequences(draw_sources(token_draw(30), 100))
     lengths = [len(ids) for ids in sources]
     assert (min(lengths), max(lengths)) == (2, 100)
     assert len(set(lengths)) > 20
     assert all(ids[-1] == EOS and 4 <= ids[:-1].min() and ids.max() < 30 for ids in sources)
-    assert all(np.array_equal(one, two) for one, two in zip(sources, draw_sources(30, 100), strict=True))
+    again = token_sequences(draw_sources(token_draw(30), 100))
+    assert all(np.array_equal(one, two) for one, two in zip(sources, again, strict=True))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 17])
 def test_short_limits_are_kept(most: int):
-    assert max(len(ids) for ids in draw_sources(9, most)) == max(2, most)
+    assert draw_sources(token_draw(9), most).width == max(2, most)
 
 
 def test_what_is_the_same_is_exact():
-    parity = measure(Saying(), Saying(), draw_sources(30, 20), max_length=12)
+    parity = measure(Saying(), Saying(), draw_sources(token_draw(30), 20), max_length=12)
     assert parity.is_exact
     assert (parity.max_difference, parity.num_outputs, parity.num_same) == (0.0, 48, 48)
     assert parity.num_compared >= 48
@@ -68,11 +70,11 @@ def test_what_is_the_same_is_exact():
 
 @pytest.mark.parametrize("off", [0.5, -0.002, float("nan"), -float("inf")])
 def test_one_token_that_is_off_is_seen(off: float):
-    parity = measure(Saying(), Saying(off), draw_sources(30, 20), max_length=12)
+    parity = measure(Saying(), Saying(off), draw_sources(token_draw(30), 20), max_length=12)
     assert not parity.is_exact
     if np.isfinite(off):
         assert parity.max_difference == pytest.approx(abs(off))
 
 
 def test_outputs_that_differ_are_counted():
-    assert measure(Saying(), Saying(wrong_every=4), draw_sources(30, 20), max_length=30).num_same == 36
+    assert measure(Saying(), Saying(wrong_every=4), draw_sources(token_draw(30), 20), max_length=30).num_same == 36

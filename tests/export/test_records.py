@@ -5,6 +5,7 @@ from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
 from heedful.export.records import flatten, rebuild
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory
 from tests.models.tiny import CONFIGS, make_model, make_sources
 
@@ -43,7 +44,7 @@ def test_other_tensors_take_the_same_places():
 def test_memories_and_states_of_all_models_survive():
     for name in CONFIGS:
         model = make_model(name)
-        memory = model.encode(*make_sources())
+        memory = model.encode(TokenInputs(*make_sources()))
         for record in (memory, model.start(memory, 2)):
             flat = flatten(record, "it")
             again = flatten(rebuild(record, iter(flat.values())), "it")

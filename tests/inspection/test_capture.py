@@ -8,6 +8,7 @@ from heedful.attention.dispatch import attend, observer
 from heedful.attention.scores import ScaledDot
 from heedful.errors import ShapeError, UsageError
 from heedful.inspection.capture import capture
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
@@ -35,7 +36,7 @@ def rnnsearch() -> Seq2Seq:
 
 def test_every_attention_is_recorded_under_the_name_of_its_module(transformer: Seq2Seq):
     with torch.no_grad(), capture(transformer) as captured:
-        decoded = transformer(SOURCE, LENGTHS, TARGET, ("weights",))
+        decoded = transformer(TokenInputs(SOURCE, LENGTHS), TARGET, ("weights",))
     assert list(captured.calls) == [
         "encoder_layers.0.self_attention",
         "encoder_layers.1.self_attention",
@@ -53,15 +54,15 @@ def test_every_attention_is_recorded_under_the_name_of_its_module(transformer: S
 
 def test_capturing_changes_nothing_but_rounding(transformer: Seq2Seq):
     with torch.no_grad():
-        plain = transformer(SOURCE, LENGTHS, TARGET).features
+        plain = transformer(TokenInputs(SOURCE, LENGTHS), TARGET).features
         with capture(transformer):
-            watched = transformer(SOURCE, LENGTHS, TARGET).features
+            watched = transformer(TokenInputs(SOURCE, LENGTHS), TARGET).features
     torch.testing.assert_close(watched, plain)
 
 
 def test_steps_are_joined_along_the_queries(rnnsearch: Seq2Seq):
     with torch.no_grad(), capture(rnnsearch) as captured:
-        whole = rnnsearch(SOURCE, LENGTHS, TARGET, ("weights",))
+        whole = rnnsearch(TokenInputs(SOURCE, LENGTHS), TARGET, ("weights",))
     assert list(captured.calls) == ["score"]  # the model itself owns it
     assert len(captured.calls["score"]) == 3
     torch.testing.assert_close(captured.weights("score"), whole.attended["cross"].weights, rtol=0, atol=0)
@@ -69,7 +70,7 @@ def test_steps_are_joined_along_the_queries(rnnsearch: Seq2Seq):
 
 def test_calls_that_cannot_be_joined_are_refused_with_their_shapes(transformer: Seq2Seq):
     with torch.no_grad(), capture(transformer) as captured:
-        memory = transformer.encode(SOURCE, LENGTHS)
+        memory = transformer.encode(TokenInputs(SOURCE, LENGTHS))
         state = transformer.start(memory)
         for place in range(2):
             _, state = transformer.step(TARGET[:, place : place + 1], state, memory)
@@ -85,10 +86,10 @@ def test_other_models_are_left_alone_and_contexts_nest(transformer: Seq2Seq, rnn
     vectors = torch.ones(1, 2, 4)
     with torch.no_grad(), capture(transformer) as outer:
         with capture(rnnsearch) as inner:
-            transformer.encode(SOURCE, LENGTHS)
-            rnnsearch(SOURCE, LENGTHS, TARGET)
+            transformer.encode(TokenInputs(SOURCE, LENGTHS))
+            rnnsearch(TokenInputs(SOURCE, LENGTHS), TARGET)
             attend(vectors, vectors, vectors, score=stranger)
-        rnnsearch(SOURCE, LENGTHS, TARGET)
+        rnnsearch(TokenInputs(SOURCE, LENGTHS), TARGET)
     assert list(outer.calls) == ["encoder_layers.0.self_attention", "encoder_layers.1.self_attention"]
     assert {name: len(calls) for name, calls in inner.calls.items()} == {"score": 3}
 

@@ -17,6 +17,7 @@ from heedful.config import read_toml, validate
 from heedful.errors import ConfigError
 from heedful.experiment import PRESETS, Experiment, load_experiment, to_toml
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_score, is_scaled_dot_softmax
+from heedful.models.inputs import TokenInputs
 from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
@@ -175,7 +176,7 @@ def test_inference_leaves_nothing_to_chance_and_training_repeats_from_a_seed(nor
 
     def features(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        return model(source, lengths, target_in).features.detach()
+        return model(TokenInputs(source, lengths), target_in).features.detach()
 
     assert torch.equal(features(1), features(2))
     model.train()

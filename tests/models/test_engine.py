@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from heedful.models.engine import TorchEngine, torch_backend
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.step_scores import TorchStepScores
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust, Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD
 from tests.models.tiny import CONFIGS, make_model, make_sources
@@ -38,7 +40,7 @@ def forced_log_probs(model: Seq2Seq, source: np.ndarray, outputs: list[int]) -> 
     """Teacher forcing: the log probability of each token of an output."""
     target_in = torch.tensor([[BOS, *outputs[:-1]]])
     with torch.no_grad():
-        features = model(torch.from_numpy(source)[None], torch.tensor([len(source)]), target_in).features
+        features = model(TokenInputs(torch.from_numpy(source)[None], torch.tensor([len(source)])), target_in).features
         log_probs = torch.log_softmax(model.logits(features)[0], dim=-1)
     return [float(row[token]) for row, token in zip(log_probs, outputs, strict=True)]
 
@@ -55,7 +57,9 @@ def test_a_beam_of_one_is_greedy(name: str):
         while len(outputs) < len(source) - 1 + 6 and EOS not in outputs:
             target_in = torch.tensor([[BOS, *outputs]])
             with torch.no_grad():
-                features = model(torch.from_numpy(source)[None], torch.tensor([len(source)]), target_in).features
+                features = model(
+                    TokenInputs(torch.from_numpy(source)[None], torch.tensor([len(source)])), target_in
+                ).features
                 logits = model.logits(features)[0, -1]
             logits[[PAD, BOS]] = -torch.inf
             outputs.append(int(logits.argmax()))
@@ -102,7 +106,9 @@ def test_alignment_rows_are_distributions_over_the_source(name: str):
         assert best.weights.sum(axis=1).tolist() == pytest.approx([1.0] * len(best.weights), abs=1e-6)
         with torch.no_grad():
             target_in = torch.tensor([[BOS, *whole_output(best)[:-1]]])
-            decoded = model(torch.from_numpy(source)[None], torch.tensor([len(source)]), target_in, need=("weights",))
+            decoded = model(
+                TokenInputs(torch.from_numpy(source)[None], torch.tensor([len(source)])), target_in, need=("weights",)
+            )
         weights = decoded.attended[model.alignment].weights
         assert weights is not None
         wanted = weights[0].mean(dim=0) if weights.dim() == 4 else weights[0]
@@ -111,7 +117,7 @@ def test_alignment_rows_are_distributions_over_the_source(name: str):
 
 def test_weights_that_were_not_asked_for_are_missed_loudly():
     engine = TorchEngine(make_model("rnnsearch"))
-    state = engine.start(np.array([[EOS]]), np.array([1]), 1)
+    state = engine.start(TokenArrays([np.array([EOS])]), 1)
     scores, _ = engine.step(state, np.array([[BOS]]), None, None)
     with pytest.raises(ValueError, match="with_weights=True"):
         _ = scores.weights
@@ -176,7 +182,7 @@ def test_a_change_is_made_for_one_question_only(k: int):
 def test_scores_are_in_float32_at_least():
     model = make_model("rnnsearch").bfloat16()
     engine = TorchEngine(model)
-    scores, _ = engine.step(engine.start(np.array([[4, EOS]]), np.array([2]), 1), np.array([[BOS]]), None, None)
+    scores, _ = engine.step(engine.start(TokenArrays([np.array([4, EOS])]), 1), np.array([[BOS]]), None, None)
     assert float(np.exp(scores.full()).sum()) == pytest.approx(1.0, abs=1e-6)
 
 

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
-from heedful.models.interface import Decoded, Memory, Record, State
+from heedful.models.interface import Decoded, Memory, State
+from heedful.models.record import Record
 from tests.models.tiny import make_model
 
 

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from heedful.attention.scores import SCORES
 from heedful.layers.recurrent import LongShortTermMemory
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.luong import PRESETS, Luong, LuongAttention, LuongConfig, LuongState
 from tests.contracts.models import steps_equal_forward
@@ -45,7 +46,7 @@ def test_it_is_the_papers_equations(name: str):
     target_in = make_targets(len(source), seed=3)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        decoded = model(source, lengths, target_in, need=("weights",))
+        decoded = model(TokenInputs(source, lengths), target_in, need=("weights",))
         logits = model.logits(decoded.features).numpy()
     weights = decoded.attended["cross"].weights
     for row, length in enumerate(lengths.tolist()):
@@ -69,7 +70,7 @@ def test_half_of_the_source_where_nothing_is_learnt_yet():
     source, lengths = make_sources((9,))
     with torch.no_grad():
         model.position_vector.zero_()
-        weights = model(source, lengths, make_targets(1), need=("weights",)).attended["cross"].weights
+        weights = model(TokenInputs(source, lengths), make_targets(1), need=("weights",)).attended["cross"].weights
     # v_p = 0: p_t = S sigmoid(0) = 4.5, so with D = 2 the window is 3, 4, 5, 6, and sigma is 1.
     wanted = torch.tensor([0, 0, 0, 1.5, 0.5, 0.5, 1.5, 0, 0], dtype=torch.float64)
     wanted = torch.where(wanted > 0, torch.exp(-wanted.square() / 2.0) / 4.0, 0.0)
@@ -80,7 +81,7 @@ def test_gradient_reaches_the_position():
     model = make_model(changed(TINY, has_feeding=False))
     assert isinstance(model, Luong)
     source, lengths = make_sources()
-    features = model(source, lengths, make_targets(len(source))).features
+    features = model(TokenInputs(source, lengths), make_targets(len(source))).features
     features.square().sum().backward()
     for parameter in (model.position_vector, model.position_map.weight):  # type: ignore[union-attr]
         assert float(parameter.grad.abs().max()) > 1e-6
@@ -98,7 +99,7 @@ def test_reversing_moves_no_alignment():
                 assert isinstance(unit, LongShortTermMemory)
                 unit.gates_map.zero_()
                 unit.input_map.bias[6:12] = -1000.0
-            states.append(model.encode(source, lengths).annotations)
+            states.append(model.encode(TokenInputs(source, lengths)).annotations)
     real = torch.arange(source.shape[1]) < lengths[:, None]
     assert float((states[0] - states[1])[real].abs().max()) <= 1e-15
 
@@ -107,7 +108,7 @@ def test_the_decoder_starts_where_the_encoder_ended():
     model = make_model("luong-monotonic")
     source, lengths = make_sources()
     with torch.no_grad():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         state = model.start(memory, num_hypotheses=3)
     assert isinstance(memory, Memory)
     assert isinstance(state, LuongState)
@@ -124,15 +125,21 @@ def test_dropout_is_of_training_alone(name: str):
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        assert torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+        assert torch.equal(
+            model(TokenInputs(source, lengths), target_in).features,
+            model(TokenInputs(source, lengths), target_in).features,
+        )
         model.train()
-        assert not torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+        assert not torch.equal(
+            model(TokenInputs(source, lengths), target_in).features,
+            model(TokenInputs(source, lengths), target_in).features,
+        )
 
 
 def zeroed(model: Seq2Seq, source: torch.Tensor, lengths: torch.Tensor, target_in: torch.Tensor) -> float:
     """The share of features that are exactly zero while training."""
     with torch.no_grad():
-        return float((model.train()(source, lengths, target_in).features == 0.0).double().mean())
+        return float((model.train()(TokenInputs(source, lengths), target_in).features == 0.0).double().mean())
 
 
 @pytest.mark.parametrize("has_feeding", [True, False])
@@ -146,8 +153,8 @@ def test_output_dropout_is_of_the_vectors_and_not_of_what_is_fed(has_feeding: bo
     assert zeroed(dropping, source, lengths, target_in) == pytest.approx(0.4, abs=0.05)
     # What is not left out is what it would be without dropout, but for its scale: nothing dropped was fed.
     with torch.no_grad():
-        kept = dropping(source, lengths, target_in).features
-        whole = dropping.eval()(source, lengths, target_in).features
+        kept = dropping(TokenInputs(source, lengths), target_in).features
+        whole = dropping.eval()(TokenInputs(source, lengths), target_in).features
     assert float((kept * 0.6 - whole)[kept != 0.0].abs().max()) <= 1e-4  # the probability is rounded to 2^-16
 
 
@@ -162,8 +169,8 @@ def test_what_is_fed_is_dropped_as_words_are(cell: str):
         # Words of zeros cannot lose a feature: what is left is the dropout of h~_{t-1}, which is zero at the start.
         model.source_embedding.weight.zero_()
         model.target_embedding.weight.zero_()
-        whole = model(source, lengths, target_in).features
-        dropped = model.train()(source, lengths, target_in).features
+        whole = model(TokenInputs(source, lengths), target_in).features
+        dropped = model.train()(TokenInputs(source, lengths), target_in).features
     assert torch.equal(dropped[:, 0], whole[:, 0])
     assert bool((dropped[:, 1] != whole[:, 1]).any(dim=-1).all())
 
@@ -219,7 +226,7 @@ def test_parts_of_another_model_are_refused():
     with pytest.raises(TypeError, match="luong: got Memory"):
         model.start(Memory(torch.ones(1)))
     source, lengths = make_sources((2,))
-    memory = model.encode(source.clamp(max=4), lengths)
+    memory = model.encode(TokenInputs(source.clamp(max=4), lengths))
     with pytest.raises(TypeError, match="luong: got State"):
         model.step(torch.ones(1, 1, dtype=torch.int64), State(), memory)
 
@@ -230,6 +237,6 @@ def test_in_float32_the_fused_path_gives_the_same(name: str):
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        exact = model(source, lengths, target_in).features
-        narrow = model.float()(source, lengths, target_in).features
+        exact = model(TokenInputs(source, lengths), target_in).features
+        narrow = model.float()(TokenInputs(source, lengths), target_in).features
     assert float((narrow - exact).abs().max()) <= 1e-5

@@ -5,6 +5,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, State
 from heedful.models.rnn_encoder_decoder import PRESETS, RNNEncoderDecoder, RNNEncoderDecoderConfig
 from tests.models.by_hand import Parameters
@@ -43,7 +44,7 @@ def test_every_preset_is_its_papers_equations(preset: str):
     target_in = make_targets(len(source), seed=2)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        logits = model.logits(model(source, lengths, target_in).features).numpy()
+        logits = model.logits(model(TokenInputs(source, lengths), target_in).features).numpy()
     for row, length in enumerate(lengths.tolist()):
         wanted = formula(parameters, source[row, :length].tolist(), target_in[row].tolist())
         assert np.abs(logits[row] - wanted).max() <= 1e-10
@@ -55,16 +56,16 @@ def test_reversing_reads_the_words_from_the_last_to_the_first_and_then_the_end()
     target_in = make_targets(1)
     turned = torch.cat((source[:, :4].flip(1), source[:, 4:]), dim=1)
     with torch.no_grad():
-        features = backwards(source, lengths, target_in).features
-        assert torch.equal(forwards(turned, lengths, target_in).features, features)
-        assert not torch.allclose(forwards(source, lengths, target_in).features, features)
+        features = backwards(TokenInputs(source, lengths), target_in).features
+        assert torch.equal(forwards(TokenInputs(turned, lengths), target_in).features, features)
+        assert not torch.allclose(forwards(TokenInputs(source, lengths), target_in).features, features)
 
 
 def test_without_context_the_source_is_seen_at_the_start_alone():
     source, lengths = make_sources()
     for name, num in (("sutskever", 0), ("cho", 2)):
         with torch.no_grad():
-            memory = make_model(name).encode(source, lengths)
+            memory = make_model(name).encode(TokenInputs(source, lengths))
         assert len(memory.context) == num  # type: ignore[attr-defined]
 
 
@@ -74,10 +75,10 @@ def test_an_lstm_may_have_a_context_too():
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        before = model(source, lengths, target_in).features
+        before = model(TokenInputs(source, lengths), target_in).features
         model.context_map.weight.mul_(2.0)  # type: ignore[union-attr]
-        assert float((model(source, lengths, target_in).features - before).abs().max()) > 1e-3
-        state = model.start(model.encode(source, lengths))
+        assert float((model(TokenInputs(source, lengths), target_in).features - before).abs().max()) > 1e-3
+        state = model.start(model.encode(TokenInputs(source, lengths)))
     # Mapped: each layer's state is made from the context, cells begin at zero.
     assert all(bool((cell == 0.0).all()) for _, cell in state.layers)
     assert not torch.allclose(state.layers[0][0], state.layers[1][0])
@@ -137,9 +138,9 @@ def test_each_dropout_is_of_training_alone(name: str, field: str):
     target_in = make_targets(len(source))
     torch.manual_seed(1)
     with torch.no_grad():
-        whole = model(source, lengths, target_in).features
-        assert torch.equal(model(source, lengths, target_in).features, whole)
-        assert not torch.equal(model.train()(source, lengths, target_in).features, whole)
+        whole = model(TokenInputs(source, lengths), target_in).features
+        assert torch.equal(model(TokenInputs(source, lengths), target_in).features, whole)
+        assert not torch.equal(model.train()(TokenInputs(source, lengths), target_in).features, whole)
 
 
 @pytest.mark.parametrize("name", ["sutskever", "cho", "rnnencdec", "lstm-context"])
@@ -151,8 +152,8 @@ def test_target_words_are_dropped_beside_a_context_too(name: str):
     torch.manual_seed(0)
     with torch.no_grad():
         model.source_embedding.weight.zero_()  # so that dropout changes nothing in the encoder
-        whole = model(source, lengths, target_in).features
-        assert not torch.equal(model.train()(source, lengths, target_in).features, whole)
+        whole = model(TokenInputs(source, lengths), target_in).features
+        assert not torch.equal(model.train()(TokenInputs(source, lengths), target_in).features, whole)
 
 
 def test_forget_gates_begin_wide_where_asked():
@@ -179,6 +180,6 @@ def test_parts_of_another_model_are_refused():
     with pytest.raises(TypeError, match="rnn_encoder_decoder: got Memory"):
         model.start(Memory(torch.ones(1)))
     source, lengths = make_sources((2,))
-    memory = model.encode(source.clamp(max=4), lengths)
+    memory = model.encode(TokenInputs(source.clamp(max=4), lengths))
     with pytest.raises(TypeError, match="rnn_encoder_decoder: got State"):
         model.step(torch.ones(1, 1, dtype=torch.int64), State(), memory)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, State
 from heedful.models.rnnsearch import PRESETS, RNNsearch, RNNsearchConfig, RNNsearchState
 from tests.models.by_hand import (
@@ -29,7 +30,7 @@ def test_it_is_the_papers_equations(name: str, formula: Formula, seed: int):
     target_in = make_targets(len(source), seed=seed)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        decoded = model(source, lengths, target_in, need=("weights",))
+        decoded = model(TokenInputs(source, lengths), target_in, need=("weights",))
         logits = model.logits(decoded.features).numpy()
     weights = decoded.attended["cross"].weights
     for row, length in enumerate(lengths.tolist()):
@@ -44,7 +45,7 @@ def test_a_convolutional_encoder_gives_keys_and_values():
     source, lengths = make_sources()
     p = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         state = model.start(memory)
         tokens = make_targets(len(source))[:, :1]
         decoded, _ = model.step(tokens, state, memory, need=("weights",))
@@ -66,7 +67,7 @@ def test_maxout_may_read_the_new_state():
     source, lengths = make_sources()
     tokens = make_targets(len(source))[:, :1]
     with torch.no_grad():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         decoded, state = model.step(tokens, model.start(memory), memory)
         read = (state.hidden, model.target_embedding(tokens), decoded.attended["cross"].context)
         pairs = model.readout(torch.cat(read, dim=-1))
@@ -78,7 +79,7 @@ def test_the_initial_state_may_take_both_directions():
     assert isinstance(model, RNNsearch)
     source, lengths = make_sources()
     with torch.no_grad():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         state = model.start(memory).hidden
         for row, length in enumerate(lengths.tolist()):
             both = torch.cat((memory.annotations[row, length - 1, :6], memory.annotations[row, 0, 6:]))
@@ -90,7 +91,7 @@ def test_the_state_readout_is_the_new_state():
     model = make_model("rnnsearch-state")
     source, lengths = make_sources()
     with torch.no_grad():
-        memory = model.encode(source, lengths)
+        memory = model.encode(TokenInputs(source, lengths))
         decoded, state = model.step(make_targets(len(source))[:, :1], model.start(memory), memory)
     assert isinstance(state, RNNsearchState)
     assert torch.equal(decoded.features, state.hidden)
@@ -102,7 +103,7 @@ def test_reset_after_is_another_function():
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        features = [model(source, lengths, target_in).features for model in (before, after)]
+        features = [model(TokenInputs(source, lengths), target_in).features for model in (before, after)]
     assert float((features[0] - features[1]).abs().max()) > 1e-3
 
 
@@ -111,9 +112,15 @@ def test_dropout_is_of_training_alone():
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     with torch.no_grad():
-        assert torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+        assert torch.equal(
+            model(TokenInputs(source, lengths), target_in).features,
+            model(TokenInputs(source, lengths), target_in).features,
+        )
         model.train()
-        assert not torch.equal(model(source, lengths, target_in).features, model(source, lengths, target_in).features)
+        assert not torch.equal(
+            model(TokenInputs(source, lengths), target_in).features,
+            model(TokenInputs(source, lengths), target_in).features,
+        )
 
 
 def test_the_papers_sizes():
@@ -164,6 +171,6 @@ def test_parts_of_another_model_are_refused():
     with pytest.raises(TypeError, match="rnnsearch: got Memory"):
         model.start(Memory(torch.ones(1)))
     source, lengths = make_sources((2,))
-    memory = model.encode(source.clamp(max=4), lengths)
+    memory = model.encode(TokenInputs(source.clamp(max=4), lengths))
     with pytest.raises(TypeError, match="rnnsearch: got State"):
         model.step(torch.ones(1, 1, dtype=torch.int64), State(), memory)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config import merge
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongAttention, LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -139,7 +140,7 @@ def make_targets(num: int, length: int = 6, seed: int = 1) -> Tensor:
 
 def run_steps(model: Seq2Seq, source: Tensor, lengths: Tensor, target_in: Tensor, is_prepared: bool = False) -> Tensor:
     """Features of the whole target, token by token; [source, target, size]."""
-    memory = model.encode(source, lengths)
+    memory = model.encode(TokenInputs(source, lengths))
     state = model.start(memory)
     memory = model.prepare_steps(memory) if is_prepared else memory
     features: list[Tensor] = []

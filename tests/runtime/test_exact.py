@@ -13,6 +13,7 @@ from heedful.runtime.exact import Exact
 from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import InputArrays, token_draw
 from heedful.search.interface import Adjust, FloatArray, Hypothesis, IntArray, StepScores, WeightsArray
 from heedful.text.vocabulary import EOS, PAD
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, make_model
@@ -40,12 +41,13 @@ class Touchy:
     toy: Toy = field(default_factory=lambda: TOY)
     shapes: set[tuple[int, ...]] = field(default_factory=set)
 
-    def start(self, source: IntArray, source_lengths: IntArray, num_hypotheses: int) -> Running:
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> Running:
+        source, source_lengths = inputs.named_arrays().values()
         assert (source[np.arange(source.shape[1]) >= source_lengths[:, None]] == PAD).all()
         self.shapes.add((*source.shape, num_hypotheses))
         shapes = {"rows": len(source), "width": source.shape[1], "longest": int(source_lengths.max())}
         shapes["neighbours"] = int(source.sum())
-        return Running(self.toy.start(source[:, : source_lengths.max()], source_lengths, num_hypotheses), shapes)
+        return Running(self.toy.start(inputs.take(range(len(inputs))), num_hypotheses), shapes)
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None
@@ -138,7 +140,7 @@ def orders(number: int) -> list[list[int]]:
 
 
 def exact(engine: Touchy) -> Exact:
-    return Exact(Stepwise("touchy", lambda _: engine, 30), VOCAB_SIZE)
+    return Exact(Stepwise("touchy", lambda _: engine, 30), token_draw(VOCAB_SIZE))
 
 
 def test_widths_are_few_and_no_narrower_than_what_they_hold():
@@ -206,9 +208,9 @@ def test_readings_are_exact_too():
     generator = np.random.default_rng(5)
     outputs = [[*generator.integers(4, VOCAB_SIZE, place % 5).tolist(), EOS] for place in range(12)]
     backend = exact(Touchy(("rows", "width", "longest")))
-    whole = backend.read(sources, outputs, need_alignment=True)
+    whole = backend.score(sources, outputs, need_alignment=True)
     for place, (ids, output) in enumerate(zip(sources, outputs, strict=True)):
-        (alone,) = backend.read([ids], [output], need_alignment=True)
+        (alone,) = backend.score([ids], [output], need_alignment=True)
         assert alone.log_probs.tobytes() == whole[place].log_probs.tobytes()
         assert alone.weights is not None
         assert whole[place].weights is not None
@@ -218,7 +220,7 @@ def test_readings_are_exact_too():
 def test_nothing_to_decode_is_nothing():
     backend = exact(Touchy(("rows",)))
     assert backend.decode([], BEAM) == []
-    assert backend.read([], []) == []
+    assert backend.score([], []) == []
 
 
 def test_blocks_know_their_own_states_only():
@@ -232,7 +234,7 @@ def test_every_model_in_pytorch(name: str):
     sources = draw(8, 11, NUM_SOURCE_TOKENS)
     config = SearchConfig(beam=3, nbest=2, max_length_offset=4, max_length_ratio=0.5)
     has_attention = bool(model.alignment)
-    backend = Exact(torch_backend(model, 16), NUM_SOURCE_TOKENS)
+    backend = Exact(torch_backend(model, 16), token_draw(NUM_SOURCE_TOKENS))
     expected = in_batches(backend, sources, config, 8, range(8), has_attention)
     for size, order in zip((1, 8), orders(8), strict=False):
         assert in_batches(backend, sources, config, size, order, has_attention) == expected

@@ -14,6 +14,7 @@ import numpy as np
 from heedful.search.array_scores import ArrayScores
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -69,11 +70,13 @@ class Toy:
         place = tuple(int(token) for token in source) or (EOS,)
         return [float(self.log_probs(place, tokens[:step])[token]) for step, token in enumerate(tokens)]
 
-    def start(self, source: np.ndarray, source_lengths: np.ndarray, num_hypotheses: int) -> State:
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> State:
         """Check the batch and begin."""
         self.starts += 1
+        source, source_lengths = inputs.named_arrays().values()
         assert source.dtype == np.int64
-        assert source.shape == (source_lengths.size, source_lengths.max())
+        assert source.shape == (source_lengths.size, inputs.width)
+        assert inputs.width == source_lengths.max()
         assert source_lengths.min() >= 1
         sources = []
         for row, length in zip(source, source_lengths, strict=True):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.search.array_scores import ArrayScores
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, Hypothesis, IntArray, StepScores, WeightsArray
 from tests.search.engines import Toy
 
@@ -28,7 +29,7 @@ def test_hypotheses_compare_by_value_and_cannot_be_changed() -> None:
 
 def test_toys_fit_the_protocols() -> None:
     engine: Engine = Toy()  # the type checker proves it; this runs it
-    state = engine.start(np.array([[4, 3]]), np.array([2]), 1)
+    state = engine.start(TokenArrays([np.array([4, 3])]), 1)
     scores: StepScores
     scores, _ = engine.step(state, np.array([[2]]), None, None)
     assert scores.full().shape == (1, 1, 7)

@@ -6,7 +6,7 @@ from heedful.search.array_scores import ArrayScores
 from heedful.search.beam_state import BeamState
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
-from heedful.search.search_state import SearchState, max_lengths, padded_sources
+from heedful.search.search_state import SearchState, max_lengths
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
@@ -32,10 +32,11 @@ def test_sources_are_padded_and_their_end_mark_does_not_count() -> None:
     config = SearchConfig(max_length_ratio=1.0, max_length_offset=0)
     sources = [np.array([4, 5, 6, EOS]), np.array([4, 5, 6]), np.array([], dtype=np.int64)]
     search_state = SearchState.of(sources, config, 99, False, None)
-    assert search_state.source.tolist() == [[4, 5, 6, EOS], [4, 5, 6, PAD], [EOS, PAD, PAD, PAD]]
-    assert search_state.source_lengths.tolist() == [4, 3, 1]
+    source, lengths = search_state.inputs.named_arrays().values()
+    assert source.tolist() == [[4, 5, 6, EOS], [4, 5, 6, PAD], [EOS, PAD, PAD, PAD]]
+    assert search_state.num_positions.tolist() == lengths.tolist() == [4, 3, 1]
     assert search_state.max_lengths.tolist() == [3, 3, 1]
-    assert search_state.source.dtype == search_state.source_lengths.dtype == np.int64
+    assert source.dtype == lengths.dtype == np.int64
 
 
 def test_a_prefix_makes_room_for_one_token_more() -> None:
@@ -63,13 +64,6 @@ def test_bans() -> None:
     ]
     search_state = SearchState.of(source, SearchConfig(forbid_unknown=True), 9, False, None)
     assert set(search_state.adjust(0).banned.tolist()) == {PAD, BOS, UNK}
-
-
-def test_padded_sources_are_of_whole_numbers_and_end_in_filling() -> None:
-    filled, lengths = padded_sources([np.array([4, EOS]), np.array([]), np.array([5, 6, 7])])
-    assert filled.tolist() == [[4, EOS, PAD], [EOS, PAD, PAD], [5, 6, 7]]
-    assert lengths.tolist() == [2, 1, 3]
-    assert filled.dtype == lengths.dtype == np.int64
 
 
 def test_demands_are_laid_out_for_each_source() -> None:

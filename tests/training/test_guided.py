@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded
 from heedful.training.guided import alignment_loss
 from heedful.training.loss import TrainingStep
@@ -91,7 +92,7 @@ def test_the_step_adds_it_with_its_weight_and_its_gradient(name: str):
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     plain = TrainingStep(model, 0.1)(source, lengths, target_in, target_out)
     guided = TrainingStep(model, 0.1, 0.7)(source, lengths, target_in, target_out, LINKS)
-    decoded = model(source, lengths, target_in, need=("weights",))
+    decoded = model(TokenInputs(source, lengths), target_in, need=("weights",))
     weights = decoded.attended[model.alignment].weights
     assert weights is not None
     wanted = plain.total + 0.7 * slow_loss(weights, LINKS)
@@ -109,7 +110,7 @@ def test_the_step_adds_it_with_its_weight_and_its_gradient(name: str):
         with torch.no_grad():
             for parameter, part in zip(parameters, added, strict=True):
                 parameter += distance * part / size
-            again = model(source, lengths, target_in, need=("weights",)).attended[model.alignment].weights
+            again = model(TokenInputs(source, lengths), target_in, need=("weights",)).attended[model.alignment].weights
             for parameter, part in zip(parameters, added, strict=True):
                 parameter -= distance * part / size
         assert again is not None
@@ -147,7 +148,7 @@ def test_attention_learns_where_to_rest(name: str):
         optimizer.zero_grad()
         step(source, lengths, target_in, target_out, LINKS).total.backward()
         optimizer.step()
-    weights = model(source, lengths, target_in, need=("weights",)).attended[model.alignment].weights
+    weights = model(TokenInputs(source, lengths), target_in, need=("weights",)).attended[model.alignment].weights
     assert weights is not None
     mean = (weights.mean(dim=1) if weights.dim() == 4 else weights).detach()
     assert float(mean[0, 2, 0]) > 0.7

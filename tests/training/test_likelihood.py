@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import TransformerConfig
 from heedful.training import likelihood
 from heedful.training.likelihood import Likelihood, log_likelihood
@@ -22,7 +23,9 @@ def test_log_probabilities_of_the_gold_tokens_are_summed(monkeypatch: pytest.Mon
     expected = 0.0
     for source, target in zip(SOURCES, TARGETS, strict=True):
         with torch.no_grad():
-            decoded = model(torch.tensor([source]), torch.tensor([len(source)]), torch.tensor([[2, *target[:-1]]]))
+            decoded = model(
+                TokenInputs(torch.tensor([source]), torch.tensor([len(source)])), torch.tensor([[2, *target[:-1]]])
+            )
             log_probs = torch.log_softmax(model.logits(decoded.features), dim=-1)[0]
         expected += sum(float(log_probs[place, token].detach()) for place, token in enumerate(target))
     corpus = EncodedCorpus(EncodedSide.of(SOURCES), EncodedSide.of(TARGETS))

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded, Seq2Seq
 from heedful.training.loss import TrainingStep
 from tests.models.tiny import make_model, make_sources, make_targets
@@ -27,7 +28,7 @@ def test_the_loss_counts_real_tokens_and_nothing_else(name: str, smoothing: floa
     model = make_model(name)
     source, lengths, target_in, target_out = batch()
     sums = TrainingStep(model, smoothing)(source, lengths, target_in, target_out)
-    logits = model.logits(model(source, lengths, target_in).features)
+    logits = model.logits(model(TokenInputs(source, lengths), target_in).features)
     kwargs = {"ignore_index": 0, "reduction": "sum"}
     wanted = functional.cross_entropy(logits.flatten(0, 1), target_out.flatten(), label_smoothing=smoothing, **kwargs)
     likelihood = -functional.cross_entropy(logits.flatten(0, 1), target_out.flatten(), **kwargs)
@@ -81,7 +82,7 @@ def test_extra_losses_are_added_and_see_what_they_need(monkeypatch: pytest.Monke
     plain = TrainingStep(model, 0.0)(source, lengths, target_in, target_out)
     monkeypatch.setattr(type(model), "extra_losses", extra_losses)
     sums = TrainingStep(model, 0.0)(source, lengths, target_in, target_out)
-    features = model(source, lengths, target_in).features.sum()
+    features = model(TokenInputs(source, lengths), target_in).features.sum()
     assert float((sums.total - plain.total - features - 2.0).detach()) == pytest.approx(0.0, abs=1e-10)
     ((log_probs, real),) = seen
     assert torch.equal(real, target_out != 0)

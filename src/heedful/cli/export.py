@@ -60,10 +60,11 @@ def run(
         _export_huggingface(translator, out or Path(), messages)
         return
     from heedful.export.engine import export_engine
+    from heedful.search.inputs import token_draw
 
-    num_tokens, most = len(translator.source_tokenizer), translator.text.max_tokens
+    draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    made = export_engine(translator.model(), translator.folder, to, int8, num_tokens, most)
+    made = export_engine(translator.model(), translator.folder, to, int8, draw, most)
     parity = made.parity
     size = sum(path.stat().st_size for path in made.path.iterdir())
     print(

@@ -1,4 +1,4 @@
-"""Hypotheses, references and sources that belong together: checking, grouping, recognising."""
+"""Hypotheses, references and sources as items: checking, grouping and fingerprinting."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def _check_texts(name: str, texts: Sequence[object]) -> None:
 
 
 def group_references(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """Take rows that share a source as one item with several references.
+    """Group rows with the same source into one item with several references.
 
     Args:
         pairs: (source, target) rows.
@@ -68,7 +68,7 @@ def group_references(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[
 
 
 def items_digest(references: References, sources: Sequence[str]) -> str:
-    """Name a set of items, so that two systems are compared only on the same one.
+    """Return a fingerprint of a set of items, so that systems are compared only on the same set.
 
     Args:
         references: per item.

@@ -16,6 +16,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import Backend
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
+from heedful.search.inputs import InputDraw
 
 EngineKind = Literal["onnx", "ctranslate2"]
 MOST_COMPARED: Final = 100
@@ -23,7 +24,7 @@ MOST_COMPARED: Final = 100
 
 
 def export_engine(
-    model: Seq2Seq, folder: ModelFolder, kind: EngineKind, is_int8: bool, num_source_tokens: int, max_length: int
+    model: Seq2Seq, folder: ModelFolder, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int
 ) -> Exported:
     """Make an engine in a model folder.
 
@@ -32,7 +33,7 @@ def export_engine(
         folder: verified.
         kind: what will run it.
         is_int8: whether in eight bits.
-        num_source_tokens: size of the source vocabulary.
+        draw: draws sources of the kind that the model reads.
         max_length: most tokens of a source and of an output.
 
     Returns:
@@ -47,8 +48,8 @@ def export_engine(
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        backend = _write(model, made, kind, is_int8, max_length)
-        parity = _compared(model, backend, num_source_tokens, max_length)
+        backend = _write(model, made, kind, is_int8, draw, max_length)
+        parity = _compared(model, backend, draw, max_length)
         if not is_int8 and not parity.is_exact:
             raise FileRefused(
                 f"{name}: log probabilities differ by {parity.max_difference:.2g} nats from PyTorch's; not kept; "
@@ -62,12 +63,12 @@ def export_engine(
     return find_exported(folder, max_length)[name]
 
 
-def _write(model: Seq2Seq, made: Path, kind: EngineKind, is_int8: bool, max_length: int) -> Backend:
+def _write(model: Seq2Seq, made: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
         from heedful.runtime.onnx import onnx_backend as open_backend
 
-        export_graphs(model, made, max_length, is_int8)
+        export_graphs(model, made, max_length, is_int8, draw)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
 
@@ -77,6 +78,6 @@ def _write(model: Seq2Seq, made: Path, kind: EngineKind, is_int8: bool, max_leng
     return open_backend(kind, made, max_length)
 
 
-def _compared(model: Seq2Seq, backend: Backend, num_source_tokens: int, max_length: int) -> Parity:
-    sources = draw_sources(num_source_tokens, min(max_length, MOST_COMPARED))
+def _compared(model: Seq2Seq, backend: Backend, draw: InputDraw, max_length: int) -> Parity:
+    sources = draw_sources(draw, min(max_length, MOST_COMPARED))
     return measure(torch_backend(model, max_length), backend, sources, max_length)

@@ -44,6 +44,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.runtime.exported import Parity
 from heedful.search.config import SearchConfig
+from heedful.search.inputs import token_draw
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
@@ -147,7 +148,7 @@ def _compared(model: Transformer, folder: Path, max_tokens: int) -> Parity:
     with torch.no_grad():
         for name, parameter in again.named_parameters():
             parameter.copy_(read.weights[name])
-    sources = draw_sources(sizes[0], min(max_tokens, MOST_COMPARED))
+    sources = draw_sources(token_draw(sizes[0]), min(max_tokens, MOST_COMPARED))
     most = max_tokens + 1
     return measure(torch_backend(model, most), torch_backend(again.eval(), most), sources, most)
 

@@ -20,6 +20,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,22 +29,27 @@ from heedful.export.onnx_recurrent import record_units, translations
 from heedful.export.onnx_small import OPSET, write_small_graphs
 from heedful.export.records import flatten, rebuild
 from heedful.layers.positions import SinusoidalPositions
+from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
-from heedful.text.vocabulary import EOS
+from heedful.search.inputs import InputDraw, token_draw
 
 _ANY_SIZE: Final = 2**40
-_SOURCES, _HYPOTHESES, _POSITIONS, _SAID = 3, 5, 7, 11
-"""Sizes of the example that is recorded: all differ, so that no axis is taken for another, and none is 1."""
+_SOURCES, _HYPOTHESES, _SAID = 3, 5, 11
+_LENGTHS: Final = (7, 4, 2)
+"""Positions of each source of the example that is recorded. All sizes differ, so that no axis is taken for another, and
+none is 1."""
+_ONE_TOKEN: Final = token_draw(5)
 
 
 @final
 class _Encode(nn.Module):
-    def __init__(self, model: Seq2Seq) -> None:
+    def __init__(self, model: Seq2Seq, kind: type[Inputs]) -> None:
         super().__init__()
         self.model = model
+        self.kind = kind
 
-    def forward(self, source: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        memory = self.model.encode(source, source_lengths)
+    def forward(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        memory = self.model.encode(self.kind(*tensors))
         state = self.model.start(memory)
         parts = flatten(self.model.prepare_steps(memory), "memory") | flatten(state, "state")
         return tuple(tensor for name, tensor in parts.items() if name != "memory.lengths")
@@ -68,7 +74,9 @@ class _Step(nn.Module):
         return tuple(results)
 
 
-def export_graphs(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool = False) -> None:
+def export_graphs(
+    model: Seq2Seq, folder: Path, max_length: int, is_int8: bool = False, draw: InputDraw = _ONE_TOKEN
+) -> None:
     """Write the graphs of a model.
 
     Args:
@@ -76,26 +84,28 @@ def export_graphs(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool =
         folder: where the files go; it exists.
         max_length: most positions of a source and tokens of an output.
         is_int8: whether matrices are written in eight bits, and what they multiply is rounded as it comes.
+        draw: draws sources of the kind that the model reads.
 
     Raises:
         MissingExtra: the packages that write graphs are not installed.
         UsageError: the model does something that no graph can say.
     """
     model = _recordable(model, max_length)
-    sources = torch.randint(4, 5, (_SOURCES, _POSITIONS))
-    lengths = torch.tensor([_POSITIONS, 4, 2])
-    sources[torch.arange(_SOURCES), lengths - 1] = EOS
+    arrays = draw(np.array(_LENGTHS), np.random.default_rng(0))
+    sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
     with torch.no_grad():
-        memory, state = _example(model, sources, lengths, _SAID)
-        other_memory, other_state = _example(model, sources[:2, :4], lengths[1:], _SAID + 2)
+        memory, state = _example(model, sources, _SAID)
+        other_memory, other_state = _example(model, other_sources, _SAID + 2)
+    fields, other_fields = flatten(sources, ""), flatten(other_sources, "")
+    of_source = _axes(fields, other_fields, {0: "source"}, "position")
     of_memory = _axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
     of_state = _axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
     outputs = [name for name in (*of_memory, *of_state) if name != "memory.lengths"]
     try:
         _record(
-            _Encode(model),
-            {"source": (sources, {0: "source", 1: "position"}), "source_lengths": (lengths, {0: "source"})},
+            _Encode(model, type(sources)),
             {},
+            dict(zip(arrays.named_arrays(), [(fields[name], of_source[name]) for name in fields], strict=True)),
             outputs,
             folder / "encode.onnx",
             max_length,
@@ -127,13 +137,13 @@ def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
     return copied
 
 
-def _example(model: Seq2Seq, sources: Tensor, lengths: Tensor, num_said: int) -> tuple[Memory, State]:
+def _example(model: Seq2Seq, sources: Inputs, num_said: int) -> tuple[Memory, State]:
     """Memory and state after some steps."""
-    memory = model.encode(sources, lengths)
+    memory = model.encode(sources)
     state = model.start(memory, _HYPOTHESES)
     prepared = model.prepare_steps(memory)
     plain = rebuild(prepared, iter(flatten(prepared, "").values()))
-    tokens = torch.full((len(lengths), _HYPOTHESES), 4)
+    tokens = torch.full((len(memory.lengths), _HYPOTHESES), 4)
     for _ in range(num_said):
         _, state = model.step(tokens, state, plain)
     return plain, state

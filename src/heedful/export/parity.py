@@ -1,47 +1,41 @@
 """How near an engine comes to PyTorch: the same tokens read, the same searches made."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heedful.runtime.engine import Backend
 from heedful.runtime.exported import Parity
 from heedful.search.config import SearchConfig
+from heedful.search.inputs import InputArrays, InputDraw, Sources
 from heedful.text.vocabulary import EOS
 
 _NUM_SOURCES: Final = 48
-_NUM_PLAIN: Final = 4
-"""First ids, which are marks."""
-
-IntArray = NDArray[np.int64]
 
 
-def draw_sources(num_tokens: int, most: int, seed: int = 1) -> list[IntArray]:
+def draw_sources(draw: InputDraw, most: int, seed: int = 1) -> InputArrays:
     """Draw sources of all lengths that a model takes, most of them short.
 
     Args:
-        num_tokens: size of the source vocabulary.
+        draw: draws sources of the kind that the model reads.
         most: positions of the longest.
         seed: of the draws.
 
     Returns:
-        [position] ids of each, ending in eos.
+        The sources.
     """
     generator = np.random.default_rng(seed)
     lengths = np.geomspace(2, max(2, most), _NUM_SOURCES).astype(np.int64)
-    first = min(_NUM_PLAIN, num_tokens - 1)
-    return [np.append(generator.integers(first, num_tokens, length - 1), EOS) for length in lengths]
+    return draw(lengths, generator)
 
 
-def measure(reference: Backend, other: Backend, sources: Sequence[IntArray], max_length: int) -> Parity:
+def measure(reference: Backend, other: Backend, sources: Sources, max_length: int) -> Parity:
     """Compare an engine with another one that is right.
 
     Args:
         reference: PyTorch.
         other: the engine.
-        sources: [position] ids of each, ending in eos.
+        sources: inputs of the kind that the model reads, or the [position] ids of each source.
         max_length: most tokens of an output.
 
     Returns:
@@ -53,7 +47,7 @@ def measure(reference: Backend, other: Backend, sources: Sequence[IntArray], max
     got = [found[0].token_ids for found in other.decode(sources, greedy)]
     # What follows what: also the outputs' tokens in an order that no model expects.
     outputs = [[*ids[: max_length // 2], *ids[::-1][: max_length // 2 - 1], EOS][-max_length:] for ids in wanted]
-    pairs = zip(reference.read(sources, outputs), other.read(sources, outputs), strict=True)
+    pairs = zip(reference.score(sources, outputs), other.score(sources, outputs), strict=True)
     differences = np.concatenate([np.abs(one.log_probs - two.log_probs) for one, two in pairs])
     same = sum(one == two for one, two in zip(wanted, got, strict=True))
     return Parity(float(differences.max(initial=0.0)), int(differences.size), len(sources), same)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
-from heedful.models.interface import Record
+from heedful.models.record import Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 

@@ -122,7 +122,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         mask = padding(lengths)
         # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
-        return mask & graph(near_places(self.attention, place[0], lengths, num_keys)) if place else mask
+        return mask & near(self.attention, place[0], lengths, num_keys) if place else mask
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
@@ -145,8 +145,8 @@ def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
     return padding(lengths) & local_monotonic(config.half_width, first, stay)
 
 
-def near_places(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Tensor:
-    """Compute the window of local-m around target positions.
+def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Mask:
+    """Let each hypothesis attend the window of local-m around its target position.
 
     Args:
         config: of the window.
@@ -155,9 +155,9 @@ def near_places(config: AttentionConfig, place: Tensor, lengths: Tensor, num_key
         num_keys: source positions, padding included.
 
     Returns:
-        [source, hypothesis, position] True where a position is in the window.
+        The mask.
     """
     if config.past_source == "last":
         place = torch.minimum(place, lengths[:, None] - 1)
     positions = torch.arange(num_keys, device=place.device)
-    return (positions - place[..., None]).abs() <= config.half_width
+    return graph((positions - place[..., None]).abs() <= config.half_width)

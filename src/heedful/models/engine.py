@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attention.interface import Need
+from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.step_scores import TorchStepScores, compute_scores
 from heedful.runtime.engine import Stepwise
+from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores
 
 
@@ -40,9 +42,9 @@ class TorchEngine(Engine):
         self._need: tuple[Need, ...] = ("weights",) if with_weights else ()
         self._device = next(model.parameters()).device
 
-    def start(self, source: NDArray[np.int64], source_lengths: NDArray[np.int64], num_hypotheses: int) -> object:
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         with torch.inference_mode():
-            memory = self._model.encode(self._tensor(source), self._tensor(source_lengths))
+            memory = self._model.encode(inputs_on(self._device, inputs))
             state = self._model.start(memory, num_hypotheses)
             return _Running(self._model.prepare_steps(memory), state)
 

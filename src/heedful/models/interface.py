@@ -8,34 +8,10 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from heedful.attention.interface import Attended, Need, PreparedKey
+from heedful.attention.interface import Attended, Need
 from heedful.layers.embedding import OutputLayer
-
-
-@dataclass(frozen=True)
-class Record:
-    """A dataclass of tensors, tuples of tensors and plain numbers. Axis 0 of every tensor = source, everywhere."""
-
-    def select(self, sources: Tensor) -> Self:
-        """Keep some sources.
-
-        Args:
-            sources: [kept] indices into axis 0.
-
-        Returns:
-            The same record with only these.
-        """
-        return replace(self, **{f.name: _select(getattr(self, f.name), sources) for f in fields(self)})
-
-
-def _select(value: object, sources: Tensor) -> object:
-    if isinstance(value, Tensor):
-        return value.index_select(0, sources)
-    if isinstance(value, Record | PreparedKey):
-        return value.select(sources)
-    if isinstance(value, tuple):
-        return tuple(_select(item, sources) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    return value
+from heedful.models.inputs import Inputs
+from heedful.models.record import Record
 
 
 @dataclass(frozen=True)
@@ -68,7 +44,7 @@ class Memory(Record):
     """What an encoder hands to the decoder, with all that can be computed once per source."""
 
     lengths: Tensor
-    """[source] real positions."""
+    """[source] number of positions that the decoder may attend to, whatever they stand for."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +67,11 @@ class Seq2Seq(nn.Module, ABC):
     whenever weights are asked for; empty where there is no attention."""
 
     @abstractmethod
-    def encode(self, source: Tensor, source_lengths: Tensor) -> Memory:
-        """Read the sources.
+    def encode(self, inputs: Inputs) -> Memory:
+        """Encode the sources.
 
         Args:
-            source: [source, position] token ids padded with 0, each ending in eos.
-            source_lengths: [source] real positions.
+            inputs: the sources, of the kind that the model reads.
 
         Returns:
             What the decoder attends to.
@@ -140,14 +115,11 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     @abstractmethod
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        """Read sources and gold targets (teacher forcing); equal to the steps one after the other.
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        """Encode sources and decode gold targets (teacher forcing); equal to the steps one after the other.
 
         Args:
-            source: [batch, source] token ids padded with 0.
-            source_lengths: [batch] real positions.
+            inputs: the sources, of the kind that the model reads.
             target_in: [batch, target] bos and gold tokens.
             need: attention summaries wanted.
 

@@ -23,6 +23,7 @@ from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen
 from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
 from heedful.models.attention_config import AttentionConfig, WindowKind, require_suitable, upgrade_attention
 from heedful.models.attentive import AttentiveSeq2Seq, visible_from
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
 
@@ -160,7 +161,9 @@ class Luong(AttentiveSeq2Seq):
         draw_uniform(self, config.init_range)
         widen_forget_gates(self, config.forget_bias)
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> LuongMemory:
+    def encode(self, inputs: Inputs) -> LuongMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         num_words = source_lengths - 1
         if self.config.is_source_reversed:
             source = reverse_within(source, num_words)
@@ -193,10 +196,8 @@ class Luong(AttentiveSeq2Seq):
         after = LuongState(layers, (vectors,) if state.fed else (), tuple(place + 1 for place in state.place))
         return Decoded(vectors, {"cross": attended}), after
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
         if self.feed_map is None:
             query, _ = self.decoder.run(embedded, start=memory.states)

@@ -20,6 +20,7 @@ from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_small, draw_uniform
 from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
 from heedful.layers.recurrent_stack import RecurrentStack, StackState
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -199,7 +200,9 @@ class RNNEncoderDecoder(Seq2Seq):
             draw_small(self)
         widen_forget_gates(self, config.forget_bias)
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> RNNEncoderDecoderMemory:
+    def encode(self, inputs: Inputs) -> RNNEncoderDecoderMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         if self.config.is_source_reversed:
             source = reverse_within(source, source_lengths - 1)
         _, states = self.encoder.run(self.source_embedding(source), source_lengths)
@@ -228,10 +231,8 @@ class RNNEncoderDecoder(Seq2Seq):
         features = self._read_out(state.layers[-1][0], layers[-1][0], embedded, memory)
         return Decoded(features, {}), RNNEncoderDecoderState(layers)
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
         start = self._initial_states(memory)
         if self.context_map is None:

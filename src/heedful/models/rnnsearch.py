@@ -23,6 +23,7 @@ from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
 from heedful.models.attention_config import AttentionConfig, require_suitable, upgrade_attention
 from heedful.models.attentive import AttentiveSeq2Seq, visible_from
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
 
@@ -196,7 +197,9 @@ class RNNsearch(AttentiveSeq2Seq):
                 if weight.dim() > 1:  # W_a and U_a
                     draw_normal(weight, 0.001)
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> RNNsearchMemory:
+    def encode(self, inputs: Inputs) -> RNNsearchMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         embedded = self._dropout(self.source_embedding(source))
         if isinstance(self.encoder, ConvolutionalEncoder):
             keys, annotations = self.encoder(embedded, source_lengths)
@@ -247,10 +250,8 @@ class RNNsearch(AttentiveSeq2Seq):
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
         return Decoded(features, {"cross": attended}), RNNsearchState(new, tuple(each + 1 for each in state.place))
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
         embedded = self._dropout(self.target_embedding(target_in))
         hidden = self.start(memory).hidden
         before: list[Tensor] = []

@@ -3,23 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal, Self, final
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.attention.dispatch import observer
 from heedful.attention.interface import Attended, Need, PreparedKey
-from heedful.attention.masks import Mask, causal, graph, padding, window
+from heedful.attention.masks import Mask, causal, padding, window
 from heedful.config import Config
-from heedful.layers.cpu.layernorm import DeferredBias, is_fused, normalized
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
-from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.attention_config import (
@@ -30,9 +26,9 @@ from heedful.models.attention_config import (
     is_scaled_dot_softmax,
     require_suitable,
 )
-from heedful.models.attentive import near_places, visible_from
+from heedful.models.attentive import near, visible_from
+from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
-from heedful.text.vocabulary import PAD
 
 
 class TransformerConfig(Config):
@@ -110,10 +106,6 @@ ALIGNMENT: Final = "decoder.alignment"
 """Name of the attention that tells where words come from: that of the last two layers together."""
 
 
-MAX_PACKED_LENGTH: Final = 256
-"""Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
-
-
 @dataclass(frozen=True)
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
@@ -132,7 +124,7 @@ class TransformerState(State):
     values: tuple[Tensor, ...]
 
 
-Attend = Callable[[Tensor], Tensor | DeferredBias]
+Attend = Callable[[Tensor], Tensor]
 
 
 @final
@@ -149,9 +141,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
         """Map [*, size] to the same, with the attention that fits how positions are laid out."""
-        return self.around_feedforward(
-            self.around_attention(vectors, attend_self), partial(self.feedforward, adds_bias=False)
-        )
+        return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward)
 
 
 @final
@@ -171,9 +161,7 @@ class DecoderLayer(nn.Module):
     def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
         """Map [*, size] to the same, with the attention that a step, a whole target or packed targets need."""
         vectors = self.around_self(vectors, attend_self)
-        return self.around_feedforward(
-            self.around_cross(vectors, attend_source), partial(self.feedforward, adds_bias=False)
-        )
+        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
 
 
 @final
@@ -210,21 +198,23 @@ class Transformer(Seq2Seq):
         self.alignment = ALIGNMENT
         self.reinforcement = build_reinforcement(config.attention)
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> TransformerMemory:
+    def encode(self, inputs: Inputs) -> TransformerMemory:
+        tokens = token_inputs(inputs)
+        source, source_lengths = tokens.ids, tokens.lengths
         mask = padding(source_lengths)
         own = self.config.encoder_attention
-        if own.window == "local-m":
+        if own.window != "global":
             mask = mask & window(own.half_width, own.half_width)
-        vectors = self._dropout(self.source_positions(self.source_embedding(source)))
-        for layer in self._encoder():
+        vectors = self.drop(self.source_positions(self.source_embedding(source)))
+        for layer in self.encoder:
 
             def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
                 return layer.self_attention.attend(query, key, value, mask)[0]
 
             vectors = layer(vectors, attend_self)
-        vectors = normalized(self.encoder_norm, vectors)
-        pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self._decoder()]
+        vectors = self.encoder_norm(vectors)
+        pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
         keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
         return TransformerMemory(source_lengths, keys, tuple(value for _, _, value in pairs))
 
@@ -244,9 +234,11 @@ class Transformer(Seq2Seq):
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
         num_said = state.keys[0].shape[-2]
         vectors = self.target_positions(embedded, start=num_said)
-        own = self._own_window(None)
-        mask = self._source_window(torch.full_like(tokens, num_said), memory)
-        for index, layer in enumerate(self._decoder()):
+        own, mask = self._own_window(None), padding(memory.lengths)
+        if self.config.attention.window != "global":
+            place = torch.full_like(tokens, num_said)
+            mask = mask & near(self.config.attention, place, memory.lengths, memory.values[0].shape[-2])
+        for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
@@ -269,32 +261,13 @@ class Transformer(Seq2Seq):
         features = self.decoder_norm(vectors).squeeze(2)
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
-    def _source_window(self, place: Tensor, memory: TransformerMemory) -> Mask:
-        """The source positions that hypotheses at target positions [source, hypothesis] may attend."""
-        config, mask = self.config.attention, padding(memory.lengths)
-        if config.window == "global":
-            return mask
-        return mask & graph(near_places(config, place, memory.lengths, memory.values[0].shape[-2]))
-
-    def _own_window(self, before: Mask | None) -> Mask | None:
-        """The target positions before each that it may attend, as far as there is a window; None = all."""
-        config = self.config.decoder_attention
-        if config.window == "global":
-            return before
-        near = window(config.half_width, 0)
-        return near if before is None else before & near
-
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target_in: Tensor, need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        if self._is_packed(source, target_in, need):
-            return Decoded(self._features_packed(source, source_lengths, target_in), {})
-        memory = self.encode(source, source_lengths)
+    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+        memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
         wanted = (*need, *self.reinforcement.need)
-        vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
-        over_source, before = visible_from(self.config.attention, 0, source_lengths), self._own_window(causal())
-        for index, layer in enumerate(self._decoder()):
+        vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
+        before, over_source = self._own_window(causal()), visible_from(self.config.attention, 0, memory.lengths)
+        for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
@@ -309,54 +282,25 @@ class Transformer(Seq2Seq):
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
-        return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
+        return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
 
     @property
     def is_scaled_dot_softmax(self) -> bool:
-        """Whether all attention is that of the paper, which fused operations and other engines compute."""
+        """Whether all attention is that of the paper, which fast forms and other engines compute."""
         config = self.config
         attentions = (config.attention, config.encoder_attention, config.decoder_attention)
         return all(is_scaled_dot_softmax(each) for each in attentions)
 
-    def _is_packed(self, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
-        """Whether to leave out padding: where packed attention can run, and nobody wants to see its weights."""
-        is_watched = bool(need) or observer.get() is not None
-        if (
-            is_watched
-            or not self.is_scaled_dot_softmax
-            or (self.training and self.config.attention_dropout)
-            or not is_fused(self.target_embedding.weight)
-        ):
-            return False
-        # Weights are held for the backward pass, query x key of them.
-        is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH
-        is_one_to_one = len(source) == len(target_in)
-        return is_short and is_one_to_one and all(one.dtype == torch.float32 for one in self.parameters())
-
-    def _features_packed(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
-        """Features of `forward`, zero at padding: all positions one after the other, in no layer with padding."""
-        sources = Packing.of(source_lengths, source.shape[1])
-        targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
-
-        def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
-            positions.codes(0, ids.shape[1])
-            return self._dropout(embedding(packing.pack(ids)) + positions.at(packing.places()))
-
-        vectors = embedded(self.source_embedding, self.source_positions, sources, source)
-        for layer in self._encoder():
-            vectors = layer(vectors, partial(layer.self_attention.attend_packed, None, sources, sources))
-        over_source = normalized(self.encoder_norm, vectors)
-        vectors = embedded(self.target_embedding, self.target_positions, targets, target_in)
-        for layer in self._decoder():
-            vectors = layer(
-                vectors,
-                partial(layer.self_attention.attend_packed, None, targets, targets, is_causal=True),
-                partial(layer.cross_attention.attend_packed, over_source, targets, sources),
-            )
-        return targets.unpack(normalized(self.decoder_norm, vectors))
+    def _own_window(self, before: Mask | None) -> Mask | None:
+        """The target positions before each that it may attend, as far as there is a window; None = all."""
+        config = self.config.decoder_attention
+        if config.window == "global":
+            return before
+        near_ones = window(config.half_width, 0)
+        return near_ones if before is None else before & near_ones
 
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
         """Add the mean weights of the last two layers, head by head, where weights were asked for."""
@@ -368,13 +312,25 @@ class Transformer(Seq2Seq):
         mean = torch.stack(weights).mean(dim=0)
         return attended | {ALIGNMENT: Attended(layers[-1].context, layers[-1].kernel, weights=mean)}
 
-    def _encoder(self) -> list[EncoderLayer]:
+    @property
+    def encoder(self) -> list[EncoderLayer]:
+        """The encoder's layers, the lowest first."""
         return [layer for layer in self.encoder_layers if isinstance(layer, EncoderLayer)]
 
-    def _decoder(self) -> list[DecoderLayer]:
+    @property
+    def decoder(self) -> list[DecoderLayer]:
+        """The decoder's layers, the lowest first."""
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
 
-    def _dropout(self, vectors: Tensor) -> Tensor:
+    def drop(self, vectors: Tensor) -> Tensor:
+        """Leave out features of embeddings while training.
+
+        Args:
+            vectors: [*, size].
+
+        Returns:
+            [*, size].
+        """
         return dropout(vectors, self.config.dropout, self.training)
 
 

@@ -1,4 +1,4 @@
-"""One search: its sources, limits and constraints, checked, and the hypotheses it has found."""
+"""Search state of a batch: its checked sources, limits and constraints, and the hypotheses found so far."""
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
@@ -12,6 +12,7 @@ from heedful.errors import ShapeError, UsageError
 from heedful.search.beam_state import BeamState, BoolArray, Candidates
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints, check_constraints, least_length, needs_gaps
+from heedful.search.inputs import InputArrays, Sources, as_inputs
 from heedful.search.interface import (
     Adjust,
     FinishReason,
@@ -26,82 +27,58 @@ from heedful.search.phrases import Phrases, laid_out
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
-def max_lengths(source_lengths: IntArray, config: SearchConfig, max_length: int) -> IntArray:
-    """Return how many tokens an output may have, end mark included.
+def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) -> IntArray:
+    """Return the length limit of each output, EOS included.
 
-    cap = max(1, min(ratio * source length + offset, max_length)), rounded down.
+    limit = max(1, min(ratio * length hint + offset, max_length)), rounded down.
 
     Args:
-        source_lengths: [source] tokens of each source, without its end mark.
+        length_hint: [source] size of each source, such as its number of tokens without EOS.
         config: gives ratio and offset.
         max_length: most tokens the engine can generate.
 
     Returns:
-        [source] caps, at least 1.
+        [source] limits, at least 1.
 
     Example:
-        >>> caps(np.array([0, 4, 100]), SearchConfig(max_length_ratio=1.5, max_length_offset=2), 60).tolist()
+        >>> max_lengths(np.array([0, 4, 100]), SearchConfig(max_length_ratio=1.5, max_length_offset=2), 60).tolist()
         [2, 8, 60]
     """
-    wanted = np.minimum(source_lengths * config.max_length_ratio + config.max_length_offset, max_length)
+    wanted = np.minimum(length_hint * config.max_length_ratio + config.max_length_offset, max_length)
     return np.maximum(wanted.astype(np.int64), 1)
-
-
-def padded_sources(source_ids: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Lay sources out as `Engine.start` takes them.
-
-    Args:
-        source_ids: each [position] ids; an empty one counts as EOS alone. One or more.
-
-    Returns:
-        [source, position] ids, filled with PAD; [source] their lengths.
-
-    Raises:
-        ShapeError: a source is not a flat array.
-
-    Example:
-        >>> padded_sources([np.array([4, 5, 3]), np.array([])])[0].tolist()
-        [[4, 5, 3], [3, 0, 0]]
-    """
-    sources = [_with_end(ids, place) for place, ids in enumerate(source_ids)]
-    lengths = np.array([ids.size for ids in sources], dtype=np.int64)
-    filled = np.full((len(sources), lengths.max()), PAD, dtype=np.int64)
-    for row, ids in zip(filled, sources, strict=True):
-        row[: ids.size] = ids
-    return filled, lengths
 
 
 @final
 @dataclass(slots=True)
 class SearchState:
-    """What stays the same while a search runs, and what it has found.
+    """Inputs of a search, constant while it runs, and the hypotheses that it has found.
 
-    A source has `config.num_rows` rows: the groups of its beam, or its samples. Theirs is axis 0 of what is found.
+    A source has `config.num_rows` rows: the groups of its beam, or its samples. Hypotheses are kept by row.
 
     Attributes:
         config: beam, penalties and limits.
         need_alignment: whether hypotheses carry attention weights.
-        source: [source, position] ids, filled with PAD.
-        source_lengths: [source] real lengths, end mark included.
+        inputs: the sources.
+        num_positions: [source] number of positions that are attended.
         max_lengths: [source] most tokens an output may have.
-        indices: [source] which source it is among all of the caller's.
-        prefixes: [source, step] tokens an output must have; -1 where it is free.
-        required: phrases an output must hold.
+        indices: [source] index among all sources of the caller.
+        prefixes: [source, step] tokens that an output must have; -1 where it is free.
+        required: phrases that an output must contain.
         required_ids: [source, any] their tokens, each once, then -1; without columns if no phrase is required.
-        banned: phrases an output must not hold, but for those in `banned_ids`.
-        banned_ids: tokens that no output of any source may hold.
-        need_gaps: [source] whether required phrases may have to be kept apart.
+        banned: phrases that an output must not contain, except those in `banned_ids`.
+        banned_ids: tokens that no output of any source may contain.
+        need_gaps: [source] whether required phrases may have to be separated by a token.
         num_phrase_ids: most different tokens in the phrases of a source that requires one.
         weights_steps: for each step so far [row * hypothesis, position] attention weights; empty if not needed.
         finished: for each row its hypotheses, in the order they ended.
-        unfinished: for each row those that were given up.
+        unfinished: for each row the hypotheses that were abandoned.
         best_scores: for each row the `nbest` best scores of finished ones, negative, in ascending order.
     """
 
     config: SearchConfig
     need_alignment: bool
-    source: IntArray
-    source_lengths: IntArray
+    inputs: InputArrays
+    num_positions: IntArray
     max_lengths: IntArray
     indices: IntArray
     prefixes: IntArray
@@ -118,17 +95,17 @@ class SearchState:
 
     @staticmethod
     def of(
-        source_ids: Sequence[IntArray],
+        sources: Sources,
         config: SearchConfig,
         max_length: int,
         need_alignment: bool,
         prefixes: Sequence[Sequence[int]] | None,
         constraints: Sequence[Constraints] | None = None,
     ) -> "SearchState":
-        """Check what the caller gave and lay it out in arrays.
+        """Check the arguments of a search and write them into arrays.
 
         Args:
-            source_ids: as for `heedful.search.beam.search`; one source or more.
+            sources: as for `heedful.search.beam.search`; one source or more.
             config: beam, penalties and limits.
             max_length: most tokens the engine can generate.
             need_alignment: whether hypotheses carry attention weights.
@@ -136,30 +113,29 @@ class SearchState:
             constraints: as for `heedful.search.beam.search`.
 
         Returns:
-            The task, with nothing found.
+            The state before the first step.
 
         Raises:
             UsageError: `max_length` is below 1.
         """
         if max_length < 1:
             raise UsageError(f"max_length is {max_length}: an output needs room for 1 token or more")
-        source, lengths = padded_sources(source_ids)
-        checked = check_constraints(constraints, prefixes, lengths.size, config, max_length)
-        inner_lengths = lengths - (source[np.arange(lengths.size), lengths - 1] == EOS)
+        inputs = as_inputs(sources)
+        checked = check_constraints(constraints, prefixes, len(inputs), config, max_length)
         least = np.array([least_length(constraints_of) for constraints_of in checked], dtype=np.int64)
         banned_ids = set.intersection(*({p[0] for p in one.banned if len(p) == 1} for one in checked))
         phrase_ids = [_ids_of(one.required) for one in checked]
-        num_rows = lengths.size * config.num_rows
+        num_rows = len(inputs) * config.num_rows
         return SearchState(
             config=config,
             need_alignment=need_alignment,
-            source=source,
-            source_lengths=lengths,
-            max_lengths=np.maximum(max_lengths(inner_lengths, config, max_length), least),
+            inputs=inputs,
+            num_positions=inputs.num_positions,
+            max_lengths=np.maximum(max_lengths(inputs.length_hint, config, max_length), least),
             indices=np.array([one.index for one in checked], dtype=np.int64),
             prefixes=laid_out([one.prefix for one in checked]),
             required=Phrases.of([one.required for one in checked]),
-            required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((lengths.size, 0), dtype=np.int64),
+            required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((len(inputs), 0), dtype=np.int64),
             banned=Phrases.of([[p for p in one.banned if len(p) > 1 or p[0] not in banned_ids] for one in checked]),
             banned_ids=np.array(sorted(banned_ids), dtype=np.int64),
             need_gaps=np.array([needs_gaps(one) for one in checked]),
@@ -172,17 +148,17 @@ class SearchState:
 
     @property
     def num_sources(self) -> int:
-        """How many sources are searched."""
-        return self.source_lengths.size
+        """Number of sources."""
+        return len(self.inputs)
 
     def check_vocabulary(self, scores: StepScores) -> None:
-        """Refuse tokens that the engine does not know.
+        """Refuse tokens outside the engine's vocabulary.
 
         Args:
-            scores: of any step; not asked if there are no such tokens.
+            scores: of any step; unused where there are no such tokens.
 
         Raises:
-            UsageError: a prefix or a phrase holds one.
+            UsageError: a prefix or a phrase contains one.
         """
         for name, ids in (
             ("prefixes", self.prefixes),
@@ -194,14 +170,14 @@ class SearchState:
                 raise UsageError(f"{name}: token {largest} is not in the vocabulary of {scores.vocab_size}")
 
     def adjust(self, step: int) -> Adjust:
-        """Return what no hypothesis may take at a step.
+        """Return the tokens that no hypothesis may take at a step.
 
         Args:
             step: tokens generated so far.
 
         Returns:
-            Bans of filling, start mark, unknown token if so configured, end mark before `min_length`, and tokens that
-            every source bans.
+            Adjustment that forbids PAD, BOS, UNK if so configured, EOS before `min_length`, and the tokens that every
+            source bans.
         """
         banned = [PAD, BOS]
         if self.config.forbid_unknown:
@@ -211,7 +187,7 @@ class SearchState:
         return Adjust(banned=np.array([*banned, *self.banned_ids], dtype=np.int64))
 
     def forced(self, beam_state: BeamState, step: int) -> IntArray:
-        """Return what the prefixes demand at a step.
+        """Return the tokens that prefixes require at a step.
 
         Args:
             beam_state: the rows.
@@ -235,40 +211,40 @@ class SearchState:
         """
         if not self.need_alignment and self.config.beta == 0:
             return
-        weights, width = scores.weights, self.source.shape[1]
+        weights, width = scores.weights, self.inputs.width
         if weights.ndim != 3 or weights.shape[2] != width:
             raise ShapeError(f"the engine's weights have shape {list(weights.shape)}, the source has {width} positions")
         # A copy: the engine may use the array again in its next step.
         self.weights_steps.append(np.array(weights, dtype=np.float32).reshape(-1, width))
 
     def finish(self, beam_state: BeamState, candidates: Candidates, is_last: BoolArray) -> None:
-        """Keep the offers that end as hypotheses.
+        """Store the candidates that finish as hypotheses.
 
         Args:
-            beam_state: the hypotheses that made the offers.
+            beam_state: the hypotheses that they extend.
             candidates: ranked.
-            is_last: [row] whether the row is at its cap.
+            is_last: [row] whether the row is at its length limit.
         """
-        places = beam_state.places(candidates.parents)
+        flat_indices = beam_state.flat_indices(candidates.parents)
         for row, rank in np.argwhere(candidates.ending(beam_state.log_probs.shape[1], is_last)):
             parent, token = candidates.parents[row, rank], candidates.ids[row, rank]
-            made = self._made(
+            hypothesis = self._made(
                 int(beam_state.sources[row]),
                 np.concatenate((beam_state.token_ids[row, parent], candidates.ids[row, rank : rank + 1])),
                 np.concatenate(
                     (beam_state.token_log_probs[row, parent], candidates.token_log_probs[row, rank : rank + 1])
                 ),
-                np.concatenate((beam_state.origins[row, parent], places[row, rank : rank + 1])),
+                np.concatenate((beam_state.origins[row, parent], flat_indices[row, rank : rank + 1])),
                 float(candidates.log_probs[row, rank]),
                 "eos" if token == EOS else "length",
             )
             slot = self._slot(beam_state, row)
-            self.finished[slot].append(made)
-            insort(self.best_scores[slot], -made.score)
+            self.finished[slot].append(hypothesis)
+            insort(self.best_scores[slot], -hypothesis.score)
             del self.best_scores[slot][self.config.nbest :]
 
     def give_up(self, beam_state: BeamState, rows: IntArray, reason: FinishReason) -> None:
-        """Keep the live hypotheses of rows as they are, for the case that nothing is found.
+        """Store the live hypotheses of rows unfinished, to be returned if no hypothesis finishes.
 
         Args:
             beam_state: the hypotheses.
@@ -276,19 +252,19 @@ class SearchState:
             reason: why.
         """
         for row in rows:
-            for place in np.flatnonzero(beam_state.exist[row]):
+            for index in np.flatnonzero(beam_state.exist[row]):
                 histories = (
-                    beam_state.token_ids[row, place],
-                    beam_state.token_log_probs[row, place],
-                    beam_state.origins[row, place],
+                    beam_state.token_ids[row, index],
+                    beam_state.token_log_probs[row, index],
+                    beam_state.origins[row, index],
                 )
-                made = self._made(
-                    int(beam_state.sources[row]), *histories, float(beam_state.log_probs[row, place]), reason
+                hypothesis = self._made(
+                    int(beam_state.sources[row]), *histories, float(beam_state.log_probs[row, index]), reason
                 )
-                self.unfinished[self._slot(beam_state, row)].append(made)
+                self.unfinished[self._slot(beam_state, row)].append(hypothesis)
 
     def worst_of_best(self, beam_state: BeamState) -> FloatArray:
-        """Return what a hypothesis must beat to be among the best.
+        """Return the score that a hypothesis must exceed to be among the best.
 
         Args:
             beam_state: the rows.
@@ -298,25 +274,25 @@ class SearchState:
         """
         slots = [self.best_scores[self._slot(beam_state, row)] for row in range(beam_state.sources.size)]
         nbest = self.config.nbest
-        return np.array([-found[-1] if len(found) == nbest else -np.inf for found in slots])
+        return np.array([-scores[-1] if len(scores) == nbest else -np.inf for scores in slots])
 
     def best(self) -> list[list[Hypothesis]]:
-        """Return what was found.
+        """Return the hypotheses found.
 
         Returns:
-            For each source up to `nbest` hypotheses, best score first, each once; of equal scores the one that ended
+            For each source up to `nbest` hypotheses, best score first, each once; of equal scores the one that finished
             first, in the first group. For samples, each as it was drawn, in their order.
         """
         size = self.config.num_rows
         if self.config.method == "sampling":
             drawn = [(*ended, *given_up)[0] for ended, given_up in zip(self.finished, self.unfinished, strict=True)]
             return [drawn[start : start + size] for start in range(0, len(drawn), size)]
-        found: list[list[Hypothesis]] = []
+        results: list[list[Hypothesis]] = []
         for start in range(0, len(self.finished), size):
             ended = list(chain.from_iterable(self.finished[start : start + size]))
             given_up = chain.from_iterable(self.unfinished[start : start + size])
-            found.append(_distinct(sorted(ended or given_up, key=lambda one: -one.score))[: self.config.nbest])
-        return found
+            results.append(_distinct(sorted(ended or given_up, key=lambda one: -one.score))[: self.config.nbest])
+        return results
 
     def _slot(self, beam_state: BeamState, row: int) -> int:
         return int(beam_state.sources[row]) * self.config.num_rows + int(beam_state.groups[row])
@@ -346,22 +322,10 @@ class SearchState:
         )
 
     def _weights(self, source: int, origins: IntArray) -> WeightsArray:
-        weights = np.zeros((origins.size, self.source_lengths[source]), dtype=np.float32)
+        weights = np.zeros((origins.size, self.num_positions[source]), dtype=np.float32)
         for step, origin in enumerate(origins):
             weights[step] = self.weights_steps[step][origin, : weights.shape[1]]
         return weights
-
-
-def _with_end(ids: IntArray, place: int) -> IntArray:
-    """The source as an array, an empty one as its end mark alone.
-
-    Raises:
-        ShapeError: it is not flat.
-    """
-    ids = np.asarray(ids, dtype=np.int64)
-    if ids.ndim != 1:
-        raise ShapeError(f"source {place} has shape {list(ids.shape)}; expected [position]")
-    return ids if ids.size else np.array([EOS], dtype=np.int64)
 
 
 def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:
@@ -369,8 +333,8 @@ def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:
 
 
 def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Each output once, where it comes first: groups of a beam may find the same one."""
-    kept: dict[tuple[tuple[int, ...], FinishReason], Hypothesis] = {}
+    """The hypotheses without repetitions: groups of a beam may find the same one."""
+    distinct: dict[tuple[tuple[int, ...], FinishReason], Hypothesis] = {}
     for one in hypotheses:
-        kept.setdefault((one.token_ids, one.finish_reason), one)
-    return list(kept.values())
+        distinct.setdefault((one.token_ids, one.finish_reason), one)
+    return list(distinct.values())

@@ -5,6 +5,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
 from heedful.training.cross_entropy import linear_cross_entropy
@@ -63,7 +64,9 @@ class TrainingStep(nn.Module):
             Sums over the batch.
         """
         taught = links if self.alignment_weight else None
-        decoded = self.model(source, source_lengths, target_in, need=() if taught is None else ("weights",))
+        decoded = self.model(
+            TokenInputs(source, source_lengths), target_in, need=() if taught is None else ("weights",)
+        )
         real = target_out != PAD
         output = self.model.output
         layer = output.weight, output.bias

@@ -1,0 +1,63 @@
+"""Inputs of encoders: one record of tensors for each kind of source, such as token ids with their lengths."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.models.record import Record
+from heedful.search.inputs import InputArrays, TokenArrays
+
+
+@dataclass(frozen=True)
+class Inputs(Record):
+    """The sources of one batch, as an encoder takes them. Axis 0 of every tensor = source."""
+
+
+@final
+@dataclass(frozen=True)
+class TokenInputs(Inputs):
+    """Sources that are sequences of tokens."""
+
+    ids: Tensor
+    """[source, position] token ids padded with 0, each row ending in EOS."""
+    lengths: Tensor
+    """[source] number of real positions, EOS included."""
+
+
+INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {TokenArrays: TokenInputs}
+"""The record of tensors for each kind of arrays; fields stand in the order of `InputArrays.named_arrays`."""
+
+
+def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
+    """Bring sources to a device.
+
+    Args:
+        device: of the model.
+        arrays: sources of any kind.
+
+    Returns:
+        The same sources as tensors.
+    """
+    tensors = [torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in arrays.named_arrays().values()]
+    return INPUTS[type(arrays)](*tensors)
+
+
+def token_inputs(inputs: Inputs) -> TokenInputs:
+    """Narrow inputs to token ids, for a model that reads nothing else.
+
+    Args:
+        inputs: sources of any kind.
+
+    Returns:
+        The same object.
+
+    Raises:
+        TypeError: the sources are of another kind.
+    """
+    if not isinstance(inputs, TokenInputs):
+        raise TypeError(f"this model reads token ids, got {type(inputs).__name__}")
+    return inputs
