@@ -83,17 +83,20 @@ class Combination:
         attention |= {"bandwidth": 8.0} if self.score in NEAR else {}
         return attention | ({"projection_size": 8} if self.model == "RNNsearch" and self.score != "additive" else {})
 
-    def build(self) -> Seq2Seq:
-        """Make the model, or raise ConfigError where it is refused."""
+    def config(self) -> Config:
+        """The configuration of the model, or a ConfigError where it is refused."""
         kind, sizes, key, _ = MODELS[self.model]
-        config = validate(kind, {**sizes, key: self.settings()})
+        return validate(kind, {**sizes, key: self.settings()})
+
+    def build(self) -> Seq2Seq:
+        """Make the model."""
         torch.manual_seed(3)
-        return config.build(NUM_TOKENS, NUM_TOKENS, False)  # type: ignore[attr-defined]
+        return self.config().build(NUM_TOKENS, NUM_TOKENS, False)  # type: ignore[attr-defined]
 
     def refusal(self) -> str:
         """Why it is refused; empty where it is not."""
         try:
-            self.build()
+            self.config()
         except ConfigError as error:
             return str(error)
         return ""
