@@ -8,12 +8,13 @@
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from heedful.version import __version__
+
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
     from heedful.recipe import train_model as train
     from heedful.translator import Translation, Translator, load
 
-__version__ = "0.1.0"
 __all__ = ["Translation", "Translator", "__version__", "compare", "load", "train"]
 
 # Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.

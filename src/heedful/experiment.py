@@ -13,13 +13,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.custom_code import import_class, is_custom, named_code
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
+from heedful.formats import KEY
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.interface import Seq2Seq
@@ -35,6 +35,7 @@ from heedful.training.distributed import Ranks
 from heedful.training.loop import Trainer, Validation, Watcher
 from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
+from heedful.version import __version__
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 
@@ -305,7 +306,7 @@ def _write_config(folder: Path, text: str) -> None:
         with suppress(FileRefused):  # a damaged one has nothing to lose
             before = open_folder(folder).facts
             names = [name for name in before["files"] if name != CONFIG]
-            commit(folder, {key: value for key, value in before.items() if key not in ("format", "files")}, names)
+            commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
     with written_whole(path) as stream:
         stream.write(text)
 

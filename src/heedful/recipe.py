@@ -10,20 +10,31 @@ from typing import Any, Final
 
 import torch
 
-from heedful import __version__
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.custom_code import allow_code, named_code
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
-from heedful.errors import ConfigError, DataError, EndedElsewhere, NonFiniteError, ResourceError, Stopped, UsageError
+from heedful.data.rows import Columns
+from heedful.errors import (
+    ConfigError,
+    DataError,
+    EndedElsewhere,
+    NewerFormat,
+    NonFiniteError,
+    ResourceError,
+    Stopped,
+    UsageError,
+)
 from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
 from heedful.files import written_whole
+from heedful.formats import DATA_FORMAT
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
+from heedful.runtime.folder import claim
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig
 from heedful.training.distributed import Ranks, joined
@@ -33,6 +44,7 @@ from heedful.training.loop import Outcome, Trainer, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.translator import Translator, load
 from heedful.validation import Validator
+from heedful.version import __version__
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -58,7 +70,7 @@ class Recipe:
     """The model folder; None = named after the data."""
     dev: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
-    columns: tuple[int, int] = (1, 2)
+    columns: Columns = (1, 2)
     languages: tuple[str, str] = ("", "")
     preset: str = ""
     config: Path | None = None
@@ -109,6 +121,7 @@ def train(
         ConfigError: a setting is wrong, or the folder holds another run.
         UsageError: another training is at work in the folder, or it holds something else.
         ResourceError: the folder cannot be written, or another process of this training is lost.
+        NewerFormat: a newer heedful trained in the folder; all stays as it is.
         Stopped: a signal; everything is saved, and the same call goes on.
         EndedElsewhere: not on the first of several processes, which says what it was.
     """
@@ -118,7 +131,7 @@ def train(
         def begin() -> list[float]:
             files = _find(recipe)
             folder = _folder(recipe, files)
-            _claim(folder)
+            claim(folder)
             held.enter_context(locked(folder / "run"))
             begun.append(_begin(recipe, files, folder))
             return [float(size) for size in begun[0].sizes]
@@ -206,12 +219,15 @@ def _recorded(
 
     Raises:
         Stopped: as it came.
+        NewerFormat: as it came.
     """
     outcomes: list[Outcome] = []
     try:
         yield outcomes
     except Stopped as error:
         history.end("stopped", trainer.saved_step, str(error))
+        raise
+    except NewerFormat:  # nothing began, and nothing may change
         raise
     except Exception as error:
         history.end("failed", trainer.saved_step, str(error))
@@ -221,7 +237,7 @@ def _recorded(
     finally:
         try:
             write_training_page(folder, folder / "run" / PAGE)
-        except (ResourceError, UsageError) as error:
+        except (NewerFormat, ResourceError, UsageError) as error:
             warn(str(error))
 
 
@@ -284,26 +300,6 @@ def _languages(recipe: Recipe) -> tuple[str, str]:
     return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
 
 
-def _claim(folder: Path) -> None:
-    """Make the folder, and prove that it can be written before any work is done.
-
-    Raises:
-        UsageError: it holds something else.
-        ResourceError: it cannot be written.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
-        raise UsageError(f"{folder}: holds files that are no training run; choose another --out")
-    probe = folder / ".writable"
-    try:
-        (folder / "run").mkdir(parents=True, exist_ok=True)
-        probe.write_text("heedful", encoding="utf-8", newline="\n")
-        probe.unlink()
-    except OSError as error:
-        raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
-
-
 def _same_data(folder: Path, files: Sources) -> None:
     """Refuse to go on with other data than the run began with.
 
@@ -317,9 +313,9 @@ def _same_data(folder: Path, files: Sources) -> None:
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         with written_whole(kept) as stream:
-            json.dump(now, stream, indent=1)
+            json.dump(DATA_FORMAT.stamp(now), stream, indent=1)
         return
-    before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    before = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: was trained on other data ({', '.join(changed)} changed); "

@@ -27,7 +27,8 @@ from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
 from heedful.text.links import format_pharaoh
-from heedful.text.tokenizer import TextConfig, load_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -268,12 +269,12 @@ class Translator:
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *paths: str | Path, columns: tuple[int | str, int | str] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output.
 
         Args:
-            paths: a TSV or JSONL file, or two aligned files; rows of one source are its references.
-            columns: 1-based columns of source and target.
+            paths: one file of pairs, or two aligned files; rows of one source are its references.
+            columns: columns of source and target, by 1-based number or by name.
             settings: passed to `heedful.evaluation.evaluate.evaluate`, such as metrics.
 
         Returns:

@@ -33,6 +33,7 @@ from heedful.text.durations import duration
 if TYPE_CHECKING:
     from heedful.cli.scoring import Evaluated
     from heedful.data.prepare import EvaluationSet
+    from heedful.data.rows import Columns
     from heedful.perplexity import Perplexity
 
 
@@ -64,7 +65,7 @@ def run(
     """Score a model."""
     use_threads(threads)
     messages = Messages(quiet)
-    items = _items(data, parse_columns(columns), limit)
+    items = _items(data, parse_columns(columns), limit, messages)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
 
@@ -102,11 +103,13 @@ def run(
         )
 
 
-def _items(data: list[Path], columns: tuple[int, int], limit: int) -> "EvaluationSet":
+def _items(data: list[Path], columns: "Columns", limit: int, messages: Messages) -> "EvaluationSet":
     from heedful.data.corpus import find_pairs
     from heedful.data.prepare import EvaluationSet
 
-    items = EvaluationSet.of(find_pairs(data, columns))
+    pairs = find_pairs(data, columns)
+    messages.say(pairs.describe())
+    items = EvaluationSet.of(pairs)
     if not len(items):
         raise DataError(f"{data[0]}: no row has a source; give pairs to score")
     return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items

@@ -12,10 +12,10 @@ from typing import Annotated, Final, ParamSpec
 
 import typer
 
-from heedful import __version__
 from heedful.cli.failures import explain
 from heedful.custom_code import allow_code
 from heedful.errors import UsageError, did_you_mean
+from heedful.version import __version__
 
 VERBS: Final = (
     "demo",
@@ -27,6 +27,7 @@ VERBS: Final = (
     "score",
     "export",
     "import",
+    "pack",
     "vectors",
     "check",
     "info",

@@ -59,6 +59,7 @@ def run(
     from heedful.translator import load
 
     pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
     translator = load(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()

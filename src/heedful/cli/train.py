@@ -13,7 +13,7 @@ import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -36,6 +36,7 @@ from heedful.cli.options import (
 from heedful.config import parse_overrides
 from heedful.custom_code import allow_code, named_code
 from heedful.errors import EndedElsewhere, ResourceError
+from heedful.formats import TEST_SCORES_FORMAT
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import place
@@ -198,12 +199,14 @@ def _test_scores(started: "Started", device: str, messages: Messages) -> str:
     translator = load(started.folder, device)
     kept = started.folder / "run" / "test.json"
     weights = translator.folder.facts["weights"]
-    if kept.is_file() and (before := json.loads(kept.read_text(encoding="utf-8"))).get("weights") == weights:
-        return str(before["text"])
+    if kept.is_file():
+        before = TEST_SCORES_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
+        if before.get("weights") == weights:
+            return str(before["text"])
     messages.say(f"translating {len(started.test):,} test sources")
     report = score_outputs(translator, started.test, translator.search, (), DEFAULT_BATCH_TOKENS).report
     text = _short(report, translator.search.beam)
-    facts: dict[str, Any] = {"weights": weights, "text": text, **report.to_dict()}
+    facts = TEST_SCORES_FORMAT.stamp({"weights": weights, "text": text, **report.to_dict()})
     kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
     return text
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from heedful.errors import DataError
 from heedful.evaluation.interface import References
@@ -46,25 +46,6 @@ def _check_texts(name: str, texts: Sequence[object]) -> None:
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"{name}[{index}] is not a text but {type(text).__name__}")
-
-
-def group_references(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """Group rows with the same source into one item with several references.
-
-    Args:
-        pairs: (source, target) rows.
-
-    Returns:
-        The different sources in order of first appearance, and the different targets of each.
-
-    Example:
-        >>> group_references([("read", "R IY D"), ("red", "R EH D"), ("read", "R EH D"), ("red", "R EH D")])
-        (['read', 'red'], [['R IY D', 'R EH D'], ['R EH D']])
-    """
-    grouped: dict[str, dict[str, None]] = {}
-    for source, target in pairs:
-        grouped.setdefault(source, {})[target] = None
-    return list(grouped), [list(targets) for targets in grouped.values()]
 
 
 def items_digest(references: References, sources: Sequence[str]) -> str:
