@@ -1,6 +1,7 @@
 """Classes outside the package: trained, stored, and opened where the user names them, and nowhere else."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from heedful.attention.interface import Score
 from heedful.custom_code import allow_code, import_class, is_custom, named_code
 from heedful.errors import FileRefused, UsageError
+from tests.architecture.package import ROOT
 
 MINE = """
 from typing import Literal
@@ -47,8 +49,19 @@ QUICK = [
 
 
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return python(folder, "-m", "heedful", *words)
+
+
+def python(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(
-        [sys.executable, "-m", "heedful", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment,
     )
 
 
@@ -73,7 +86,7 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
     assert opened.returncode == 0, opened.stderr
     script = f"import heedful; print(len(heedful.load('m', code=['{word}']).translate(['12'])))"
-    loaded = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    loaded = python(tmp_path, "-c", script)
     assert loaded.stdout.split()[-1] == "1", loaded.stderr
     # A folder that does not say so is refused as well, and its module is not imported.
     manifest = json.loads((tmp_path / "m/heedful.json").read_text())

@@ -1,31 +1,28 @@
 """One run as one value: model, text, training and search; built, saved, loaded and run."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, cast
+from typing import Any, Final, Self
 
 import torch
-from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
-from heedful.custom_code import import_class, is_custom, named_code
+from heedful.custom_code import is_custom, named_code
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
 from heedful.formats import KEY
-from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.interface import Seq2Seq
-from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
-from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.table import DEFAULT_PRESET, MODELS, PRESETS, AnyModelConfig, ModelConfig, model_class
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
@@ -37,36 +34,6 @@ from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
 
-AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
-
-
-def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
-    """Validate by the class that a kind ``module:Class`` names, or by that of one of the package's kinds."""
-    kind = cast(Mapping[str, object], value).get("kind") if isinstance(value, Mapping) else None
-    if isinstance(kind, str) and is_custom(kind):
-        return import_class(kind, Config).model_validate_json(json.dumps(value))
-    if isinstance(value, Config) and is_custom(str(getattr(value, "kind", ""))):
-        return value
-    return known(value)
-
-
-ModelConfig = Annotated[
-    SerializeAsAny[Annotated[AnyModelConfig, Field(discriminator="kind")]], WrapValidator(_custom_or)
-]
-
-MODELS: Final = {
-    "transformer": TransformerConfig,
-    "rnnsearch": RNNsearchConfig,
-    "luong": LuongConfig,
-    "rnn_encoder_decoder": RNNEncoderDecoderConfig,
-}
-PRESETS: Final[dict[str, AnyModelConfig]] = {
-    **transformer.PRESETS,
-    **rnnsearch.PRESETS,
-    **luong.PRESETS,
-    **rnn_encoder_decoder.PRESETS,
-}
-DEFAULT_PRESET: Final = "small"
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Settings of training, and the values by which a person leaves them to `adapt`."""
 
@@ -148,13 +115,9 @@ def _is_left_open(key: str, value: object) -> bool:
 
 def _of_kind(suited: Tree, kind: str) -> Tree:
     """Keep what a kind of model has; a table is of the kind that it was chosen for."""
-    known = _model_class(kind).model_fields
+    known = model_class(kind).model_fields
     is_same = suited.get("kind", kind) == kind
     return {key: value for key, value in suited.items() if key in known and (is_same or not isinstance(value, dict))}
-
-
-def _model_class(kind: str) -> type[Config]:
-    return import_class(kind, Config) if is_custom(kind) else MODELS[kind]
 
 
 def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:

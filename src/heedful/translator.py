@@ -18,7 +18,7 @@ from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
-from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.folder import CONFIG, ModelFolder, open_folder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
@@ -115,7 +115,7 @@ class Translator:
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-        partners = [_of_same_tokens(each, folder) for each in ensemble]
+        partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
@@ -394,16 +394,3 @@ def load(
     """
     allow_code(code)
     return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
-
-
-def _of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a model whose token ids mean something else.
-
-    Raises:
-        UsageError: they do.
-    """
-    for role in ("source_tokenizer", "target_tokenizer"):
-        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
-        if own != other:
-            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
-    return folder

@@ -30,11 +30,11 @@ def test_each_draw_is_rewarded_with_its_own_token():
     loss, one = Reinforcement(Sampled(), "token", 0.5, 0.1, 0.9), drawn()
     assert one.log_prob is not None
     wanted = -(0.5 * LOG_PROBS * one.log_prob + 0.1 * 0.5)[REAL].sum()
-    assert float(loss([one], LOG_PROBS, REAL)["reinforce"]) == pytest.approx(float(wanted))
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(wanted.item())
     assert float(loss.baseline) == pytest.approx(0.1 * -15.0 / 5)  # type: ignore[arg-type]
     # The second batch is measured against what the first one got.
     again = -(0.5 * (LOG_PROBS + 0.3) * one.log_prob + 0.05)[REAL].sum()
-    assert float(loss([one], LOG_PROBS, REAL)["reinforce"]) == pytest.approx(float(again))
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(again.item())
 
 
 def test_or_with_the_sentence():
@@ -42,7 +42,7 @@ def test_or_with_the_sentence():
     assert one.log_prob is not None
     rewards = torch.tensor([[-7.0], [-8.0]])
     wanted = -(rewards * one.log_prob)[REAL].sum()
-    assert float(loss([one], LOG_PROBS, REAL)["reinforce"]) == pytest.approx(float(wanted))
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(wanted.item())
     assert float(loss.baseline) == pytest.approx(-0.75)  # type: ignore[arg-type]
 
 
@@ -53,7 +53,7 @@ def test_heads_and_layers_add_up():
     assert other.log_prob is not None
     wanted = -(LOG_PROBS[:, None] * one.log_prob).movedim(1, -1)[REAL].sum() - (LOG_PROBS * other.log_prob)[REAL].sum()
     found = loss([one, replace(other, log_prob=None), other], LOG_PROBS, REAL)["reinforce"]
-    assert float(found) == pytest.approx(float(wanted))
+    assert found.item() == pytest.approx(wanted.item())
 
 
 def test_no_gradient_flows_through_the_reward():

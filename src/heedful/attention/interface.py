@@ -169,6 +169,14 @@ class Normalizer(ABC):
         """
         return None
 
+    def why_not_exported(self) -> str | None:
+        """Say why the normalizer cannot be part of a graph for another runtime.
+
+        Returns:
+            The reason; None where it can.
+        """
+        return None
+
     @abstractmethod
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         """Turn scores into weights.

@@ -13,7 +13,7 @@ from typing import Annotated, Final, ParamSpec
 import typer
 
 from heedful.cli.failures import explain
-from heedful.custom_code import allow_code
+from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
@@ -72,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
-    """Take --code and what follows it out of the arguments: every command takes it, wherever it stands."""
+    """Take --code and what follows it out of the arguments: every command takes it, wherever it stands.
+
+    Classes that --set names are named by the user as well.
+    """
     rest: list[str] = []
     code: list[str] = []
     words = iter(given)
@@ -85,7 +88,10 @@ def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
             code.append(word.removeprefix("--code="))
         else:
             rest.append(word)
-    return rest, code
+    values = (value.removeprefix("--set=").partition("=")[2].strip("\"'") for value in rest)
+    after_set = {index + 1 for index, word in enumerate(rest) if word == "--set"}
+    named = [value for index, value in enumerate(values) if index in after_set or rest[index].startswith("--set=")]
+    return rest, [*code, *filter(is_custom, named)]
 
 
 def _run(given: Sequence[str]) -> int:

@@ -33,8 +33,6 @@ from heedful.cli.options import (
     parse_languages,
     prepare_training,
 )
-from heedful.config import parse_overrides
-from heedful.custom_code import allow_code, named_code
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.formats import TEST_SCORES_FORMAT
 from heedful.text.durations import duration
@@ -80,7 +78,6 @@ def run(
     begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
     from heedful.recipe import Recipe
 
-    allow_code(named_code(parse_overrides(settings or ())))
     changes = [f"training.seed={seed}"] if seed is not None else []
     changes += [f"training.max_minutes={minutes}"] if minutes else []
     recipe = Recipe(

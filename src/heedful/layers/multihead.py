@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import attend, observer
-from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
+from heedful.attention.interface import Attended, Need, PreparedKey, Score
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
 from heedful.attention.softmax import SOFTMAX
@@ -36,6 +36,10 @@ class MultiheadAttention(nn.Module):
     in_proj_bias: nn.Parameter | None
     bias_k: nn.Parameter | None
     bias_v: nn.Parameter | None
+    score: Score
+    """How a head compares queries and keys of depth embed_dim / num_heads, with parameters that all heads share."""
+    normalizer: NormalizerLayer
+    """Scores to weights; what it learns, each head learns for itself."""
 
     def __init__(
         self,
@@ -50,9 +54,6 @@ class MultiheadAttention(nn.Module):
         batch_first: bool = False,
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
-        *,
-        score: Score | None = None,
-        normalizer: Normalizer = SOFTMAX,
     ) -> None:
         """Make the four projections.
 
@@ -68,9 +69,6 @@ class MultiheadAttention(nn.Module):
             batch_first: whether `forward` takes and gives [batch, position, size] rather than [position, batch, size].
             device: where the parameters should live.
             dtype: of the parameters.
-            score: how a head compares queries and keys of depth embed_dim / num_heads, with parameters that all heads
-                share; None = the scaled dot product.
-            normalizer: scores to weights; what it learns, each head learns for itself.
 
         Raises:
             ShapeError: a size is not positive, or embed_dim is not divisible by the number of heads.
@@ -104,8 +102,8 @@ class MultiheadAttention(nn.Module):
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
-        self.score = ScaledDot(self.head_dim, self.head_dim) if score is None else score
-        self.normalizer = NormalizerLayer(normalizer, num_heads)
+        self.score = ScaledDot(self.head_dim, self.head_dim)
+        self.normalizer = NormalizerLayer(SOFTMAX, num_heads)
         self._draw()
 
     def _draw(self) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, Normalizer
-from heedful.attention.stochastic import reinforce_loss, update_baseline
+from heedful.attention.reinforce import reinforce_loss, update_baseline
 
 Reward = Literal["token", "sentence"]
 """token: a drawn key is rewarded with the log probability of the token it was drawn for; sentence: with that of the

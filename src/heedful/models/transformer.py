@@ -16,6 +16,7 @@ from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
+from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.attention_config import (
@@ -336,13 +337,9 @@ class Transformer(Seq2Seq):
 
 def _attention(config: TransformerConfig, attention: AttentionConfig) -> MultiheadAttention:
     depth = config.model_size // config.num_heads
-    layer = MultiheadAttention(
-        config.model_size,
-        config.num_heads,
-        config.attention_dropout,
-        score=build_score(attention, depth, depth),
-        normalizer=build_normalizer(attention),
-    )
+    layer = MultiheadAttention(config.model_size, config.num_heads, config.attention_dropout)
+    layer.score = build_score(attention, depth, depth)
+    layer.normalizer = NormalizerLayer(build_normalizer(attention), config.num_heads)
     layer.draw_each_projection()
     return layer
 

@@ -142,6 +142,26 @@ def claim(path: Path) -> None:
         raise ResourceError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
 
 
+def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
+    """Refuse a model whose token ids mean something else than those of another one.
+
+    Args:
+        folder: of the model.
+        like: of the other one.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: their tokenizers differ.
+    """
+    for role in ("source_tokenizer", "target_tokenizer"):
+        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
+        if own != other:
+            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
+    return folder
+
+
 def digest(path: Path) -> str:
     """Hash a file.
 
