@@ -70,7 +70,7 @@ def test_other_scores_and_normalizers_are_the_models(exported: Make):
         ({"normalizer": "entmax", "alpha": 1.3}, "onnx: entmax is found by bisection"),
     ],
 )
-def test_what_no_graph_can_say_is_refused_in_one_line(attention: dict[str, object], reason: str, tmp_path: Path):
+def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, object], reason: str, tmp_path: Path):
     with pytest.raises(UsageError, match=reason) as caught:
         export_graphs(make_model(changed(CONFIGS["rnnsearch"], attention=attention)), tmp_path, MOST)
     assert "\n" not in str(caught.value)
