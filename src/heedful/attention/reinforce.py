@@ -16,7 +16,7 @@ def reinforce_loss(
     reward_weight: float = 1.0,
     entropy_weight: float = 0.0,
 ) -> Tensor:
-    """Compute the loss whose gradient is REINFORCE's, to be added to the negative log likelihood.
+    """Compute the REINFORCE loss, to be added to the negative log likelihood.
 
     loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
     gradient: for weight 1 its expected gradient is that of -E[reward], whatever the baseline. Xu et al. 2015,
@@ -43,7 +43,7 @@ def reinforce_loss(
 
 
 def update_baseline(baseline: Tensor, reward: Tensor, decay: float = 0.9) -> Tensor:
-    """Move the expected reward towards what a minibatch got: b <- decay b + (1 - decay) mean(reward).
+    """Move the baseline towards the mean reward of a minibatch: b <- decay b + (1 - decay) mean(reward).
 
     Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.
 
