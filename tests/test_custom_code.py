@@ -81,7 +81,7 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     assert json.loads((tmp_path / "m/heedful.json").read_text())["code"] == [word]
     refused = run(tmp_path, "translate", "m", "12")
     assert refused.returncode == 3
-    assert refused.stderr.strip() == f"heedful: m: needs the code of {word}; if you trust it, add --code {word}"
+    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; if you trust it, add --code {word}"
     assert "imported" not in refused.stdout
     opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
     assert opened.returncode == 0, opened.stderr
