@@ -137,4 +137,17 @@ CHINESE: Final = {
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (
         "query + key；各查询不同而又不单纯是因果的掩码要写成 query * key 个数"
     ),
+    # mechanisms in models
+    "every score there is": "所有打分",
+    "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns": (
+        "梯度传不到打分，学不会；straight_through 看的是同一个键，而且能学"
+    ),
+    "tree: 1 queries, 3 keys; they must be the same nodes, the root first, or the queries the words and the keys the "
+    "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前，或者查询是词、键是根和词",
+    "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads": (
+        "local-p 由循环解码器的状态预测中心；多头请用 local-m"
+    ),
+    "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient": (
+        "自注意力里抽到的键得不到奖励；gumbel_softmax 也抽样，而且有梯度"
+    ),
 }
