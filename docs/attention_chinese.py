@@ -26,7 +26,7 @@ CHINESE: Final = {
         "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的不看"
     ),
     "0 at any distance: average pooling, as the kernel that ignores the query": (
-        "多远都是 0：平均池化，即不看查询的核"
+        "多远都是 0：平均池化，即不看查询的核函数"
     ),
     "depth multiply-adds per pair": "每对 depth 次乘加",
     "1 multiply-add per pair": "每对 1 次乘加",
@@ -114,7 +114,7 @@ CHINESE: Final = {
         "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
     ),
     "Distances, kernel, softmax and average in one loop, compiled by Numba": (
-        "距离、核、softmax 与加权平均在一个循环中完成，由 Numba 编译"
+        "距离、核函数、softmax 与加权平均在一个循环中完成，由 Numba 编译"
     ),
     "PyTorch's scaled_dot_product_attention: dot scores with softmax": (
         "PyTorch 的 scaled_dot_product_attention：点积打分加 softmax"

@@ -37,7 +37,7 @@ class MultiheadAttention(nn.Module):
     bias_k: nn.Parameter | None
     bias_v: nn.Parameter | None
     score: Score
-    """How a head compares queries and keys of depth embed_dim / num_heads, with parameters that all heads share."""
+    """Score of each head, for queries and keys of depth embed_dim / num_heads, with parameters that all heads share."""
     normalizer: NormalizerLayer
     """Scores to weights; what it learns, each head learns for itself."""
 

@@ -56,11 +56,11 @@ class AttentionConfig(Config):
     softmax_over: Literal["window", "source"] = "window"
     """Positions that the normalizer of local-p runs over."""
     past_source: Literal["nothing", "last"] = "nothing"
-    """What local-m attends once t is past the source: nothing from t = S + D on, as p_t = t has it, or the last D
-    words for good, as in the authors' code."""
+    """Window of local-m once t is past the source: empty from t = S + D on, as p_t = t implies, or the last D words
+    forever, as in the authors' code."""
     reward: Reward = "token"
-    """What a drawn key is rewarded with, where the normalizer is sampled: the log probability of its own token, or of
-    the whole sentence as in Xu et al. 2015."""
+    """Reward of a drawn key, where the normalizer is sampled: the log probability of its own token, or of the whole
+    sentence as in Xu et al. 2015."""
     reward_weight: float = Field(default=1.0, ge=0.0)
     """lambda_r of Xu et al. 2015, section 4.1."""
     entropy_weight: float = Field(default=0.01, ge=0.0)

@@ -16,7 +16,7 @@ from heedful.models.reinforcement import Reinforcement
 
 
 class AttentiveSeq2Seq(Seq2Seq, ABC):
-    """A sequence-to-sequence model whose decoder attends the source once at each step.
+    """Sequence-to-sequence model whose decoder attends to the source once at each step.
 
     Symbols of Luong et al. 2015, arXiv:1508.04025, section 3.2: S source positions, target position t, window
     [p_t - D, p_t + D], where local-m has p_t = t and local-p has p_t = S sigmoid(v_p . tanh(W_p h_t)).

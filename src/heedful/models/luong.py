@@ -35,38 +35,38 @@ class LuongAttention(AttentionConfig):
 
 
 class LuongConfig(Config):
-    """Sizes and choices; the paper's are in the preset luong-paper."""
+    """Configuration of Luong's models; the paper's sizes are in the preset luong-paper."""
 
     kind: Literal["luong"] = "luong"
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
-    """Of the encoder and of the decoder."""
+    """Layers of the encoder and of the decoder."""
     embedding_size: int = Field(default=256, ge=1)
     hidden_size: int = Field(default=256, ge=1)
-    """n, of each layer; a bidirectional encoder has half of it in each direction."""
+    """Size n of each layer; a bidirectional encoder has half of it in each direction."""
     is_bidirectional: bool = False
-    """Whether the encoder reads both ways; the paper's reads one way."""
+    """Whether the encoder reads in both directions; the paper's reads in one."""
     is_source_reversed: bool = True
-    """Whether the words of a source are read from the last to the first, as in the paper; the end mark stays at the
-    end. States go back to the places of their words, so windows and alignments count words from the left."""
+    """Whether the words of a source are read in reverse, as in the paper; EOS stays at the end. States return to the
+    positions of their words, so windows and alignments count words from the left."""
     attention: LuongAttention = LuongAttention()
     """The attention over the source; the paper has the scores dot, general, concat and location, the last with the
     global window only."""
     is_end_attended: bool = True
-    """Whether the end mark of a source is attended and counts in S; not so in the authors' code."""
+    """Whether the EOS of a source is attended to and counts in S; not so in the authors' code."""
     has_feeding: bool = True
-    """Input feeding. Without it a training step runs the decoder over the whole target at once."""
+    """Whether input feeding is used. Without it a training step runs the decoder over the whole target at once."""
     reset: ResetPlacement = "before"
-    """Of gated units; see RNNsearch."""
+    """Form of the reset gate of gated units; see RNNsearch."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of the inputs of every layer, what is fed included; nothing from step to step."""
+    """Dropout of the inputs of every layer, fed vectors included; none between steps."""
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of the attentional vectors before the vocabulary; not in the authors' code."""
+    """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
     init_range: float = Field(default=0.1, gt=0.0)
-    """Parameters are drawn evenly from -init_range to init_range."""
+    """Range of initial parameters, uniform from -init_range to init_range."""
     forget_bias: float = 1.0
-    """Added to the first biases of forget gates; 0 in the paper."""
+    """Addend of the initial biases of forget gates; 0 in the paper."""
 
     @model_validator(mode="before")
     @classmethod
@@ -81,7 +81,7 @@ class LuongConfig(Config):
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Luong":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -107,24 +107,24 @@ average = 0, max_epochs = 12. Without dropout: halve_after = 5, max_epochs = 10.
 
 @dataclass(frozen=True)
 class LuongMemory(Memory):
-    """Source states, with what the score computes once per source."""
+    """Source states, with the part of the score that is computed once per source."""
 
     annotations: Tensor
-    """[source, position, hidden] h_s, at the places of their words."""
+    """[source, position, hidden] states h_s, at the positions of their words."""
     prepared: PreparedKey
     states: StackState
-    """Of the encoder's layers in the end, each [source, hidden]."""
+    """Final states of the encoder's layers, each [source, hidden]."""
 
 
 @dataclass(frozen=True)
 class LuongState(State):
-    """What the decoder carries, each [source, hypothesis, *]."""
+    """Decoder state, each tensor [source, hypothesis, *]."""
 
     layers: StackState
     fed: tuple[Tensor, ...]
-    """h~_{t-1}; empty without input feeding."""
+    """Attentional vector h~_{t-1}; empty without input feeding."""
     place: tuple[Tensor, ...]
-    """t; empty unless the window is local-m."""
+    """Target position t; empty unless the window is local-m."""
 
 
 @final
@@ -233,7 +233,7 @@ class Luong(AttentiveSeq2Seq):
     def _attend(
         self, query: Tensor, mask: Mask, memory: LuongMemory, values: Tensor | StepwiseValue, need: tuple[Need, ...]
     ) -> tuple[Tensor, Attended]:
-        """From h_t [source, hypothesis or target, hidden] to h~_t and a_t."""
+        """Attentional vectors h~_t and weights a_t from h_t [source, hypothesis or target, hidden]."""
         attended = self.attend_source(query, memory.prepared, values, self._num_attended(memory), mask, need)
         return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
 

@@ -36,23 +36,23 @@ class RNNsearchAttention(AttentionConfig):
 
 
 class RNNsearchConfig(Config):
-    """Sizes and choices; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
+    """Configuration of RNNsearch; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
 
     kind: Literal["rnnsearch"] = "rnnsearch"
     embedding_size: int = Field(default=256, ge=1)
-    """m"""
+    """Size m of the embeddings."""
     hidden_size: int = Field(default=384, ge=1)
-    """n, of each direction of the encoder and of the decoder."""
+    """Size n of each direction of the encoder, and of the decoder."""
     attention: RNNsearchAttention = RNNsearchAttention()
     """The alignment model."""
     maxout_size: int = Field(default=256, ge=1)
-    """l, where readout = "maxout"."""
+    """Size l of the maxout layer, where readout = "maxout"."""
     encoder: Literal["recurrent", "convolutional"] = "recurrent"
-    """convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
+    """Encoder; convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
     num_convolutions: int = Field(default=4, ge=1)
     """Layers of a convolutional encoder, of hidden_size features inside."""
     convolution_width: int = Field(default=3, ge=1)
-    """Odd."""
+    """Width of a convolution, odd."""
     max_positions: int = Field(default=512, ge=1)
     """Longest source of a convolutional encoder, in tokens."""
     decoder: Literal["gru", "conditional"] = "gru"
@@ -61,14 +61,14 @@ class RNNsearchConfig(Config):
     readout: Literal["maxout", "state"] = "maxout"
     """maxout: of a state, y_{i-1} and c_i, as in the paper; state: softmax of the new state s_i alone."""
     readout_state: Literal["before", "after"] = "before"
-    """Whether maxout reads s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
+    """State in the maxout readout: s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
     initial_state: Literal["backward", "last", "mean"] = "backward"
     """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states;
     mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
     reset: ResetPlacement = "before"
-    """Whether reset gates act before the state's map, as in the paper, or after it, as in cuDNN."""
+    """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of embeddings, annotations and readout."""
+    """Dropout of embeddings, annotations and readout."""
     initialization: Literal["scaled", "paper"] = "scaled"
     """scaled: by the sizes of each map; paper: N(0, 0.01^2), N(0, 0.001^2) in the alignment model, recurrent maps
     orthogonal, v_a and biases 0."""
@@ -93,7 +93,7 @@ class RNNsearchConfig(Config):
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "RNNsearch":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -135,18 +135,18 @@ training.clip_norm = 1, label_smoothing = 0, average = 0."""
 
 @dataclass(frozen=True)
 class RNNsearchMemory(Memory):
-    """Annotations, with what the alignment model computes once per source."""
+    """Annotations, with the part of the alignment model that is computed once per source."""
 
     annotations: Tensor
-    """[source, position, size] h_j; once mapped, what becomes of them in the cell and in the readout, side by side."""
+    """[source, position, size] annotations h_j; once mapped, their parts in cell and readout, side by side."""
     prepared: PreparedKey
-    """U_a h_j"""
+    """Mapped annotations U_a h_j."""
     is_mapped: bool = False
 
 
 @dataclass(frozen=True)
 class RNNsearchState(State):
-    """The decoder's state s_{i-1}, [source, hypothesis, hidden]."""
+    """Decoder state s_{i-1}, [source, hypothesis, hidden]."""
 
     hidden: Tensor
     place: tuple[Tensor, ...] = ()
@@ -278,7 +278,7 @@ class RNNsearch(AttentiveSeq2Seq):
         mask: Mask,
         need: tuple[Need, ...],
     ) -> tuple[Attended, Tensor]:
-        """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i, or what became of it, and s_i."""
+        """Context c_i, or its mapped form, and s_i from s_{i-1} and W E y_{i-1}, both [source, hypothesis, *]."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
         attended = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need)
         mapped_context = attended.context[..., : 3 * self.config.hidden_size] if memory.is_mapped else None

@@ -33,7 +33,7 @@ from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
 class TransformerConfig(Config):
-    """Sizes and choices; the paper's are norm = "post", positions = "sinusoidal", tie = "all"."""
+    """Configuration of the Transformer; the paper's is norm = "post", positions = "sinusoidal", tie = "all"."""
 
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: int = Field(default=3, ge=1, le=100)
@@ -42,19 +42,19 @@ class TransformerConfig(Config):
     num_heads: int = Field(default=4, ge=1)
     feedforward_size: int = Field(default=1024, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
-    """Of sub-layer outputs, and of embeddings with positions."""
+    """Dropout of sub-layer outputs, and of embeddings with positions."""
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     feedforward_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     activation: Activation = "relu"
     norm: NormOrder = "pre"
     norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
-    """"sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
+    """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
     max_positions: int = Field(default=512, ge=1)
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
-    """Which of source embedding, target embedding and output layer share a weight; "all" needs one vocabulary and
-    falls back to "target" where there are two."""
+    """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls
+    back to "target" where there are two."""
     output_bias: bool = False
     attention: AttentionConfig = AttentionConfig()
     """Attention of every decoder layer over the source."""
@@ -76,7 +76,7 @@ class TransformerConfig(Config):
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Transformer":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -104,7 +104,7 @@ PRESETS: Final[dict[str, TransformerConfig]] = {
 
 
 ALIGNMENT: Final = "decoder.alignment"
-"""Name of the attention that tells where words come from: that of the last two layers together."""
+"""Name of the attention that gives alignments: the mean of the last two layers."""
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,16 @@ class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
 
     keys: tuple[PreparedKey, ...]
-    """Each [source, head, position, depth]."""
+    """Keys of each layer, [source, head, position, depth]."""
     values: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
 class TransformerState(State):
-    """Keys and values of every decoder layer's attention over what was said so far."""
+    """Keys and values of every decoder layer's attention over the output so far."""
 
     keys: tuple[Tensor, ...]
-    """Each [source, hypothesis, head, position, depth]."""
+    """Keys of each layer, [source, hypothesis, head, position, depth]."""
     values: tuple[Tensor, ...]
 
 
@@ -315,16 +315,16 @@ class Transformer(Seq2Seq):
 
     @property
     def encoder(self) -> list[EncoderLayer]:
-        """The encoder's layers, the lowest first."""
+        """Encoder layers, the lowest first."""
         return [layer for layer in self.encoder_layers if isinstance(layer, EncoderLayer)]
 
     @property
     def decoder(self) -> list[DecoderLayer]:
-        """The decoder's layers, the lowest first."""
+        """Decoder layers, the lowest first."""
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
 
     def drop(self, vectors: Tensor) -> Tensor:
-        """Leave out features of embeddings while training.
+        """Apply dropout to embeddings while training.
 
         Args:
             vectors: [*, size].
@@ -351,7 +351,7 @@ def _positions(config: TransformerConfig) -> Positions:
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
-    """Narrow the types.
+    """Narrow the types of memory and state.
 
     Raises:
         TypeError: the state is of another model, which is a programming error.
