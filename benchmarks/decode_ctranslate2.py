@@ -25,11 +25,11 @@ from heedful.cli.options import use_threads
 from heedful.config import validate
 from heedful.experiment import Experiment, build_model, save_model
 from heedful.models.transformer import PRESETS
+from heedful.predictors.table import load
 from heedful.runtime.ctranslate2 import token_names
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import BOS, EOS, PAD
-from heedful.translator import load
 
 CHUNK = 250
 BATCH_TOKENS = (512, 1024, 2048)

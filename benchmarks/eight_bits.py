@@ -13,8 +13,8 @@ from heedful.cli.options import use_threads
 from heedful.cli.scoring import score_outputs
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.predictors.table import load
 from heedful.search.config import with_outputs
-from heedful.translator import load
 
 
 def main() -> None:

@@ -9,10 +9,11 @@ import torch
 
 from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, Stopped, UsageError
 from heedful.inspection.tensorboard import EVENTS
-from heedful.recipe import Recipe, Started, train, train_model
+from heedful.predictors.table import load
+from heedful.recipe import Started, train, train_model
 from heedful.runtime.folder import open_folder
+from heedful.tasks.interface import Recipe
 from heedful.training.loop import Outcome, Progress
-from heedful.translator import load
 
 ROWS = [
     ("one", "1"),

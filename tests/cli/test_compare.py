@@ -14,7 +14,7 @@ import pytest
 from heedful.cli.messages import Messages
 from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import Stopped
-from heedful.recipe import Recipe
+from heedful.tasks.interface import Recipe
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT

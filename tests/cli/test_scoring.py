@@ -2,8 +2,8 @@ import pytest
 
 from heedful.cli.scoring import changed_search, score_outputs
 from heedful.data.prepare import EvaluationSet
-from heedful.perplexity import perplexity
-from heedful.translator import load
+from heedful.predictors.perplexity import perplexity
+from heedful.predictors.table import load
 from tests.cli.conftest import Trained
 
 

@@ -24,16 +24,18 @@ from heedful.cli.options import (
     ReplaceUnknown,
     ReportFormat,
     Threads,
+    choose_device,
     parse_columns,
     use_threads,
 )
-from heedful.errors import DataError
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.cli.scoring import Evaluated
-    from heedful.data.prepare import EvaluationSet
-    from heedful.perplexity import Perplexity
+    from heedful.predictors.interface import Predictor
+    from heedful.predictors.perplexity import Perplexity
+    from heedful.predictors.translation import MeasuredTranslations
+
+    Scored = tuple[MeasuredTranslations, Perplexity]
 
 
 def run(
@@ -64,18 +66,28 @@ def run(
     """Score a model."""
     use_threads(threads)
     messages = Messages(quiet)
-    items = _items(data, parse_columns(columns), limit)
+    if (other := _other_task(model, device)) is not None:
+        measured = other.measure_files(tuple(data), parse_columns(columns))
+        print(
+            json.dumps(measured.to_dict(), ensure_ascii=False, indent=1)
+            if output_format == "json"
+            else measured.to_text()
+        )
+        return
+    from heedful.predictors.translation import read_items
+
+    items = read_items(data, parse_columns(columns), limit)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
 
-    def score(path: Path) -> "tuple[Evaluated, Perplexity]":
-        from heedful.cli.scoring import changed_search, load_to_run, score_outputs, tell_engine
-        from heedful.perplexity import perplexity
+    def score(path: Path) -> "Scored":
+        from heedful.cli.scoring import changed_search, load_to_run, tell_engine
+        from heedful.predictors.perplexity import perplexity
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
         asked = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         search = tell_engine(translator, asked, False, messages)
-        found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
+        found = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, found.seconds)
         messages.say(
             f"{path}: {len(items):,} sources in {duration(found.seconds)}, {speed:.1f} a second, beam {search.beam}"
@@ -102,14 +114,12 @@ def run(
         )
 
 
-def _items(data: list[Path], columns: tuple[int, int], limit: int) -> "EvaluationSet":
-    from heedful.data.corpus import find_pairs
-    from heedful.data.prepare import EvaluationSet
+def _other_task(model: Path, device: str) -> "Predictor | None":
+    """The predictor of a model that does another task than translation, which knows no options of search."""
+    from heedful.predictors.table import load
+    from heedful.runtime.folder import open_folder
 
-    items = EvaluationSet.of(find_pairs(data, columns))
-    if not len(items):
-        raise DataError(f"{data[0]}: no row has a source; give pairs to score")
-    return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items
+    return None if open_folder(model).task == "translation" else load(model, choose_device(device))
 
 
 def _check_metrics(keys: tuple[str, ...]) -> None:
@@ -121,7 +131,7 @@ def _check_metrics(keys: tuple[str, ...]) -> None:
         build_metric(key, Setting())
 
 
-def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
+def _text(scored: "Scored") -> str:
     found, read = scored
     return (
         f"{found.report.to_text()}\n{_without_replacing(found)}"
@@ -130,7 +140,7 @@ def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
     )
 
 
-def _without_replacing(found: "Evaluated") -> str:
+def _without_replacing(found: "MeasuredTranslations") -> str:
     """Say what the scores would be had unknown words been left as they are."""
     if found.unreplaced is None:
         return ""
@@ -139,7 +149,7 @@ def _without_replacing(found: "Evaluated") -> str:
     return f"unknown words replaced in {found.num_replaced:,} outputs: {scores}\n"
 
 
-def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]:
+def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
     found, read = scored
     facts = {"model": str(path), **found.report.to_dict(), "perplexity": vars(read), "seconds": found.seconds}
     if found.unreplaced is not None:
@@ -147,9 +157,7 @@ def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]
     return facts
 
 
-def _differences(
-    scored: "tuple[Evaluated, Perplexity]", baseline: "tuple[Evaluated, Perplexity]", seed: int
-) -> tuple[str, list[dict[str, Any]]]:
+def _differences(scored: "Scored", baseline: "Scored", seed: int) -> tuple[str, list[dict[str, Any]]]:
     from heedful.evaluation.evaluate import compare
     from heedful.evaluation.report import differences_to_text
 

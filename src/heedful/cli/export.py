@@ -23,7 +23,7 @@ from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, us
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.translator import Translator
+    from heedful.predictors.translator import Translator
 
 
 def run(
@@ -53,9 +53,9 @@ def run(
             "export: --to huggingface takes a folder to write and no --int8; engines go into the model folder: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
-    from heedful.translator import load
+    from heedful.predictors.translator import load_translator
 
-    translator = load(model)
+    translator = load_translator(model)
     if to == "huggingface":
         _export_huggingface(translator, out or Path(), messages)
         return

@@ -37,7 +37,7 @@ def run(
     given = parse_languages(languages)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target}: there is something already; name another folder with --out")
-    from heedful.experiment import import_marian
+    from heedful.tasks.marian import import_marian
 
     experiment = import_marian(folder, target, given)
     Messages(quiet).say(f"{target}: {experiment.model.kind}; try: heedful translate {target}")

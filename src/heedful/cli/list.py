@@ -310,13 +310,19 @@ def _kernel_rows() -> MaskBounds:
 
 
 def _models() -> MaskBounds:
-    from heedful.experiment import MODELS
+    from heedful.models.table import MODELS
 
     return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
 
 
+def _tasks() -> MaskBounds:
+    from heedful.tasks.table import TASKS
+
+    return ((name, first_line(sys.modules[type(task).__module__])) for name, task in TASKS.items())
+
+
 def _presets() -> MaskBounds:
-    from heedful.experiment import PRESETS
+    from heedful.models.table import PRESETS
 
     return ((name, f"{config.kind}: {_settings(config)}") for name, config in PRESETS.items())
 
@@ -343,5 +349,6 @@ TOPICS: Final[dict[str, Callable[[], MaskBounds]]] = {
     "models": _models,
     "presets": _presets,
     "metrics": _metrics,
+    "tasks": _tasks,
 }
 """What can be listed; each reads the table that the library itself uses."""

@@ -20,6 +20,7 @@ VERBS: Final = (
     "demo",
     "train",
     "translate",
+    "classify",
     "evaluate",
     "compare",
     "align",

@@ -56,10 +56,10 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.data.corpus import find_pairs
-    from heedful.translator import load
+    from heedful.predictors.translator import load_translator
 
     pairs = find_pairs(data, parse_columns(columns))
-    translator = load(model, choose_device(device))
+    translator = load_translator(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     read = translator.read(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -9,11 +9,10 @@ Examples:
   heedful train words.tsv --set text.source_units=characters --set text.target_units=characters
 """
 
-import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -39,8 +38,8 @@ from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
-    from heedful.evaluation.report import Report
-    from heedful.recipe import Recipe, Started
+    from heedful.recipe import Started
+    from heedful.tasks.interface import Recipe
     from heedful.training.loop import Outcome
 
 _LOWER_IS_BETTER: Final = ("loss", "token_error_rate")
@@ -62,6 +61,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
+    task: Annotated[str, typer.Option(help="Task to learn; see: heedful list tasks.", show_default="translation")] = "",
     seed: Annotated[int | None, typer.Option(min=0, help="Of weights, order and dropout.", show_default="1")] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Say where a step's time goes, beside its floor.")] = False,
     device: Device = "auto",
@@ -75,7 +75,9 @@ def run(
     messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, data))}")
     begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
-    from heedful.recipe import Recipe
+    from heedful.recipe import score_test
+    from heedful.tasks.interface import Recipe
+    from heedful.tasks.table import find_task
 
     changes = [f"training.seed={seed}"] if seed is not None else []
     changes += [f"training.max_minutes={minutes}"] if minutes else []
@@ -86,6 +88,7 @@ def run(
         test=tuple(test or ()),
         columns=parse_columns(columns),
         languages=parse_languages(languages),
+        task=task,
         preset=preset,
         config=config,
         settings=(*changes, *(settings or ())),
@@ -93,10 +96,9 @@ def run(
     )
     started, outcome = train_and_watch(recipe, messages, profile)
     print(ending(started, outcome))
-    if len(started.test):
-        print(_test_scores(started, recipe.device, messages), end="")
+    print(score_test(started, recipe.device, messages.say), end="")
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
-    print(f"next:  heedful translate {shlex.quote(str(started.folder))}")
+    print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
@@ -141,14 +143,11 @@ def describe(started: "Started", preset: str) -> list[str]:
     Returns:
         Lines.
     """
-    model, text = started.experiment.model, started.experiment.text
-    sizes = f"{started.num_source_tokens:,} {text.source_units}"
-    if not text.is_shared:
-        sizes = f"{sizes} of the source, {started.num_target_tokens:,} {text.target_units} of the target"
+    model = started.experiment.model
     lines = [
-        *started.report,
+        *started.data.report,
         f"model: {model.kind}{f', preset {preset}' if preset else ''}, {started.num_parameters:,} parameters",
-        f"vocabulary: {sizes}",
+        f"vocabulary: {started.data.vocabulary}",
         f"folder: {started.folder}",
     ]
     return [*lines, f"resuming at step {started.step:,}"] if started.step else lines
@@ -184,31 +183,3 @@ def _write_page(folder: Path) -> Path:
     with suppress(ResourceError):  # training has warned
         write_training_page(folder, page)
     return page
-
-
-def _test_scores(started: "Started", device: str, messages: Messages) -> str:
-    """Score the kept model on the test set, once for each model."""
-    from heedful.cli.scoring import score_outputs
-    from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-    from heedful.translator import load
-
-    translator = load(started.folder, device)
-    kept = started.folder / "run" / "test.json"
-    weights = translator.folder.facts["weights"]
-    if kept.is_file() and (before := json.loads(kept.read_text(encoding="utf-8"))).get("weights") == weights:
-        return str(before["text"])
-    messages.say(f"translating {len(started.test):,} test sources")
-    report = score_outputs(translator, started.test, translator.search, (), DEFAULT_BATCH_TOKENS).report
-    text = _short(report, translator.search.beam)
-    facts: dict[str, Any] = {"weights": weights, "text": text, **report.to_dict()}
-    kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
-    return text
-
-
-def _short(report: "Report", beam: int) -> str:
-    lines = [f"test:  {report.num_items:,} sources, beam {beam}; 95 % intervals"]
-    for result in report.results:
-        unit = " %" if result.metric.unit == "%" else ""
-        interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
-        lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
-    return "".join(line + "\n" for line in lines)

@@ -59,11 +59,12 @@ from heedful.cli.search_options import (
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.translation import Translation
+    from heedful.predictors.translator import Translator
     from heedful.runtime.shards import Shard
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
     from heedful.text.lines import Lines
-    from heedful.translator import Translation, Translator
 
 OutputFormat = Literal["text", "jsonl"]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
@@ -167,7 +168,7 @@ class _Written:
         messages: Messages,
     ) -> None:
         from heedful.cli.scoring import tell_engine
-        from heedful.translator import WINDOW_LINES
+        from heedful.predictors.translator import WINDOW_LINES
 
         demand = self.constraints.demand(translator.target_tokenizer)
         search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)

@@ -15,7 +15,8 @@ from heedful.comparison.tables import length_rows, remarks, score_rows, to_markd
 from heedful.config import merge, validate
 from heedful.errors import UsageError
 from heedful.pages.document import listed, table
-from heedful.recipe import Recipe, Started, train
+from heedful.recipe import Started, train
+from heedful.tasks.interface import Recipe
 from heedful.training.loop import Outcome
 
 Paths = str | Path | Sequence[str | Path]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from heedful.config import Config, Tree, merge, read_toml, validate
 from heedful.errors import ConfigError, did_you_mean
-from heedful.experiment import MODELS, PRESETS
+from heedful.models.table import MODELS, PRESETS
 
 MOST_ROWS: Final = 1000
 NAME_LENGTH: Final = 80

@@ -26,6 +26,11 @@ class ModelFolder:
     facts: Mapping[str, Any]
     """kind, languages, weights, tokenizers, limits, results: what `heedful.json` says beside its files."""
 
+    @property
+    def task(self) -> str:
+        """Name of the task that the model does; models from before there were several translate."""
+        return str(self.facts.get("task", "translation"))
+
     def file(self, role: str) -> Path:
         """Find a file by what it is for.
 
