@@ -74,5 +74,5 @@ $(VENV)/.installed-train: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what training, tests and checks need into $(VENV) (a few minutes the first time)"
-	$(PIP) --editable '.[train,onnx,serve,dev]'
+	$(PIP) --editable '.[train,onnx,dev]'
 	@touch $@ $(VENV)/.installed-train

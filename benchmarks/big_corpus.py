@@ -36,6 +36,8 @@ def note(what):
 
 began = float(sys.argv[3])
 import torch
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus
@@ -46,6 +48,7 @@ note("corpus opened")
 sampler = PairSampler(corpus, 4096, 1)
 batches = iter(sampler)
 model = PairStep(PRESETS["small"].build(8_000, 8_000, True), 0.1)
+accelerate(model, CPU_FORMS)
 optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 first = next(batches)
 note("first batch")

@@ -19,6 +19,8 @@ from heedful.attention import dispatch
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.tiled_attention import Tiled
 from heedful.data.batching import PairSampler
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.rnnsearch import PRESETS
 from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
@@ -33,6 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     model = PairStep(PRESETS["rnnsearch"].build(VOCABULARY, VOCABULARY, False), 0.1)
+    accelerate(model, CPU_FORMS)  # as training does
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     batches = iter(PairSampler(make_corpus(options.length), options.batch_tokens, 0))
     precision = resolve_precision("auto", torch.device("cpu"))

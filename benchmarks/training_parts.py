@@ -24,7 +24,10 @@ from torch.nn import functional
 from training_step import VOCABULARY, WARM_STEPS, make_corpus, shuffled_batches, step_seconds
 
 from heedful.data.batching import PairSampler
-from heedful.models.transformer import PRESETS, Transformer
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models import transformer_cpu
+from heedful.models.cpu_forms import CPU_FORMS
+from heedful.models.transformer import PRESETS
 from heedful.training.cross_entropy import CrossEntropy
 from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.pair_step import PairStep
@@ -69,7 +72,6 @@ def logits_first(
     bias: Tensor | None,
     gold: Tensor,
     smoothing: float = 0.0,
-    real: Tensor | None = None,
 ) -> CrossEntropy:
     """What `linear_cross_entropy` gives, from all logits at once."""
     logits = functional.linear(features, weight, bias).float()
@@ -87,7 +89,9 @@ VARIANTS = (
         "all logits at once", without=partial(mock.patch, "heedful.training.loss.linear_cross_entropy", logits_first)
     ),
     Variant("no loops of our own", without=plain_loops),
-    Variant("padding in the model", without=partial(mock.patch.object, Transformer, "_is_packed", lambda *_: False)),
+    Variant(
+        "padding in the model", without=partial(mock.patch.object, transformer_cpu, "is_packable", lambda *_: False)
+    ),
     Variant("memory given back", without=memory_given_back),
     Variant("update in a loop", has_fused_update=False),
 )
@@ -110,6 +114,7 @@ def main() -> None:
     for variant in VARIANTS:
         torch.manual_seed(0)
         model = PairStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)
+        accelerate(model, CPU_FORMS)  # as training does
         fused = {"fused": True} if variant.has_fused_update else {"foreach": False}
         sides.append((variant, model, torch.optim.AdamW(model.parameters(), 1e-4, betas=(0.9, 0.98), **fused)))
     costs: dict[str, list[float]] = {variant.name: [] for variant in VARIANTS}

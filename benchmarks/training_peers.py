@@ -22,7 +22,9 @@ from torch import nn
 
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.layers.cpu.accelerate import accelerate
 from heedful.models import luong, transformer
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import EOS
 from heedful.training.memory_settings import tuned_process, use_large_pages
@@ -59,6 +61,7 @@ def own_rate(name: str, corpus: EncodedCorpus, vocabulary: int, batch_tokens: in
     """Target tokens a second, preparing batches included."""
     torch.manual_seed(0)
     model = PairStep(make_model(name, vocabulary), 0.1)
+    accelerate(model, CPU_FORMS)  # as training does
     optimizer = torch.optim.AdamW(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     precision = resolve_precision("auto", CPU)
     batches = iter(PairSampler(corpus, batch_tokens, 0))

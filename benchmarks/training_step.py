@@ -22,6 +22,8 @@ from torch.nn import functional
 
 from heedful.data.batching import PairBatch, PairSampler, make_batch
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
 from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.pair_step import PairStep
@@ -140,6 +142,7 @@ def main() -> None:
     use_large_pages()  # as the command does
     torch.manual_seed(0)
     models = {"heedful": PairStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)}
+    accelerate(models["heedful"], CPU_FORMS)  # as training does
     models |= {"plain, same batches": Plain(), "plain, any order": Plain()}
     precision = resolve_precision("auto", torch.device("cpu"))
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32

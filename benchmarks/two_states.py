@@ -32,6 +32,12 @@ batches = iter(PairSampler(EncodedCorpus(*sides), batch_tokens, 0))
 torch.manual_seed(0)
 config = importlib.import_module("heedful.models." + kind).PRESETS[preset]
 model = PairStep(config.build(8000, 8000, kind != "rnnsearch"), 0.1)
+try:  # in the states whose layers are plain until they are accelerated
+    from heedful.layers.cpu.accelerate import accelerate
+    from heedful.models.cpu_forms import CPU_FORMS
+    accelerate(model, CPU_FORMS)
+except ImportError:
+    pass
 optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 device = torch.device("cpu")
 precision = resolve_precision("auto", device)

@@ -124,11 +124,16 @@ CHINESE: Final = {
     "Scores, masks, softmax or a chosen key, dropout and context in one pass on a GPU, compiled by Triton": (
         "GPU 上一遍算完打分、掩码、softmax（或选一个键）、dropout 和加权平均，由 Triton 编译"
     ),
-    "query + key (additive scores a strip of queries at a time; computed again backward)": (
-        "query + key（加性打分一次一条查询带；反向时重算）"
-    ),
+    (
+        "query + key (additive scores a strip of queries at a time; computed again backward); "
+        "proved in Triton's interpreter, not yet timed on a device"
+    ): ("query + key（加性打分一次一条查询带；反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时"),
     "The formulas as written": "照公式算",
     "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
+    (
+        "query + key (tiles of queries, computed again backward); "
+        "proved in Triton's interpreter, not yet timed on a device"
+    ): "query + key（查询分块，反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时",
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (
         "query + key；各查询不同而又不单纯是因果的掩码要写成 query * key 个数"
     ),

@@ -8,6 +8,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from heedful.version import __version__
+
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
     from heedful.predictors.classifier import Classifier
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.recipe import train_model as train
 
-__version__ = "0.1.0"
 __all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
 
 # Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.

@@ -79,11 +79,11 @@ class Backends:
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
             lambda each: each.why_not(search, attention, by_steps),
-            lambda each: each.supports(search, attention) or each.supports_demand(asked),
+            lambda each: each.supports(search, attention) or each.supports_constraints(asked),
         )
         return self._in_blocks(backend) if is_exact else backend
 
-    def reading(self, attention: bool = False, is_exact: bool = False) -> Backend:
+    def scoring(self, attention: bool = False, is_exact: bool = False) -> Backend:
         """Give what reads outputs that are given.
 
         Args:
@@ -100,7 +100,7 @@ class Backends:
         """
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
-            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_reading(attention)
+            lambda each: each.why_not_exact() if by_steps else None, lambda each: each.supports_scoring(attention)
         )
         return self._in_blocks(backend) if is_exact else backend
 

@@ -12,7 +12,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from heedful import __version__
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.files import sync, write_through, written_whole
@@ -25,6 +24,7 @@ from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_f
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.training.config import TrainingConfig
+from heedful.version import __version__
 
 DEFAULT_TASK: Final = "translation"
 DEFAULT_PRESET: Final = "small"

@@ -11,7 +11,6 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from heedful import __version__
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.data.batch import Sampler
 from heedful.errors import (
@@ -39,6 +38,7 @@ from heedful.training.loop import Outcome, Progress, Trainer, Validation, Watche
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
+from heedful.version import __version__
 
 EXPERIMENT: Final = "run/experiment.toml"
 

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 
 from tests.architecture.package import ROOT, SOURCE, Module, read_package
@@ -29,8 +30,7 @@ def imports_from_packages(module: Module, packages: Container[str], modules: Con
             found += [
                 f"{module.name}:{node.lineno}: {alias.name} comes from {node.module}'s __init__: name its own module"
                 for alias in node.names
-                # The version stands in the package itself and nowhere else.
-                if f"{node.module}.{alias.name}" not in modules and alias.name != "__version__"
+                if f"{node.module}.{alias.name}" not in modules
             ]
     return found
 
@@ -65,7 +65,7 @@ def test_an_import_from_an_init_is_refused(text: str):
         "from heedful.text.corpus import read_lines",
         "from heedful.text import corpus",
         "from heedful import text",
-        "from heedful import __version__",
+        "from heedful.version import __version__",
         "import heedful.text.corpus",
         "from numpy import ndarray",
     ],
@@ -139,3 +139,30 @@ def test_the_contracts_refuse(canary: str, tmp_path: Path):
     status, output = run_contracts(tmp_path, tmp_path)
     assert status == (0 if complaint is None else 1), output
     assert complaint is None or complaint in output
+
+
+def import_cycles(imports: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Groups of modules each of which is reached from itself, by what each module imports."""
+    reached = {module: set(targets) for module, targets in imports.items()}
+    for middle in imports:
+        for targets in reached.values():
+            if middle in targets:
+                targets |= reached[middle]
+    groups = {
+        tuple(sorted(other for other in targets if module in reached.get(other, ())))
+        for module, targets in reached.items()
+    }
+    return [list(group) for group in sorted(groups) if group]
+
+
+def test_no_files_import_each_other():
+    # Imports inside functions and those for type checkers count too.
+    graph = grimp.build_graph("heedful", exclude_type_checking_imports=False, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imports) > 200
+    assert import_cycles(imports) == []
+
+
+def test_a_cycle_is_found():
+    imports = {"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a"], "e": ["e"]}
+    assert import_cycles(imports) == [["b", "c"], ["e"]]

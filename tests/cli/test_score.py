@@ -66,7 +66,7 @@ def test_python_gives_the_same_in_windows_of_any_size(trained: Trained):
     pairs = [("abc", "ABC"), ("", "A"), ("fed", ""), ("cafe", "CAFE"), ("b", "B")]
     whole = translator.score(pairs)
     for window, batch_tokens in ((1, 1), (2, 7), (3, 100)):
-        found = list(translator.read(iter(pairs), window_lines=window, batch_tokens=batch_tokens))
+        found = list(translator.scored_pairs(iter(pairs), window_lines=window, batch_tokens=batch_tokens))
         assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in whole], abs=1e-5)
         assert [(one.source, one.target) for one in found] == pairs
     assert all(one.alignment is None and one.attention is None for one in whole)

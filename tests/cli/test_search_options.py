@@ -70,12 +70,12 @@ def test_outputs_hold_what_is_asked(trained: Trained):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beam", 5, "--groups", 2], "beam 5 does not part into 2 groups"),
+        (["--beam", 5, "--groups", 2], "beam 5 cannot be split into 2 groups"),
         (["--beam", 4, "--top-k", 3], "method sampling carries no beam"),
         (["--sample", "--groups", 2], "num_groups and diversity are for method beam"),
         (["--top-p", 0], "search.top_p"),
-        (["--sample", "--require", "A"], "sampling cannot promise a phrase"),
-        (["--require", "A", "--ban", "A"], "'A' holds 'A', which is banned"),
+        (["--sample", "--require", "A"], "sampling cannot guarantee a phrase"),
+        (["--require", "A", "--ban", "A"], "'A' contains 'A', which is banned"),
         (["--prefix", "Ä"], "prefix 'Ä': the model's vocabulary has no token"),
         (["--replace-unknown"], "replace_unknown: outputs of this model are characters, not words"),
     ],

@@ -1,5 +1,6 @@
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,11 +16,19 @@ from heedful.data.batching import (
     cut_batches,
     make_batch,
     pad,
-    padding_share,
 )
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD
+
+
+def padding_share(corpus: EncodedCorpus, batches: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Padded positions over all positions, on the source side and on the target side."""
+    shares: list[float] = []
+    for lengths in (corpus.source.lengths, corpus.target.lengths):
+        positions = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
+        shares.append(1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / max(1, positions))
+    return shares[0], shares[1]
 
 
 def of_lengths(source: np.ndarray, target: np.ndarray) -> EncodedCorpus:

@@ -200,7 +200,7 @@ def test_a_second_call_for_the_same_files_reads_no_pair(tmp_path: Path, monkeypa
     assert second.tokenizer_files == first.tokenizer_files
 
 
-def test_files_or_settings_that_changed_are_read_again(tmp_path: Path):
+def test_files_or_settings_that_changed_are_score_missing(tmp_path: Path):
     train = write(tmp_path / "train.tsv", rows(120))
     prepared_from(train, tmp_path)
     kept = train.stat().st_mtime_ns

@@ -1,11 +1,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heedful.errors import DataError
-from heedful.evaluation.items import check_items, group_references, items_digest
+from heedful.evaluation.items import check_items, items_digest
 
 THREE: list[str] = ["a", "b", "c"]
 
@@ -36,20 +34,6 @@ def test_good_items_pass():
 def test_bad_items_are_refused(hypotheses: Any, references: Any, sources: Any, message: str):
     with pytest.raises(DataError, match=message):
         check_items(hypotheses, references, sources)
-
-
-def test_rows_with_one_source_become_one_item():
-    rows = [("b", "1"), ("a", "2"), ("b", "3"), ("b", "1"), ("B", "4")]
-    assert group_references(rows) == (["b", "a", "B"], [["1", "3"], ["2"], ["4"]])
-
-
-@given(st.lists(st.tuples(st.text("ab", max_size=2), st.text("xy", max_size=2)), min_size=1))
-def test_grouping_loses_and_invents_nothing(rows: list[tuple[str, str]]):
-    sources, references = group_references(rows)
-    pairs = [(source, text) for source, texts in zip(sources, references, strict=True) for text in texts]
-    assert len(pairs) == len(set(pairs))
-    assert set(pairs) == set(rows)
-    check_items(sources, references, sources)
 
 
 def test_digest_tells_items_apart():

@@ -48,11 +48,11 @@ def test_given_outputs_get_the_models_probabilities(exported: Make, name: str):
     generator = np.random.default_rng(4)
     sources = draw_sources(9, MOST)
     outputs = [[*generator.integers(4, 9, num).tolist(), EOS] for num in (0, 3, 5, 1, MOST - 1, 7, 2, 9, 4)]
-    one, other = (backend.read(sources, outputs) for backend in (torch_backend(model, MOST), engine))
+    one, other = (backend.score(sources, outputs) for backend in (torch_backend(model, MOST), engine))
     for wanted, got in zip(one, other, strict=True):
         assert np.abs(wanted.log_probs - got.log_probs).max() <= TOLERANCE
     cut = [ids[:-1] for ids in outputs]
-    assert [len(found.log_probs) for found in engine.read(sources, cut)] == [len(ids) for ids in cut]
+    assert [len(found.log_probs) for found in engine.score(sources, cut)] == [len(ids) for ids in cut]
 
 
 SEARCHES = {
@@ -131,7 +131,7 @@ def test_where_it_is_named_it_searches_beams_its_own_way(alpha: float, tmp_path:
         assert [one.score for one in outputs] == pytest.approx(wanted.scores, abs=1e-4)
         for one in outputs:
             num_ended += one.finish_reason == "eos"
-            read = engine.read([ids], [[*one.token_ids, *[EOS] * (one.finish_reason == "eos")]])[0].log_probs
+            read = engine.score([ids], [[*one.token_ids, *[EOS] * (one.finish_reason == "eos")]])[0].log_probs
             assert one.log_prob == pytest.approx(read.sum(), abs=1e-4)
             assert one.score == pytest.approx(read.sum() / len(read) ** alpha, abs=1e-4)
     assert 20 < num_ended < 3 * len(sources)
@@ -191,7 +191,9 @@ def test_eight_bits_are_nearly_the_same_and_smaller(tmp_path: Path):
         folder.mkdir()
         export_ctranslate2(model, folder, MOST, is_int8)
         sizes.append((folder / "model.bin").stat().st_size)
-        found.append(np.concatenate([each.log_probs for each in CTranslate2("c", folder, MOST).read(sources, outputs)]))
+        found.append(
+            np.concatenate([each.log_probs for each in CTranslate2("c", folder, MOST).score(sources, outputs)])
+        )
     assert sizes[1] < 0.4 * sizes[0]
     assert 1e-6 < np.abs(found[0] - found[1]).max() < 0.2
 

@@ -38,7 +38,7 @@ class Saying(Backend):
             found = [(*ids, 4) if row % self.wrong_every == 0 else ids for row, ids in enumerate(found)]
         return [[Hypothesis(ids, -1.0, -1.0, (), "eos")] for ids in found]
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         found = [np.full(len(ids), -1.0) for ids in outputs]

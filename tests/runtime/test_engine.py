@@ -148,22 +148,22 @@ def test_a_backend_is_not_bothered_with_demands_that_nobody_makes():
 
 
 def test_demands_that_a_backend_cannot_meet_are_refused():
-    with pytest.raises(UsageError, match="spy: outputs cannot be given prefixes or phrases here"):
+    with pytest.raises(UsageError, match="spy: prefixes and phrases are not supported here"):
         decode_sorted(Spy(), SOURCES[:2], CONFIG, constraints=[Constraints(), Constraints(required=[(4,)])])
     with pytest.raises(UsageError, match="constraints: 1 given for 7 sources"):
         decode_sorted(Spy(), SOURCES, CONFIG, constraints=[Constraints()])
     stepwise = Stepwise("toy", lambda with_weights: Toy(), max_length=9)
-    assert stepwise.supports_demand(Constraints(prefix=(4,), required=[(4,)], banned=[(5,)])) is None
+    assert stepwise.supports_constraints(Constraints(prefix=(4,), required=[(4,)], banned=[(5,)])) is None
 
 
 def test_stepwise_reads_outputs_that_are_given():
     backend = Stepwise("toy", lambda with_weights: Toy(seed=3), max_length=30)
     outputs = [(4, 5, EOS)] * len(SOURCES)
     wanted = score_outputs(Toy(seed=3), SOURCES, outputs)
-    for one, other in zip(wanted, backend.read(SOURCES, outputs), strict=True):
+    for one, other in zip(wanted, backend.score(SOURCES, outputs), strict=True):
         assert np.array_equal(one.log_probs, other.log_probs)
 
 
 def test_a_backend_that_cannot_read_says_so():
-    with pytest.raises(UsageError, match="spy: outputs that are given cannot be read here"):
-        Spy().read(SOURCES, [(4,)] * len(SOURCES))
+    with pytest.raises(UsageError, match="spy: given outputs cannot be scored here"):
+        Spy().score(SOURCES, [(4,)] * len(SOURCES))

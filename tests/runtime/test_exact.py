@@ -208,9 +208,9 @@ def test_readings_are_exact_too():
     generator = np.random.default_rng(5)
     outputs = [[*generator.integers(4, VOCAB_SIZE, place % 5).tolist(), EOS] for place in range(12)]
     backend = exact(Touchy(("rows", "width", "longest")))
-    whole = backend.read(sources, outputs, need_alignment=True)
+    whole = backend.score(sources, outputs, need_alignment=True)
     for place, (ids, output) in enumerate(zip(sources, outputs, strict=True)):
-        (alone,) = backend.read([ids], [output], need_alignment=True)
+        (alone,) = backend.score([ids], [output], need_alignment=True)
         assert alone.log_probs.tobytes() == whole[place].log_probs.tobytes()
         assert alone.weights is not None
         assert whole[place].weights is not None
@@ -220,7 +220,7 @@ def test_readings_are_exact_too():
 def test_nothing_to_decode_is_nothing():
     backend = exact(Touchy(("rows",)))
     assert backend.decode([], BEAM) == []
-    assert backend.read([], []) == []
+    assert backend.score([], []) == []
 
 
 def test_blocks_know_their_own_states_only():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import UsageError
-from heedful.runtime.engine import Stepwise, read_sorted
+from heedful.runtime.engine import Stepwise, score_sorted
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, encode_source, word_links
 from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.inputs import Sources, as_inputs
@@ -32,10 +32,10 @@ def test_batches_change_nothing_and_results_come_in_order(batch_tokens: int):
     batches: list[list[int]] = []
 
     class Watched(Spy):
-        def supports_reading(self, need_alignment: bool) -> str | None:
+        def supports_scoring(self, need_alignment: bool) -> str | None:
             return None
 
-        def read(
+        def score(
             self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
         ) -> list[ForcedDecoding]:
             batches.append(as_inputs(sources).num_positions.tolist())
@@ -43,42 +43,42 @@ def test_batches_change_nothing_and_results_come_in_order(batch_tokens: int):
 
     sources = [np.array([4] * length + [EOS]) for length in (3, 0, 5, 1, 1, 4, 2)]
     outputs = [[4 + i % 2] * (i % 4) + [EOS] for i in range(7)]
-    found = read_sorted(Watched(), sources, outputs, batch_tokens=batch_tokens, need_alignment=True)
+    found = score_sorted(Watched(), sources, outputs, batch_tokens=batch_tokens, need_alignment=True)
     wanted = score_outputs(Toy(), sources, outputs, need_alignment=True)
     for one, other in zip(found, wanted, strict=True):
         assert one.log_probs.tolist() == other.log_probs.tolist()
         assert np.array_equal(one.weights, other.weights)  # type: ignore[arg-type]
     assert [length for batch in batches for length in batch] == [6, 5, 4, 3, 2, 2, 1]
     assert all(len(batch) * max(batch) <= batch_tokens or len(batch) == 1 for batch in batches)
-    assert read_sorted(Watched(), [], []) == []
+    assert score_sorted(Watched(), [], []) == []
 
 
 def test_what_cannot_be_read_is_refused():
-    with pytest.raises(UsageError, match="spy: outputs that are given cannot be read here"):
-        read_sorted(Spy(), [np.array([EOS])], [[EOS]])
-    with pytest.raises(UsageError, match="spy: outputs that are given cannot be read here"):
-        Spy().read([np.array([EOS])], [[EOS]])
-    with pytest.raises(UsageError, match="spy: outputs that are given"):
-        list(reader(Spy()).read(PAIRS, False, 99))
+    with pytest.raises(UsageError, match="spy: given outputs cannot be scored here"):
+        score_sorted(Spy(), [np.array([EOS])], [[EOS]])
+    with pytest.raises(UsageError, match="spy: given outputs cannot be scored here"):
+        Spy().score([np.array([EOS])], [[EOS]])
+    with pytest.raises(UsageError, match="spy: given outputs"):
+        list(reader(Spy()).score(PAIRS, False, 99))
     toy = Stepwise("toy", lambda with_weights: Toy(), 30)
     with pytest.raises(UsageError, match="2 outputs were given for 1 sources"):
-        read_sorted(toy, [np.array([EOS])], [[EOS], [EOS]])
+        score_sorted(toy, [np.array([EOS])], [[EOS], [EOS]])
 
 
 def test_a_model_without_attention_scores_and_does_not_align():
     blind = Stepwise("toy", lambda with_weights: Toy(has_weights=False), 30, has_attention=False)
-    assert blind.supports_reading(False) is None
-    assert "no attention" in str(blind.supports_reading(True))
+    assert blind.supports_scoring(False) is None
+    assert "no attention" in str(blind.supports_scoring(True))
     with pytest.raises(UsageError, match="toy: this model has no attention"):
-        list(reader(blind).read(PAIRS, True, 99))
-    assert len(list(reader(blind).read(PAIRS, False, 99))) == len(PAIRS)
+        list(reader(blind).score(PAIRS, True, 99))
+    assert len(list(reader(blind).score(PAIRS, False, 99))) == len(PAIRS)
 
 
 # ------------------------------------------------------------------------------------------------------- pairs
 
 
 def test_pairs_are_read_as_the_engine_reads_their_tokens():
-    found = list(reader().read(PAIRS, True, 12))
+    found = list(reader().score(PAIRS, True, 12))
     toy = Toy(vocab_size=7)
     for (source, target), one in zip(PAIRS, found, strict=True):
         source_ids = tuple([*CHARACTERS.encode(source)[:7], EOS])
@@ -117,12 +117,12 @@ def test_a_target_word_averages_its_tokens():
 
 
 def test_without_attention_nothing_is_linked():
-    found = list(reader().read(PAIRS, False, 99))
+    found = list(reader().score(PAIRS, False, 99))
     assert {(one.attention, one.alignment) for one in found} == {(None, None)}
 
 
 def test_long_targets_are_cut_and_end_all_the_same():
-    (found,) = reader().read([("a", "one " * 20)], True, 99)
+    (found,) = reader().score([("a", "one " * 20)], True, 99)
     assert found.was_cut
     assert found.target_pieces == ("one",) * 7 + ("<eos>",)
     ids, was_cut = encode_source(CHARACTERS, "a" * 7, TEXT)

@@ -22,19 +22,19 @@ def pieces() -> PieceTokenizer:
 
 
 def test_phrases_become_tokens():
-    demand = TextConstraints("the red", ["house", " red house "], ["the house"]).demand(WORDS)
+    demand = TextConstraints("the red", ["house", " red house "], ["the house"]).encode(WORDS)
     the, red, house = (WORDS.encode(word)[0] for word in ("the", "red", "house"))
     assert demand.prefix == (the, red)
     assert demand.required == [(house,), (red, house)]
     assert demand.banned == [(the, house)]
-    assert TextConstraints().demand(WORDS).is_free
-    assert TextConstraints(prefix=" ").demand(WORDS).is_free
+    assert TextConstraints().encode(WORDS).is_free
+    assert TextConstraints(prefix=" ").encode(WORDS).is_free
     # Text is normalized as the model's was.
-    assert TextConstraints(banned=["cafe\u0301"]).demand(LETTERS).banned == [tuple(LETTERS.encode("café"))]
+    assert TextConstraints(banned=["cafe\u0301"]).encode(LETTERS).banned == [tuple(LETTERS.encode("café"))]
 
 
 def test_pieces_of_spaced_scripts_begin_a_word(pieces: PieceTokenizer):
-    demand = TextConstraints("the", ["red"], ["house"]).demand(pieces)
+    demand = TextConstraints("the", ["red"], ["house"]).encode(pieces)
     assert demand.required == [tuple(pieces.encode("red"))]
     assert demand.banned == [tuple(pieces.encode("house"))]
     inside = pieces.encode("the red house")
@@ -42,7 +42,7 @@ def test_pieces_of_spaced_scripts_begin_a_word(pieces: PieceTokenizer):
 
 
 def test_pieces_of_scripts_without_spaces_stand_anywhere(pieces: PieceTokenizer):
-    demand = TextConstraints(required=["学校"], banned=["今天"]).demand(pieces)
+    demand = TextConstraints(required=["学校"], banned=["今天"]).encode(pieces)
     (required,) = demand.required
     assert not pieces.pieces(required)[0].startswith("\u2581")
     assert pieces.decode(required) == "学校"
@@ -60,14 +60,17 @@ def test_pieces_of_scripts_without_spaces_stand_anywhere(pieces: PieceTokenizer)
             "prefix 'the blue': the model's vocabulary has no token for part of it: 'blue'",
         ),
         (TextConstraints(banned=["green house"]), "banned phrase 'green house': .*: 'green'"),
-        (TextConstraints(required=["the red house"], banned=["red"]), "'the red house' holds 'red', which is banned"),
+        (
+            TextConstraints(required=["the red house"], banned=["red"]),
+            "'the red house' contains 'red', which is banned",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_told(wording: TextConstraints, message: str):
     with pytest.raises(UsageError, match=message):
-        wording.demand(WORDS)
+        wording.encode(WORDS)
 
 
 def test_letters_that_are_unknown_are_named():
     with pytest.raises(UsageError, match="has no token for part of it: 'x'"):
-        TextConstraints(banned=["the x"]).demand(LETTERS)
+        TextConstraints(banned=["the x"]).encode(LETTERS)

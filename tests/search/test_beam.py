@@ -452,8 +452,8 @@ def test_prefixes_begin_the_outputs_and_count_in_their_scores(beam: int) -> None
     [
         ([(4,)], "1 given for 2 sources"),
         ([(4,), (4, 5, 6, 5, 4)], "source 1 has 5 tokens, an output at most 5"),
-        ([(4,), (4, EOS)], "source 1 holds a mark"),
-        ([(-1,), ()], "source 0 holds a mark or a negative"),
+        ([(4,), (4, EOS)], "source 1 contains PAD, BOS, EOS"),
+        ([(-1,), ()], "source 0 contains PAD, BOS, EOS or a negative"),
         ([(), (4, 7)], "token 7 is not in the vocabulary of 7"),
     ],
 )

@@ -93,7 +93,7 @@ def test_select_keeps_rows_of_everything() -> None:
     beam_state = BeamState.start(3, SearchConfig(beam=2)).select(np.array([0, 2]))
     assert beam_state.sources.tolist() == [0, 2]
     assert {len(getattr(beam_state, name)) for name in BeamState.__slots__} == {2}
-    assert beam_state.places(np.array([[1, 0], [1, 1]])).tolist() == [[1, 0], [3, 3]]
+    assert beam_state.flat_indices(np.array([[1, 0], [1, 1]])).tolist() == [[1, 0], [3, 3]]
 
 
 def test_rows_of_a_source_lie_beside_each_other() -> None:

@@ -61,8 +61,8 @@ def test_defaults_are_valid_and_survive_toml(tmp_path) -> None:  # type: ignore[
         ({"seed": -1}, "search.seed"),
         ({"seed": 2**63}, "search.seed"),
         ({"num_groups": 0}, "search.num_groups"),
-        ({"num_groups": 2, "diversity": 1}, "beam 5 does not part into 2 groups of one size"),
-        ({"num_groups": 6, "diversity": 1}, "beam 5 does not part into 6 groups"),
+        ({"num_groups": 2, "diversity": 1}, "beam 5 cannot be split into 2 groups of one size"),
+        ({"num_groups": 6, "diversity": 1}, "beam 5 cannot be split into 6 groups"),
         ({"num_groups": 5}, "num_groups 5 with diversity 0 finds everything 5 times"),
         ({"diversity": 0.5}, "diversity 0.5 needs num_groups of 2 or more"),
         ({"diversity": -0.5}, "search.diversity"),
@@ -119,5 +119,5 @@ def test_asking_for_outputs_makes_room_for_them() -> None:
     assert (with_outputs(sampling, nbest=5).beam, with_outputs(sampling, nbest=5).nbest) == (1, 5)
     with pytest.raises(ConfigError, match="method sampling carries no beam"):
         with_outputs(sampling, beam=4)
-    with pytest.raises(ConfigError, match="does not part into 2 groups"):
+    with pytest.raises(ConfigError, match="cannot be split into 2 groups"):
         with_outputs(groups, beam=5)

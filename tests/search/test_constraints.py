@@ -58,23 +58,23 @@ def test_holds() -> None:
 @pytest.mark.parametrize(
     ("constraints_of", "settings", "message"),
     [
-        (Constraints(prefix=(4, EOS)), {}, "prefixes: that of source 0 holds a mark"),
+        (Constraints(prefix=(4, EOS)), {}, "prefixes: that of source 0 contains PAD, BOS, EOS"),
         (Constraints(prefix=(4,) * 10), {}, "prefixes: source 0 has 10 tokens, an output at most 10"),
         (Constraints(required=[()]), {}, "required phrases: one of source 0 is empty"),
-        (Constraints(required=[(4, PAD)]), {}, "required phrases: one of source 0 holds a mark"),
-        (Constraints(banned=[(BOS,)]), {}, "banned phrases: one of source 0 holds a mark"),
+        (Constraints(required=[(4, PAD)]), {}, "required phrases: one of source 0 contains PAD, BOS, EOS"),
+        (Constraints(banned=[(BOS,)]), {}, "banned phrases: one of source 0 contains PAD, BOS, EOS"),
         (Constraints(banned=[(-4,)]), {}, "negative id"),
         (Constraints(banned=[[]]), {}, "banned phrases: one of source 0 is empty"),
         (Constraints(required=[(4,) * 10]), {}, "source 0 needs room for 11 tokens, an output has at most 10"),
         (Constraints(prefix=(5,) * 5, required=[(4,) * 5]), {}, "needs room for 11 tokens"),
-        (Constraints(required=[(4, 5, 6)], banned=[(5, 6)]), {}, r"\[4, 5, 6\] holds \[5, 6\], which is banned"),
+        (Constraints(required=[(4, 5, 6)], banned=[(5, 6)]), {}, r"\[4, 5, 6\] contains \[5, 6\], which is banned"),
         (Constraints(required=[(4, UNK)]), {"forbid_unknown": True}, "forbid_unknown"),
         (
             Constraints(required=[(4,)]),
             {"no_repeat_ngram_size": 2},
             "no_repeat_ngram_size may make a phrase impossible",
         ),
-        (Constraints(required=[(4,)]), {"method": "sampling", "beam": 1}, "sampling cannot promise a phrase"),
+        (Constraints(required=[(4,)]), {"method": "sampling", "beam": 1}, "sampling cannot guarantee a phrase"),
     ],
 )
 def test_what_cannot_be_had_is_refused(constraints_of: Constraints, settings: dict[str, object], message: str) -> None:

@@ -10,7 +10,7 @@ from heedful.search.beam_state import BeamState
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forbidden_tokens import (
-    NO_BANS,
+    NOTHING_FORBIDDEN,
     ForbiddenTokens,
     as_adjust,
     find_forbidden_tokens,
@@ -62,7 +62,7 @@ def test_bans_are_told_in_the_engines_terms() -> None:
     assert adjust.banned.tolist() == [0]
     assert (adjust.values == -np.inf).all()
     for_all = Adjust(banned=np.array([0]))
-    assert as_adjust(NO_BANS, for_all, beam_state, 4) is for_all
+    assert as_adjust(NOTHING_FORBIDDEN, for_all, beam_state, 4) is for_all
 
 
 def test_what_every_source_bans_is_banned_for_all() -> None:

@@ -1,6 +1,5 @@
 """Links from weights, of two directions and between words; every notation of alignments, and what is refused in it."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +14,12 @@ from heedful.text.links import (
     Links,
     combine_links,
     format_pharaoh,
-    links_above,
     links_from_weights,
-    merge_pieces,
     merge_weights,
     parse_gold,
     parse_pharaoh,
     read_gold,
-    read_links,
     read_numbered_gold,
-    write_links,
 )
 
 LINKS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)))
@@ -38,30 +33,15 @@ def test_each_target_token_is_linked_to_what_it_attends_to_most():
 def test_end_marks_and_filling_are_left_out_before_the_maximum():
     weights = np.array([[0.1, 0.2, 0.7], [0.2, 0.1, 0.7], [0.9, 0.1, 0.0]])
     assert links_from_weights(weights, 2, 2) == [(0, 1), (1, 0)]
-    assert links_above(weights, 2, 2, 0.2) == [(0, 1), (1, 0)]
 
 
 def test_ties_go_left_and_no_attention_makes_no_link():
     assert links_from_weights(np.array([[0.5, 0.5], [0.0, 0.0]]), 2, 2) == [(0, 0)]
 
 
-def test_a_threshold_may_give_a_token_several_links_or_none():
-    weights = np.array([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4], [0.1, 0.9, 0.0]])
-    assert links_above(weights, 3, 3) == [(0, 0), (1, 0), (1, 2)]
-    assert links_above(weights, 3, 3, 0.3) == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)]
-    assert links_above(weights, 3, 3, 1) == []
-
-
-@pytest.mark.parametrize("threshold", [0, -0.1, 1.1, float("nan")])
-def test_thresholds_out_of_range_are_refused(threshold: float):
-    with pytest.raises(UsageError, match=r"threshold must be in \(0, 1\]"):
-        links_above(np.ones((1, 1)), 1, 1, threshold)
-
-
 @pytest.mark.parametrize(("source_length", "target_length"), [(0, 2), (2, 0), (0, 0)])
 def test_an_empty_side_has_no_links(source_length: int, target_length: int):
     assert links_from_weights(np.ones((3, 3)), source_length, target_length) == []
-    assert links_above(np.ones((3, 3)), source_length, target_length) == []
     assert merge_weights(np.ones((3, 3)), [0] * source_length, [0] * target_length).size == 0
 
 
@@ -70,26 +50,10 @@ def test_weights_too_small_are_refused(shape: tuple[int, ...]):
     weights = np.ones(shape)
     for refused in (
         lambda: links_from_weights(weights, 3, 2),
-        lambda: links_above(weights, 3, 2),
         lambda: merge_weights(weights, [0, 1, 2], [0, 1]),
     ):
         with pytest.raises(ShapeError, match=r"at least \[2, 3\]"):
             refused()
-
-
-def test_words_are_linked_if_any_of_their_pieces_are():
-    links = [(0, 0), (1, 1), (2, 2), (3, 3)]
-    assert merge_pieces(links, [0, 0, 1, -1], [0, 1, 1, 2]) == [(0, 0), (0, 1), (1, 1)]
-
-
-def test_pieces_of_no_word_drop_out_on_both_sides():
-    assert merge_pieces([(0, 0), (1, 1), (0, 1)], [-1, 0], [0, -1]) == []
-
-
-@pytest.mark.parametrize("link", [(2, 0), (0, 1), (-1, 0)])
-def test_a_link_outside_the_pieces_is_refused(link: tuple[int, int]):
-    with pytest.raises(ShapeError, match="outside 2 source and 1 target"):
-        merge_pieces([link], [0, 1], [0])
 
 
 def test_words_receive_sums_and_give_means():
@@ -237,22 +201,6 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-@settings(max_examples=30)
-@given(st.lists(LINKS, max_size=4))
-def test_files_of_links_round_trip(tmp_path_factory: pytest.TempPathFactory, alignments: list[Links]):
-    path = tmp_path_factory.getbasetemp() / "links"
-    write_links(path, alignments)
-    assert read_links(path) == [sorted(set(links)) for links in alignments]
-
-
-def test_a_sentence_without_links_keeps_its_line(tmp_path: Path):
-    path = tmp_path / "links"
-    write_links(path, [[(0, 1)], [], [(2, 0), (1, 1)]])
-    assert path.read_bytes() == b"0-1\n\n1-1 2-0\n"
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_links(path) == [[(0, 1)], [], [(1, 1), (2, 0)]]
-
-
 def test_hand_made_files_of_a_sentence_a_line(tmp_path: Path):
     path = written(tmp_path / "gold", "1-1 2p3\n\n2?1\n")
     assert read_gold(path, one_based=True) == [
@@ -261,7 +209,6 @@ def test_hand_made_files_of_a_sentence_a_line(tmp_path: Path):
         GoldLinks([], [(1, 0)]),
     ]
     assert read_gold(path)[2] == GoldLinks([], [(2, 1)])
-    assert read_links(written(path, "1-1\n2-3\n"), one_based=True) == [[(0, 0)], [(1, 2)]]
 
 
 def test_naacl_lines(tmp_path: Path):
@@ -304,14 +251,12 @@ def test_other_lines_are_refused(tmp_path: Path, text: str, message: str):
 
 def test_faults_of_files_are_named_with_their_line(tmp_path: Path):
     path = written(tmp_path / "gold", "0-0\n0p1\nx\n")
-    with pytest.raises(DataError, match=r"gold:2: possible links"):
-        read_links(path)
     with pytest.raises(DataError, match=r"gold:3: 'x' is not a link"):
         read_gold(path)
     with pytest.raises(DataError, match=r"gold:1: '0-0' names position 0"):
         read_gold(path, one_based=True)
     with pytest.raises(DataError, match="cannot be read"):
-        read_links(tmp_path / "none")
+        read_gold(tmp_path / "none")
 
 
 @settings(max_examples=100)
@@ -326,7 +271,7 @@ def test_faults_of_files_are_named_with_their_line(tmp_path: Path):
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes):
     path = tmp_path_factory.getbasetemp() / "fuzzed"
     path.write_bytes(content)
-    for read in (read_links, read_gold, read_numbered_gold):
+    for read in (read_gold, read_numbered_gold):
         try:
             read(path)
         except DataError as error:

@@ -5,7 +5,7 @@ import pytest
 from heedful.errors import FileRefused
 from heedful.export.marian import read_marian
 from heedful.text.marian import MarianTokenizer
-from heedful.text.tokenizer import load_tokenizer
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.export.marian_folder import write_folder
 

@@ -15,9 +15,9 @@ from heedful.text.tokenizer import (
     Units,
     UnitTokenizer,
     choose_size,
-    load_tokenizer,
     train_tokenizer,
 )
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 LINES = [

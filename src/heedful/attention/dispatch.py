@@ -51,7 +51,9 @@ class Choice(NamedTuple):
     reason: str
     """Why it cannot; empty where it can."""
     memory: str
-    """What it allocates beside inputs and outputs."""
+    """Memory allocated beside inputs and outputs."""
+    standing: str = ""
+    """Reservation that users should know of, such as that a kernel was never timed."""
 
 
 class _Call(NamedTuple):
@@ -165,7 +167,10 @@ def explain(
         'gives the context only, not weights'
     """
     request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
-    return [Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request)) for kernel in KERNELS]
+    return [
+        Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request), kernel.standing)
+        for kernel in KERNELS
+    ]
 
 
 def _lower(

@@ -46,6 +46,7 @@ class Tiled(Kernel):
         self.scoring = scoring
         self.name = scoring.name
         self.memory = memory
+        self.standing = scoring.standing
 
     def supports(self, request: Request) -> str | None:
         return self.scoring.supports(request)

@@ -86,7 +86,7 @@ def run(
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
     translator = load_translator(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
-    read = translator.read(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
+    read = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target) as output:
         for index, (found, pair) in enumerate(zip(read, pairs, strict=True)):
             if found.was_cut:

@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from heedful import __version__
 from heedful.cli.cores import physical_cores
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+from heedful.version import __version__
 
 Row = tuple[str, str]
 
@@ -89,6 +89,7 @@ def _pytorch() -> list[Row]:
         import torch
     except ModuleNotFoundError:
         return [("PyTorch", "missing: pip install 'heedful[train]'; models cannot be trained")]
+    from heedful.attention.kernels.devices import UNTIMED, has_triton
     from heedful.training.precision import resolve_precision
 
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -98,6 +99,7 @@ def _pytorch() -> list[Row]:
     return [
         ("PyTorch", f"{torch.__version__}, built for {build}"),
         ("CUDA devices", ", ".join(names) or "none"),
+        ("GPU kernels", f"{'installed' if has_triton() else 'not installed'}; {UNTIMED}"),
         ("MPS device", "yes" if has_mps else "no"),
         ("trains in", f"{precision}{'' if precision == 'bfloat16' else ': no bfloat16 products here'}"),
     ]

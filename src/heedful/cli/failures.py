@@ -18,8 +18,6 @@ EXTRAS: Final = {
     "onnxscript": "train",
     "onnxruntime": "onnx",
     "gensim": "vectors",
-    "fastapi": "serve",
-    "uvicorn": "serve",
 }
 """Which extra brings a package that may be missing."""
 

@@ -287,7 +287,7 @@ def list_kernels() -> list[tuple[str, str, str]]:
         (
             kernel.name,
             first_line(kernel.scoring if isinstance(kernel, Tiled) else kernel).rstrip("."),
-            kernel.memory,
+            f"{kernel.memory}; {kernel.standing}" if kernel.standing else kernel.memory,
         )
         for kernel in KERNELS
     ]

@@ -12,9 +12,9 @@ from typing import Annotated, Final, ParamSpec
 
 import typer
 
-from heedful import __version__
 from heedful.cli.failures import explain
 from heedful.errors import UsageError, did_you_mean
+from heedful.version import __version__
 
 VERBS: Final = (
     "demo",

@@ -62,7 +62,7 @@ def run(
     translator = load_translator(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
-    read = translator.read(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
+    read = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
     with opened_output(target) as output:
         for found, pair in zip(read, pairs, strict=True):
             if found.was_cut:

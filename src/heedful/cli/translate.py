@@ -170,7 +170,7 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.predictors.translator import WINDOW_LINES
 
-        demand = self.constraints.demand(translator.target_tokenizer)
+        demand = self.constraints.encode(translator.target_tokenizer)
         search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)
         is_prompting = not texts and source is None and sys.stdin.isatty()
         window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
@@ -232,7 +232,7 @@ class _Work:
         from heedful.cli.scoring import tell_engine
 
         translator = self.translator()
-        demand = self.written.constraints.demand(translator.target_tokenizer)
+        demand = self.written.constraints.encode(translator.target_tokenizer)
         search, exact = self.asked.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, demand, exact)
         about = {

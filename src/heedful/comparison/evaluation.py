@@ -6,7 +6,6 @@ from typing import Final
 
 import torch
 
-from heedful import __version__
 from heedful.comparison.run_result import Items, RunResult
 from heedful.config import validate
 from heedful.data.prepare import EvaluationSet
@@ -18,6 +17,7 @@ from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator, load_translator
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, digest
+from heedful.version import __version__
 
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
 """From a model, what it was measured on and its outputs to a figure; None where the model has none."""

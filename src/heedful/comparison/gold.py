@@ -86,7 +86,7 @@ def alignment_error(translator: Translator, gold: Gold) -> float | None:
     Returns:
         The alignment error rate in per cent; None where the model has no attention.
     """
-    if translator.backends.reading(attention=True).supports_reading(True):
+    if translator.backends.scoring(attention=True).supports_scoring(True):
         return None
-    found = translator.read(gold.pairs, attention=True)
+    found = translator.scored_pairs(gold.pairs, attention=True)
     return score_alignments([list(pair.alignment or ()) for pair in found], gold.links, num_resamples=1).error_rate

@@ -283,20 +283,3 @@ def _places_on_curve(x: IntArray, y: IntArray) -> IntArray:
         x, y = np.where(turned, y, x), np.where(turned, x, y)
         half >>= 1
     return places
-
-
-def padding_share(corpus: EncodedCorpus, batches: Sequence[Ids]) -> tuple[float, float]:
-    """Measure how much of the batches is padding.
-
-    Args:
-        corpus: encoded pairs.
-        batches: indices of each batch.
-
-    Returns:
-        Padded positions over all positions, source side and target side, each in [0, 1).
-    """
-    shares: list[float] = []
-    for lengths in (corpus.source.lengths, corpus.target.lengths):
-        positions = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
-        shares.append(1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / max(1, positions))
-    return shares[0], shares[1]

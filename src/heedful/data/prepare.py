@@ -25,9 +25,9 @@ from heedful.text.tokenizer import (
     Units,
     UnitTokenizer,
     choose_size,
-    load_tokenizer,
     train_tokenizer,
 )
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
 MIN_PAIRS: Final = 10

@@ -1,4 +1,4 @@
-"""How far word alignments are from hand-made ones: alignment error rate, precision and recall.
+"""Alignment error rate, precision and recall of word alignments against manual ones.
 
 A are the links found, S the sure and P the possible ones of the hand-made alignment, S among P; counted over the whole
 corpus. Och and Ney 2003, J03-1002, section 2.3:
@@ -28,7 +28,7 @@ _SAMPLED_LINES: Final = 20
 @final
 @dataclass(frozen=True)
 class AlignmentErrorRate:
-    """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), in per cent; 0 where there is no link to find and none found.
+    """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), in per cent; 0 where both sets are empty.
 
     A metric like the others, so it serves `paired_bootstrap` and `by_length`; as texts, alignments are written in
     Pharaoh's notation, possible links as ``0p0`` or ``0?0``. Statistics: |A and S|, |A and P|, |A|, |S|.
@@ -70,7 +70,7 @@ class AlignmentErrorRate:
 
 
 def _percent(part: Matrix, whole: Matrix) -> Matrix:
-    """100 part / whole, and 100 where there is nothing: no link is then wrong, and none is missing."""
+    """100 part / whole, or 100 where the whole is empty: no link is wrong then, and none is missing."""
     return 100 * np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
 
 
@@ -80,18 +80,18 @@ _RATE: Final = AlignmentErrorRate()
 @final
 @dataclass(frozen=True)
 class AlignmentScores:
-    """How good the alignments of a corpus are.
+    """Alignment scores of a corpus.
 
     Attributes:
         error_rate: AER in per cent.
         interval: 95 % interval of the error rate, from resampled sentences.
         precision: share of the links found that are possible, in per cent; 100 where none was found.
         recall: share of the sure links that were found, in per cent; 100 where there is none.
-        num_sentences: aligned by hand.
-        num_links: found.
+        num_sentences: sentences with manual alignments.
+        num_links: links found.
         num_sure: sure links.
-        num_resamples: behind the interval.
-        seed: of the resamples.
+        num_resamples: number of resamples behind the interval.
+        seed: seed of the resamples.
     """
 
     error_rate: float
@@ -105,7 +105,7 @@ class AlignmentScores:
     seed: int
 
     def __str__(self) -> str:
-        """Return the scores in a line."""
+        """Return the scores on one line."""
         sentences = f"{self.num_sentences:,} sentence{'' if self.num_sentences == 1 else 's'}"
         return (
             f"AER {self.error_rate:.1f} % ({self.interval.low:.1f} to {self.interval.high:.1f}), "
@@ -119,7 +119,7 @@ class AlignmentScores:
 
 
 def count_links(alignments: Sequence[Links], gold: Sequence[GoldLinks]) -> Matrix:
-    """Count what alignments share with hand-made ones.
+    """Count the links that alignments share with manual ones.
 
     Args:
         alignments: links of each sentence; one that is listed twice counts once.
@@ -143,22 +143,22 @@ def count_links(alignments: Sequence[Links], gold: Sequence[GoldLinks]) -> Matri
         raise DataError("there is no hand-made alignment to compare with")
     rows: list[tuple[int, int, int, int]] = []
     for links, (sure_links, possible_links) in zip(alignments, gold, strict=True):
-        found, sure = set(links), set(sure_links)
+        predicted, sure = set(links), set(sure_links)
         possible = sure | set(possible_links)
-        rows.append((len(found & sure), len(found & possible), len(found), len(sure)))
+        rows.append((len(predicted & sure), len(predicted & possible), len(predicted), len(sure)))
     return np.array(rows, dtype=np.float64)
 
 
 def score_alignments(
     alignments: Sequence[Links], gold: Sequence[GoldLinks], num_resamples: int = 1000, seed: int = 12345
 ) -> AlignmentScores:
-    """Score the word alignments of a corpus against hand-made ones.
+    """Score the word alignments of a corpus against manual ones.
 
     Args:
         alignments: links of each sentence.
         gold: the hand-made alignment of each sentence, in the same order.
         num_resamples: behind the 95 % interval, 1 or more.
-        seed: of the resamples.
+        seed: seed of the resamples.
 
     Returns:
         Error rate with its interval, precision and recall.
@@ -188,7 +188,7 @@ def score_alignments(
 
 
 def find_gold(path: Path, num_sentences: int, one_based: bool = False) -> dict[int, GoldLinks]:
-    """Read hand-made alignments in whichever notation a file has.
+    """Read manual alignments in whichever notation a file has.
 
     A sentence a line, such as ``0-0 1p2``, one line for each; or the same behind the 0-based number of the sentence and
     a tab, where only some were aligned; or a link a line, as in `read_numbered_gold`, whose sentences count from 1, or
@@ -209,24 +209,24 @@ def find_gold(path: Path, num_sentences: int, one_based: bool = False) -> dict[i
     if _LINK_A_LINE.fullmatch(" ".join(first.split())):
         by_number = read_numbered_gold(path)
         base = 0 if first.lstrip().startswith("SENT") and 0 in by_number else 1
-        found = {number - base: links for number, links in by_number.items()}
+        gold = {number - base: links for number, links in by_number.items()}
     elif _NUMBERED_LINE.fullmatch(first):
-        found = _numbered_lines(path, one_based)
+        gold = _numbered_lines(path, one_based)
     else:
-        found = dict(enumerate(read_gold(path, one_based=one_based)))
-        if len(found) != num_sentences:
-            raise DataError(f"{path}: {len(found):,} lines for {num_sentences:,} pairs; it must have one for each")
-    if not found:
+        gold = dict(enumerate(read_gold(path, one_based=one_based)))
+        if len(gold) != num_sentences:
+            raise DataError(f"{path}: {len(gold):,} lines for {num_sentences:,} pairs; it must have one for each")
+    if not gold:
         raise DataError(f"{path}: holds no alignment")
-    if (last := max(found)) >= num_sentences or min(found) < 0:
+    if (last := max(gold)) >= num_sentences or min(gold) < 0:
         raise DataError(f"{path}: aligns sentence {last + 1:,} of a corpus of {num_sentences:,} pairs")
-    return found
+    return gold
 
 
 def gold_links(
     path: Path, pairs: Iterable[tuple[str, str]], one_based: bool = False, turned: bool = False
 ) -> dict[int, GoldLinks]:
-    """Read the hand-made alignments of a corpus and check that they are of its words.
+    """Read the manual alignments of a corpus and check them against its words.
 
     Args:
         path: a file as for `find_gold`.
@@ -241,14 +241,14 @@ def gold_links(
         DataError: the file is no such file, is of another corpus, or a link leads out of its pair.
     """
     num_words = [(_count_words(source), _count_words(target)) for source, target in pairs]
-    found = find_gold(path, len(num_words), one_based)
+    gold = find_gold(path, len(num_words), one_based)
     if turned:
-        found = {
+        gold = {
             sentence: GoldLinks(*([(target, source) for source, target in side] for side in links))
-            for sentence, links in found.items()
+            for sentence, links in gold.items()
         }
-    check_gold(found, {sentence: num_words[sentence] for sentence in found}, str(path))
-    return found
+    check_gold(gold, {sentence: num_words[sentence] for sentence in gold}, str(path))
+    return gold
 
 
 def _count_words(text: str) -> int:
@@ -256,19 +256,19 @@ def _count_words(text: str) -> int:
 
 
 def _numbered_lines(path: Path, one_based: bool) -> dict[int, GoldLinks]:
-    found: dict[int, GoldLinks] = {}
+    gold: dict[int, GoldLinks] = {}
     for number, line in enumerate(read_lines(path), 1):
         match = _NUMBERED_LINE.fullmatch(line)
         if match is None:
             raise DataError(f"{path}:{number}: {line[:40]!r}: expected the number of a sentence, a tab and its links")
-        if int(match[1]) in found:
+        if int(match[1]) in gold:
             raise DataError(f"{path}:{number}: sentence {match[1]} is aligned once more; keep one")
-        found[int(match[1])] = parse_gold(match[2], one_based=one_based, where=f"{path}:{number}")
-    return found
+        gold[int(match[1])] = parse_gold(match[2], one_based=one_based, where=f"{path}:{number}")
+    return gold
 
 
 def check_gold(gold: Mapping[int, GoldLinks], num_words: Mapping[int, tuple[int, int]], where: str) -> None:
-    """Refuse hand-made alignments that name words that a pair has not.
+    """Refuse manual alignments with word indices that a pair does not have.
 
     Args:
         gold: by sentence.

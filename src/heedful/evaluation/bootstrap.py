@@ -1,4 +1,4 @@
-"""How sure a score, or the difference of two, is: bootstrap resampling of items.
+"""Confidence intervals and significance by bootstrap resampling of items.
 
 Resamples are drawn from NumPy's PCG64 as sacreBLEU draws them, so the same seed gives the same resamples.
 """
@@ -15,7 +15,7 @@ _BLOCK = 1 << 22  # counts held at a time: 32 MiB
 
 
 class Interval(NamedTuple):
-    """A 95 % interval.
+    """Interval of 95 % confidence.
 
     Attributes:
         low: the 2.5th percentile.
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Difference:
-    """One system against a baseline on the same items.
+    """Difference of one system from a baseline on the same items.
 
     Attributes:
         metric: its name.
@@ -60,7 +60,7 @@ class Difference:
     seed: int
 
     def verdict(self, level: float = 0.05) -> str:
-        """Say in a word what the difference shows.
+        """Return the verdict in one word.
 
         Args:
             level: p-values below it count as evidence; in (0, 1).

@@ -1,4 +1,4 @@
-"""A metric for short, middling and long sources apart. Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6."""
+"""Scores by source length. Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SMALLEST = 10  # items a bucket should have, for its interval to mean something
 @final
 @dataclass(frozen=True)
 class Bucket:
-    """The items whose source length lies in a range.
+    """Items whose source length lies in one range.
 
     Attributes:
         shortest: least length of the range.
@@ -35,7 +35,7 @@ class Bucket:
 
     @property
     def label(self) -> str:
-        """The range as printed."""
+        """Range as printed."""
         return str(self.shortest) if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Bucket:
 
 
 def even_edges(lengths: Sequence[int], num_buckets: int = 5) -> tuple[int, ...]:
-    """Cut lengths into ranges that hold about equally many items.
+    """Choose ranges of lengths with about equally many items.
 
     Args:
         lengths: of the sources, at least one.

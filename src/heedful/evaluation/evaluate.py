@@ -1,4 +1,4 @@
-"""Score hypotheses: all that a report holds, two scores in a hurry, or one system against another."""
+"""Evaluation of hypotheses: the full report, quick scores for validation, and comparison of two systems."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a metric is: statistics per item that can be summed, and a formula from their sums to a score.
+"""Interface of metrics: statistics of each item that can be summed, and a formula from their sums to the score.
 
 Because the statistics of a set of items are the sum of those of its members, the score of a corpus, of the items of
 one length and of a bootstrap resample all come from one matrix, computed once.
@@ -18,7 +18,7 @@ References = Sequence[Sequence[str]]
 @final
 @dataclass(frozen=True)
 class Setting:
-    """How the texts at hand are to be read.
+    """Settings of all metrics.
 
     Attributes:
         tokenizer: sacreBLEU's name of the tokenizer that fits the target language.
@@ -34,12 +34,12 @@ class Metric(Protocol):
 
     @property
     def name(self) -> str:
-        """The name as printed, such as ``BLEU``."""
+        """Name as printed, such as ``BLEU``."""
         ...
 
     @property
     def unit(self) -> str:
-        """``points`` (0 to 100) or ``%``."""
+        """Unit: ``points`` (0 to 100) or ``%``."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Metric(Protocol):
         ...
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
-        """Count what the score needs.
+        """Compute the statistics of each item.
 
         Args:
             hypotheses: one text per item.
@@ -60,7 +60,7 @@ class Metric(Protocol):
         ...
 
     def scores(self, totals: Matrix) -> Matrix:
-        """Turn summed statistics into scores.
+        """Compute scores from summed statistics.
 
         Args:
             totals: [*batch, statistic] sums over any items.
@@ -71,7 +71,7 @@ class Metric(Protocol):
         ...
 
     def signature(self, references: References) -> str:
-        """Say all that makes two scores comparable: equal signatures, equal definitions.
+        """Return the definition of the score: equal signatures mean comparable scores.
 
         Args:
             references: of the items scored; only how many there are per item matters.
@@ -86,7 +86,7 @@ def corpus_score(metric: Metric, statistics: Matrix) -> float:
     """Score all items together.
 
     Args:
-        metric: what made the statistics.
+        metric: the metric of the statistics.
         statistics: [item, statistic].
 
     Returns:
@@ -96,7 +96,7 @@ def corpus_score(metric: Metric, statistics: Matrix) -> float:
 
 
 def reference_count(references: References) -> str:
-    """Say how many references the items have, in sacreBLEU's words.
+    """Return the number of references of the items, in sacreBLEU's notation.
 
     Args:
         references: per item.

@@ -1,8 +1,8 @@
-"""Hypotheses, references and sources that belong together: checking, grouping, recognising."""
+"""Hypotheses, references and sources as items: checking, grouping and fingerprinting."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from heedful.errors import DataError
 from heedful.evaluation.interface import References
@@ -48,27 +48,8 @@ def _check_texts(name: str, texts: Sequence[object]) -> None:
             raise DataError(f"{name}[{index}] is not a text but {type(text).__name__}")
 
 
-def group_references(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """Take rows that share a source as one item with several references.
-
-    Args:
-        pairs: (source, target) rows.
-
-    Returns:
-        The different sources in order of first appearance, and the different targets of each.
-
-    Example:
-        >>> group_references([("read", "R IY D"), ("red", "R EH D"), ("read", "R EH D"), ("red", "R EH D")])
-        (['read', 'red'], [['R IY D', 'R EH D'], ['R EH D']])
-    """
-    grouped: dict[str, dict[str, None]] = {}
-    for source, target in pairs:
-        grouped.setdefault(source, {})[target] = None
-    return list(grouped), [list(targets) for targets in grouped.values()]
-
-
 def items_digest(references: References, sources: Sequence[str]) -> str:
-    """Name a set of items, so that two systems are compared only on the same one.
+    """Return a fingerprint of a set of items, so that systems are compared only on the same set.
 
     Args:
         references: per item.

@@ -1,4 +1,4 @@
-"""What the writing system means for counting: BLEU's tokenizer, and whether length is words or characters."""
+"""Writing systems in evaluation: BLEU's tokenizer, and whether length counts words or characters."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from heedful.errors import UsageError, did_you_mean
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
-"""Those of sacreBLEU that need no download and no other package."""
+"""Tokenizers of sacreBLEU that need no download and no other package."""
 
 # Language codes of ISO 639-1 and 639-3 (and 639-2/B for Chinese) of languages written without spaces.
 _CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu"})
@@ -21,7 +21,7 @@ _SAMPLE = 2000
 
 
 class TokenizerChoice(NamedTuple):
-    """A tokenizer and why it was taken.
+    """Tokenizer and the reason for it.
 
     Attributes:
         tokenizer: sacreBLEU's name.
@@ -32,7 +32,7 @@ class TokenizerChoice(NamedTuple):
     reason: str
 
 
-def choose_tokenizer(target_language: str, texts: Iterable[str], asked: str = "") -> TokenizerChoice:
+def choose_tokenizer(target_language: str, texts: Iterable[str], tokenizer: str = "") -> TokenizerChoice:
     """Choose how BLEU splits texts into words.
 
     ``13a`` as in the shared tasks; ``zh`` for Chinese; ``char`` for Japanese (its usual tokenizer needs MeCab), Thai,
@@ -41,22 +41,22 @@ def choose_tokenizer(target_language: str, texts: Iterable[str], asked: str = ""
     Args:
         target_language: a code such as ``de`` or ``zh-Hant``; empty where not known.
         texts: references; the first 2,000 are looked at.
-        asked: a tokenizer to take whatever the language; empty to choose.
+        tokenizer: a tokenizer to use whatever the language; empty to choose one.
 
     Returns:
         The tokenizer and the reason.
 
     Raises:
-        UsageError: there is no tokenizer of the name asked for.
+        UsageError: there is no tokenizer of that name.
 
     Example:
         >>> choose_tokenizer("zh_TW", []).tokenizer, choose_tokenizer("", ["今天天气很好。"]).tokenizer
         ('zh', 'zh')
     """
-    if asked:
-        if asked not in TOKENIZERS:
-            raise UsageError(f"no BLEU tokenizer {asked!r}{did_you_mean(asked, TOKENIZERS)}")
-        return TokenizerChoice(asked, "it was asked for")
+    if tokenizer:
+        if tokenizer not in TOKENIZERS:
+            raise UsageError(f"no BLEU tokenizer {tokenizer!r}{did_you_mean(tokenizer, TOKENIZERS)}")
+        return TokenizerChoice(tokenizer, "it was asked for")
     code = re.split("[-_]", target_language.lower())[0]
     if code in _CHINESE:
         return TokenizerChoice("zh", f"the target language is {target_language}")

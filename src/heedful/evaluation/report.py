@@ -1,4 +1,4 @@
-"""What an evaluation found, as values, as plain text and as JSON."""
+"""Evaluation reports as values, as plain text and as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from heedful.evaluation.interface import Matrix, Metric
 @final
 @dataclass(frozen=True)
 class Result:
-    """One metric's finding.
+    """Result of one metric.
 
     Attributes:
         key: its name in the table of metrics.
@@ -34,7 +34,7 @@ class Result:
     statistics: Matrix = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain values that JSON can hold."""
+        """Return the result as plain values that JSON can hold."""
         return {
             "metric": self.key,
             "name": self.metric.name,
@@ -51,7 +51,7 @@ class Result:
 @final
 @dataclass(frozen=True)
 class Report:
-    """All metrics' findings on one set of items.
+    """Results of all metrics on one set of items.
 
     Attributes:
         num_items: hypotheses scored.
@@ -74,7 +74,7 @@ class Report:
     items: str
 
     def __getitem__(self, key: str) -> Result:
-        """Return one metric's finding.
+        """Return the result of one metric.
 
         Args:
             key: its name in the table of metrics, such as ``bleu``.
@@ -140,9 +140,17 @@ def differences_to_text(differences: Sequence[Difference]) -> str:
         Lines that end in a newline.
     """
     rows = [("metric", "score", "baseline", "difference", "95 % interval", "p", "verdict")]
-    for found in differences:
-        scores = (f"{found.score:.2f}", f"{found.baseline_score:.2f}", f"{found.difference:+.2f}")
-        rows.append((found.metric, *scores, _interval(found.interval), f"{found.p_value:.3f}", found.verdict()))
+    for difference in differences:
+        scores = (f"{difference.score:.2f}", f"{difference.baseline_score:.2f}", f"{difference.difference:+.2f}")
+        rows.append(
+            (
+                difference.metric,
+                *scores,
+                _interval(difference.interval),
+                f"{difference.p_value:.3f}",
+                difference.verdict(),
+            )
+        )
     return table(rows)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
-from heedful import __version__
 from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.export.onnx import export_graphs
@@ -17,6 +16,7 @@ from heedful.runtime.engine import Backend
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
 from heedful.search.inputs import InputDraw
+from heedful.version import __version__
 
 EngineKind = Literal["onnx", "ctranslate2"]
 MOST_COMPARED: Final = 100

@@ -47,7 +47,7 @@ def measure(reference: Backend, other: Backend, sources: Sources, max_length: in
     got = [found[0].token_ids for found in other.decode(sources, greedy)]
     # What follows what: also the outputs' tokens in an order that no model expects.
     outputs = [[*ids[: max_length // 2], *ids[::-1][: max_length // 2 - 1], EOS][-max_length:] for ids in wanted]
-    pairs = zip(reference.read(sources, outputs), other.read(sources, outputs), strict=True)
+    pairs = zip(reference.score(sources, outputs), other.score(sources, outputs), strict=True)
     differences = np.concatenate([np.abs(one.log_probs - two.log_probs) for one, two in pairs])
     same = sum(one == two for one, two in zip(wanted, got, strict=True))
     return Parity(float(differences.max(initial=0.0)), int(differences.size), len(sources), same)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
-    from heedful.layers.cpu.layernorm import DeferredBias
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
     from heedful.layers.multihead import MultiheadAttention
@@ -23,7 +22,6 @@ __all__ = [
     "BidirectionalEncoder",
     "BidirectionalStack",
     "ConvolutionalEncoder",
-    "DeferredBias",
     "Embedding",
     "FeedForward",
     "GatedConvolution",
@@ -49,7 +47,6 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
-    "heedful.layers.cpu.layernorm": ("DeferredBias",),
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.packing": ("Packing",),
     "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),

@@ -2,11 +2,9 @@
 
 from typing import Literal, final
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.layers.cpu.layernorm import DeferredBias, is_fused, is_plain, linear_deferred, rectified
 from heedful.layers.dropout import dropout
 
 Activation = Literal["relu", "swish"]
@@ -39,21 +37,15 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, vectors: Tensor, adds_bias: bool = True) -> Tensor | DeferredBias:
+    def forward(self, vectors: Tensor) -> Tensor:
         """Map each position.
 
         Args:
             vectors: [*batch, position, size].
-            adds_bias: whether the last bias has to be in the sum; else it may be left to whoever takes the result.
 
         Returns:
             [*batch, position, size].
         """
-        is_fast = vectors.dtype == torch.bfloat16 and is_fused(self.inner.weight)
-        if is_fast and self.activation == "relu" and is_plain(self.inner):
-            hidden = rectified(vectors, self.inner)
-        else:
-            inner = self.inner(vectors)
-            hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
-        hidden = dropout(hidden, self.dropout, self.training)
-        return self.outer(hidden) if adds_bias or not is_fast else linear_deferred(hidden, self.outer)
+        inner = self.inner(vectors)
+        hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)
+        return self.outer(dropout(hidden, self.dropout, self.training))

@@ -11,9 +11,6 @@ from heedful.attention.interface import Attended, Need
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
 from heedful.errors import ShapeError, UsageError
-from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
-from heedful.layers.cpu.packed_attention import attend_packed
-from heedful.layers.packing import Packing
 from heedful.layers.torch_masks import read_masks
 
 
@@ -220,32 +217,27 @@ class MultiheadAttention(nn.Module):
             )
         rows = slice(first * self.embed_dim, last * self.embed_dim)
         bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
-        projected = functional.linear(vectors, self._input_weight(first, last), bias)
+        projected = functional.linear(vectors, self.input_weight(first, last), bias)
         split = projected.unflatten(-1, (last - first, self.num_heads, self.head_dim))
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
 
-    def attend_packed(
-        self, source: Tensor | None, queries: Packing, keys: Packing, inputs: Tensor, is_causal: bool = False
-    ) -> DeferredBias:
-        """Attend within packed sequences or to others, as `project` and `attend` do with padded ones, without dropout.
+    def input_weight(self, first: int, last: int) -> Tensor:
+        """Give the weights of some of query (0), key (1), value (2), one below the other.
 
         Args:
-            source: [key row, embed_dim] that keys and values come from; None = the same as queries.
-            queries: how `inputs` is packed.
-            keys: how keys are packed.
-            inputs: [query row, embed_dim].
-            is_causal: whether a query may attend no key behind its own place.
+            first: first of the three.
+            last: one past the last.
 
         Returns:
-            [query row, embed_dim], and the bias that is still to be added.
+            [(last - first) * embed_dim, input size].
         """
-        if source is None:
-            first, second = functional.linear(inputs, self._input_weight(0, 3)), None
-        else:
-            first = functional.linear(inputs, self._input_weight(0, 1))
-            second = functional.linear(source, self._input_weight(1, 3))
-        context = attend_packed(first, second, self.in_proj_bias, queries, keys, self.num_heads, is_causal)
-        return linear_deferred(context, self.out_proj)
+        if self.in_proj_weight is None:
+            each = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[first:last]
+            parts: list[Tensor] = [weight for weight in each if weight is not None]
+            return parts[0] if len(parts) == 1 else torch.cat(parts)
+        # Not a slice of all rows: mixed precision keeps a converted parameter from call to call, not a slice.
+        is_whole = last - first == 3
+        return self.in_proj_weight if is_whole else self.in_proj_weight[first * self.embed_dim : last * self.embed_dim]
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()
@@ -264,16 +256,6 @@ class MultiheadAttention(nn.Module):
         """
         attended = self._attend_heads(query, key, value, mask, need)
         return self._join_heads(attended.context), attended
-
-    def _input_weight(self, first: int, last: int) -> Tensor:
-        """The weights of some of query, key and value, one below the other."""
-        if self.in_proj_weight is None:
-            each = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[first:last]
-            parts: list[Tensor] = [weight for weight in each if weight is not None]
-            return parts[0] if len(parts) == 1 else torch.cat(parts)
-        # Not a slice of all rows: mixed precision keeps a converted parameter from call to call, not a slice.
-        is_whole = last - first == 3
-        return self.in_proj_weight if is_whole else self.in_proj_weight[first * self.embed_dim : last * self.embed_dim]
 
     def _project_all(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Heads [batch, head, position, depth] of all three, with the added keys and values."""

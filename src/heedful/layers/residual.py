@@ -5,7 +5,7 @@ from typing import Final, Literal, final
 
 from torch import Tensor, nn
 
-from heedful.layers.cpu.layernorm import DeferredBias, add_dropped, normalized_beside
+from heedful.layers.dropout import dropout
 
 NormOrder = Literal["post", "pre"]
 
@@ -31,17 +31,16 @@ class Residual(nn.Module):
         self.dropout = dropout
         self.order = order
 
-    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor | DeferredBias]) -> Tensor:
+    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a sub-layer with its residual connection.
 
         Args:
             vectors: [*batch, position, size].
-            sublayer: same shape in and out, perhaps without its last bias.
+            sublayer: same shape in and out.
 
         Returns:
             [*batch, position, size].
         """
         if self.order == "pre":
-            kept, inputs = normalized_beside(self.norm, vectors)
-            return add_dropped(kept, sublayer(inputs), self.dropout, self.training)
-        return self.norm(add_dropped(vectors, sublayer(vectors), self.dropout, self.training))
+            return vectors + dropout(sublayer(self.norm(vectors)), self.dropout, self.training)
+        return self.norm(vectors + dropout(sublayer(vectors), self.dropout, self.training))

@@ -3,28 +3,23 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal, Self, final
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.attention.dispatch import observer
 from heedful.attention.interface import Attended, Need
 from heedful.attention.masks import causal, padding
 from heedful.config import Config
-from heedful.layers.cpu.layernorm import DeferredBias, is_fused, normalized
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
-from heedful.layers.packing import Packing
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
-from heedful.text.vocabulary import PAD
 
 
 class TransformerConfig(Config):
@@ -92,10 +87,6 @@ ALIGNMENT: Final = "decoder.alignment"
 """Name of the attention that tells where words come from: that of the last two layers together."""
 
 
-MAX_PACKED_LENGTH: Final = 256
-"""Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
-
-
 @dataclass(frozen=True)
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
@@ -114,7 +105,7 @@ class TransformerState(State):
     values: tuple[Tensor, ...]
 
 
-Attend = Callable[[Tensor], Tensor | DeferredBias]
+Attend = Callable[[Tensor], Tensor]
 
 
 @final
@@ -131,9 +122,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
         """Map [*, size] to the same, with the attention that fits how positions are laid out."""
-        return self.around_feedforward(
-            self.around_attention(vectors, attend_self), partial(self.feedforward, adds_bias=False)
-        )
+        return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward)
 
 
 @final
@@ -153,9 +142,7 @@ class DecoderLayer(nn.Module):
     def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
         """Map [*, size] to the same, with the attention that a step, a whole target or packed targets need."""
         vectors = self.around_self(vectors, attend_self)
-        return self.around_feedforward(
-            self.around_cross(vectors, attend_source), partial(self.feedforward, adds_bias=False)
-        )
+        return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
 
 
 @final
@@ -195,16 +182,16 @@ class Transformer(Seq2Seq):
         tokens = token_inputs(inputs)
         source, source_lengths = tokens.ids, tokens.lengths
         mask = padding(source_lengths)
-        vectors = self._dropout(self.source_positions(self.source_embedding(source)))
-        for layer in self._encoder():
+        vectors = self.drop(self.source_positions(self.source_embedding(source)))
+        for layer in self.encoder:
 
             def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
                 return layer.self_attention.attend(query, key, value, mask)[0]
 
             vectors = layer(vectors, attend_self)
-        vectors = normalized(self.encoder_norm, vectors)
-        pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self._decoder()]
+        vectors = self.encoder_norm(vectors)
+        pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self.decoder]
         return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
@@ -223,7 +210,7 @@ class Transformer(Seq2Seq):
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
         vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
         mask = padding(memory.lengths)
-        for index, layer in enumerate(self._decoder()):
+        for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
@@ -247,14 +234,11 @@ class Transformer(Seq2Seq):
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
     def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
-        tokens = token_inputs(inputs)
-        if self._is_packed(tokens.ids, target_in, need):
-            return Decoded(self._features_packed(tokens.ids, tokens.lengths, target_in), {})
         memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
-        vectors = self._dropout(self.target_positions(self.target_embedding(target_in)))
+        vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
         over_source = padding(memory.lengths)
-        for index, layer in enumerate(self._decoder()):
+        for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
@@ -271,43 +255,7 @@ class Transformer(Seq2Seq):
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
-        return Decoded(normalized(self.decoder_norm, vectors), self._with_alignment(attended))
-
-    def _is_packed(self, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
-        """Whether to leave out padding: where packed attention can run, and nobody wants to see its weights."""
-        is_watched = bool(need) or observer.get() is not None
-        if (
-            is_watched
-            or (self.training and self.config.attention_dropout)
-            or not is_fused(self.target_embedding.weight)
-        ):
-            return False
-        # Weights are held for the backward pass, query x key of them.
-        is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH
-        is_one_to_one = len(source) == len(target_in)
-        return is_short and is_one_to_one and all(one.dtype == torch.float32 for one in self.parameters())
-
-    def _features_packed(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
-        """Features of `forward`, zero at padding: all positions one after the other, in no layer with padding."""
-        sources = Packing.of(source_lengths, source.shape[1])
-        targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
-
-        def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
-            positions.codes(0, ids.shape[1])
-            return self._dropout(embedding(packing.pack(ids)) + positions.at(packing.places()))
-
-        vectors = embedded(self.source_embedding, self.source_positions, sources, source)
-        for layer in self._encoder():
-            vectors = layer(vectors, partial(layer.self_attention.attend_packed, None, sources, sources))
-        over_source = normalized(self.encoder_norm, vectors)
-        vectors = embedded(self.target_embedding, self.target_positions, targets, target_in)
-        for layer in self._decoder():
-            vectors = layer(
-                vectors,
-                partial(layer.self_attention.attend_packed, None, targets, targets, is_causal=True),
-                partial(layer.cross_attention.attend_packed, over_source, targets, sources),
-            )
-        return targets.unpack(normalized(self.decoder_norm, vectors))
+        return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
 
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
         """Add the mean weights of the last two layers, head by head, where weights were asked for."""
@@ -319,13 +267,25 @@ class Transformer(Seq2Seq):
         mean = torch.stack(weights).mean(dim=0)
         return attended | {ALIGNMENT: Attended(layers[-1].context, layers[-1].kernel, weights=mean)}
 
-    def _encoder(self) -> list[EncoderLayer]:
+    @property
+    def encoder(self) -> list[EncoderLayer]:
+        """The encoder's layers, the lowest first."""
         return [layer for layer in self.encoder_layers if isinstance(layer, EncoderLayer)]
 
-    def _decoder(self) -> list[DecoderLayer]:
+    @property
+    def decoder(self) -> list[DecoderLayer]:
+        """The decoder's layers, the lowest first."""
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
 
-    def _dropout(self, vectors: Tensor) -> Tensor:
+    def drop(self, vectors: Tensor) -> Tensor:
+        """Leave out features of embeddings while training.
+
+        Args:
+            vectors: [*, size].
+
+        Returns:
+            [*, size].
+        """
         return dropout(vectors, self.config.dropout, self.training)
 
 

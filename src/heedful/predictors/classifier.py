@@ -19,7 +19,8 @@ from heedful.predictors.interface import Predictor
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
-from heedful.text.tokenizer import TextConfig, load_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
     from heedful.models.text_classifier import TextClassifier

@@ -10,7 +10,7 @@ from heedful.data.batching import pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import read_sorted
+from heedful.runtime.engine import score_sorted
 from heedful.runtime.scored_pairs import encode_source
 from heedful.text.vocabulary import EOS
 
@@ -57,7 +57,7 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
 
 def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
     """The log probability of all targets together."""
-    backend = translator.backends.reading()
+    backend = translator.backends.scoring()
     if backend.name == "torch":
         from heedful.training.likelihood import log_likelihood
         from heedful.training.pair_step import PairStep
@@ -65,4 +65,4 @@ def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequenc
         corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
         return log_likelihood(PairStep(translator.model(), label_smoothing=0.0), pairs_by_length(corpus)).log_prob
     ids = [np.array(source, dtype=np.int64) for source in sources]
-    return sum(float(found.log_probs.sum()) for found in read_sorted(backend, ids, targets))
+    return sum(float(found.log_probs.sum()) for found in score_sorted(backend, ids, targets))

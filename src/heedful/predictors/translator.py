@@ -28,7 +28,8 @@ from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
-from heedful.text.tokenizer import TextConfig, load_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
-        demand = wording.demand(self.target_tokenizer) if wording else Constraints()
+        demand = wording.encode(self.target_tokenizer) if wording else Constraints()
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, index=num_done)
             yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact)
@@ -188,7 +189,7 @@ class Translator(Predictor):
             >>> load("de-en.model").align([("Guten Tag", "Good day")])[0].pharaoh()  # doctest: +SKIP
             '0-0 1-1'
         """
-        return list(self.read(pairs, attention=True, batch_tokens=batch_tokens))
+        return list(self.scored_pairs(pairs, attention=True, batch_tokens=batch_tokens))
 
     def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
         """Say how probable the model finds given targets, by forced decoding.
@@ -201,9 +202,9 @@ class Translator(Predictor):
             For each pair its log probabilities; those of an output of `translate` are what `translate` gave, as far
             as its text is cut into the same tokens again.
         """
-        return list(self.read(pairs, batch_tokens=batch_tokens))
+        return list(self.scored_pairs(pairs, batch_tokens=batch_tokens))
 
-    def read(
+    def scored_pairs(
         self,
         pairs: Iterable[TextPair],
         attention: bool = False,
@@ -221,10 +222,10 @@ class Translator(Predictor):
         Yields:
             What was found of each pair, in order.
         """
-        reader = PairScorer(self.backends.reading(attention), self.source_tokenizer, self.target_tokenizer, self.text)
+        reader = PairScorer(self.backends.scoring(attention), self.source_tokenizer, self.target_tokenizer, self.text)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
-            yield from reader.read(window, attention, batch_tokens)
+            yield from reader.score(window, attention, batch_tokens)
 
     def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output, as `heedful evaluate` does.
@@ -320,7 +321,7 @@ class Translator(Predictor):
     ) -> dict[tuple[int, int], str]:
         if not search.replace_unknown:
             return {}
-        reader = self.backends.reading(attention=True, is_exact=is_exact)
+        reader = self.backends.scoring(attention=True, is_exact=is_exact)
         unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer)
         unknown.check(self.text)
         return unknown.replaced(texts, ids, decoded, batch_tokens)

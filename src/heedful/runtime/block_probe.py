@@ -1,4 +1,4 @@
-"""Which blocks give the same bits, found out by trying them; `heedful.runtime.exact` says what for."""
+"""Probe of which block shapes an engine computes bit-identically; used by `heedful.runtime.exact`."""
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from heedful.search.interface import Engine, IntArray
 from heedful.text.vocabulary import BOS, EOS
 
 _REFERENCE_ROWS: Final = 16
-"""Rows of the blocks that others are compared with."""
+"""Row counts of the blocks that others are compared with."""
 _TRIED_STEPS: Final = 4
 _FIRST_TOKEN: Final = EOS + 1
 
@@ -20,7 +20,7 @@ _FIRST_TOKEN: Final = EOS + 1
 @final
 @dataclass
 class Trial:
-    """Which blocks of one shape give the same bits; found out when first asked.
+    """Numbers of rows at which blocks of one shape give the same bits, probed when first needed.
 
     Attributes:
         width: positions of a source.
@@ -36,21 +36,21 @@ class Trial:
     _known: dict[int, bool] = field(default_factory=dict)
     _bits: list[bytes] = field(default_factory=list)
 
-    def most(self, engine: Engine, wanted: int) -> int:
-        """Say how many rows a block may have.
+    def most(self, engine: Engine, num_rows: int) -> int:
+        """Return the largest number of rows that a block may have.
 
         Args:
             engine: what computes.
-            wanted: rows there are; larger blocks than hold them are not tried.
+            num_rows: rows to decode; blocks much larger than that are not probed.
 
         Returns:
-            The number; 1 where a row's place or its neighbours matter.
+            The number; 1 where a row's index in the block or its neighbours matter.
         """
-        sizes = [size for size in self._sizes() if size < 2 * wanted]
+        sizes = [size for size in self._sizes() if size < 2 * num_rows]
         return next((size for size in reversed(sizes) if self._is_same(engine, size)), 1)
 
     def fitting(self, engine: Engine, rows: int) -> int:
-        """Find the smallest block that holds some rows.
+        """Find the smallest block with room for some rows.
 
         Args:
             engine: what computes.
@@ -71,7 +71,7 @@ class Trial:
         return self._known[size]
 
     def _is_alone(self, engine: Engine) -> bool:
-        """Whether a row of two blocks gives the same bits one place further, beside rows of the other block."""
+        """Whether a row gives the same bits at another index of the block, beside other rows."""
         half = self._half
         if 0 not in self._known:
             rows = np.arange(2 * half)
@@ -93,7 +93,7 @@ class Trial:
         return min(_REFERENCE_ROWS, rows_of(self.width, self.num_hypotheses))
 
     def _run(self, engine: Engine, order: IntArray) -> list[bytes]:
-        """For each row a digest of the bits of all log probabilities, and of the weights."""
+        """Digest of the bits of all log probabilities and attention weights, for each row."""
         inputs, numbers, moves = self._drawn(np.random.default_rng(self.width))
         numbers, moves = numbers[order], moves[order]
         fed, parents, keep = (
@@ -102,19 +102,19 @@ class Trial:
             np.arange(len(order)),
         )
         state = engine.start(inputs.take(order).widened(self.width), self.num_hypotheses)
-        found = [blake2b() for _ in order]
+        digests = [blake2b() for _ in order]
         for step in range(_TRIED_STEPS):
             scores, state = engine.step(state, fed, parents, keep)
             for values in [scores.full(), *([scores.weights] if self.has_weights else [])]:
-                for digest, row in zip(found, values, strict=True):
+                for digest, row in zip(digests, values, strict=True):
                     digest.update(row.tobytes())
             span = max(1, scores.vocab_size - _FIRST_TOKEN)
             fed = np.minimum(_FIRST_TOKEN + numbers[:, step] % span, scores.vocab_size - 1)
             parents, keep = (moves[:, step] if self.num_hypotheses > 1 else None), None
-        return [digest.digest() for digest in found]
+        return [digest.digest() for digest in digests]
 
     def _drawn(self, generator: np.random.Generator) -> tuple[InputArrays, IntArray, IntArray]:
-        """Sources, what their hypotheses are fed, and where these come from."""
+        """Random sources, the tokens fed to their hypotheses, and the parents of these."""
         rows = max(MOST_ROWS, 2 * self._half)
         lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
         # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.

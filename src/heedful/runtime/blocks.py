@@ -1,4 +1,4 @@
-"""Blocks of a fixed shape around an engine; `heedful.runtime.exact` says what for."""
+"""Blocks of fixed shape: an engine wrapper that pads batches to few shapes; used by `heedful.runtime.exact`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepS
 from heedful.text.vocabulary import BOS, EOS
 
 MOST_ROWS: Final = 64
-"""Sources of a block: beyond it a row hardly costs less."""
+"""Most sources of a block; beyond it, a row hardly gets cheaper."""
 STEP: Final = 8
-"""What the least lengths are rounded up to."""
+"""Multiple that short lengths are rounded up to."""
 _MOST_POSITIONS: Final = 4096
-"""Of all hypotheses of a block, padding included: long sources stand in smaller blocks."""
+"""Most positions of all hypotheses of a block, padding included: long sources go into smaller blocks."""
 
 
 def width_of(length: int, most: int) -> int:
-    """Round a length up to that of its block.
+    """Round a source length up to the width of its block.
 
     Args:
         length: positions of a source, at least 1.
@@ -39,7 +39,7 @@ def width_of(length: int, most: int) -> int:
 
 
 def rows_of(width: int, num_hypotheses: int) -> int:
-    """Say how many sources a block may have.
+    """Return the largest number of sources of a block.
 
     Args:
         width: positions of each.
@@ -60,15 +60,15 @@ def rows_of(width: int, num_hypotheses: int) -> int:
 
 @final
 class BlockScores(StepScores):
-    """Scores of the rows of a block that still count."""
+    """Scores of those rows of a block that belong to live sources."""
 
     def __init__(self, scores: StepScores, rows: IntArray, width: int) -> None:
-        """Look at some rows.
+        """Wrap the scores of a block.
 
         Args:
             scores: of the whole block.
-            rows: [source] their places.
-            width: positions of the sources as the search knows them, without the filling of the block.
+            rows: [source] index of each source's row in the block.
+            width: positions of the sources as the search knows them, without the padding of the block.
         """
         self._scores = scores
         self._rows = rows
@@ -76,8 +76,8 @@ class BlockScores(StepScores):
 
     def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
         if adjust is not None:
-            places = self._rows[adjust.sources]
-            adjust = Adjust(adjust.banned, places, adjust.hypotheses, adjust.ids, adjust.values)
+            row_indices = self._rows[adjust.sources]
+            adjust = Adjust(adjust.banned, row_indices, adjust.hypotheses, adjust.ids, adjust.values)
         log_probs, ids = self._scores.top(k, adjust)
         return log_probs[self._rows], ids[self._rows]
 
@@ -98,29 +98,29 @@ class BlockScores(StepScores):
 
 @dataclass(frozen=True)
 class _Running:
-    """The engine's state of a block, and which of its rows still count."""
+    """Engine state of a block, and the rows of its live sources."""
 
     inner: object
     num_rows: int
     rows: IntArray
     longest: int
-    """Place of a row as long as the block is wide."""
+    """Index of a row as long as the block is wide."""
     width: int
-    """Of the sources as the search knows them."""
+    """Source positions that the search knows of."""
     is_first: bool = True
 
 
 @final
 class BlockEngine(Engine):
-    """An engine that is given blocks of few shapes, whatever it is asked for."""
+    """Engine wrapper that computes every batch in blocks of few shapes."""
 
     def __init__(self, engine: Engine, width: int, fitting: Callable[[int], int]) -> None:
-        """Hold an engine.
+        """Wrap an engine.
 
         Args:
             engine: what computes.
             width: positions of a block.
-            fitting: from a number of rows to the smallest block that holds them.
+            fitting: maps a number of rows to the smallest block with room for them.
         """
         self._engine = engine
         self._width: Final = width
@@ -159,7 +159,7 @@ class BlockEngine(Engine):
         return BlockScores(scores, rows, state.width), _Running(inner, num_rows, rows, longest, state.width, False)
 
     def _kept(self, state: _Running, rows: IntArray) -> IntArray | None:
-        """Rows of the next block, ascending; None where it is the same."""
+        """Rows of the next block, ascending; None where the block stays as it is."""
         if state.is_first:
             return np.arange(state.num_rows)
         if state.num_rows == 1 or rows.size == state.rows.size:

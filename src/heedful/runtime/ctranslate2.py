@@ -1,4 +1,4 @@
-"""A Transformer in CTranslate2, which searches by itself; no PyTorch.
+"""Transformers in CTranslate2, which does its own beam search; no PyTorch.
 
 Its beam search is not ours: it stops once `beam` outputs have ended, where ours goes on while a live hypothesis scores
 higher (`heedful.search.beam`), and where tokens are banned it spreads their probability over the others. So it is taken
@@ -36,9 +36,9 @@ _OURS: Final = {
     "min_length": "counts a least length otherwise",
     "beta": "has another coverage penalty",
 }
-"""What CTranslate2 has not, or means otherwise."""
+"""Search settings that CTranslate2 does not have, or defines otherwise."""
 _BATCH_TOKENS: Final = 4096
-"""Source tokens times hypotheses that CTranslate2 takes together of what it is given: more are slower, out of cache."""
+"""Source tokens times hypotheses in a batch of CTranslate2: larger batches no longer fit into the cache."""
 _OURS_OF_BEAMS: Final = {
     "num_groups": "has no groups in a beam",
     "stopping": "does not prove that nothing better follows",
@@ -48,10 +48,10 @@ _OURS_OF_BEAMS: Final = {
 
 
 def token_names(num_tokens: int) -> list[str]:
-    """Name the tokens of a vocabulary as CTranslate2 is told of them.
+    """Return the token names that CTranslate2 is given for a vocabulary.
 
     Args:
-        num_tokens: how many.
+        num_tokens: size of the vocabulary.
 
     Returns:
         A name for each id.
@@ -64,7 +64,7 @@ def token_names(num_tokens: int) -> list[str]:
 
 
 def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) -> str | None:
-    """Say whether CTranslate2 searches exactly as asked; no model is needed to know.
+    """Say whether CTranslate2 gives the results of our search; needs no model.
 
     Args:
         config: beam, penalties and limits.
@@ -88,9 +88,9 @@ def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) 
 
 @final
 class CTranslate2(Backend):
-    """Searches in CTranslate2."""
+    """Backend that searches in CTranslate2."""
 
-    # It sorts and cuts what it is given by itself, and what is over from one batch goes into the next.
+    # It sorts and batches by itself, and fills a batch with what is left over from the one before.
     has_own_batches = True
 
     def __init__(self, name: str, folder: Path, max_length: int, threads: int = 0, is_named: bool = False) -> None:
@@ -99,7 +99,7 @@ class CTranslate2(Backend):
         Args:
             name: what the backend is called.
             folder: of the model.
-            max_length: most tokens of an output, end mark included.
+            max_length: most tokens of an output, EOS included.
             threads: processor threads; 0 = what OMP_NUM_THREADS says, or else CTranslate2's own choice.
             is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
@@ -108,8 +108,8 @@ class CTranslate2(Backend):
         """
         import ctranslate2
 
-        asked = os.environ.get("OMP_NUM_THREADS", "")
-        number = threads or (int(asked) if asked.isdecimal() else 0)
+        num_threads = os.environ.get("OMP_NUM_THREADS", "")
+        number = threads or (int(num_threads) if num_threads.isdecimal() else 0)
         self.name = name
         self._max_length: Final = max_length
         self._is_named: Final = is_named
@@ -136,32 +136,39 @@ class CTranslate2(Backend):
         most = max_lengths(lengths, config, self._max_length).tolist()
         never = {PAD, BOS, UNK} if config.forbid_unknown else {PAD, BOS}
         results = [
-            [_hypothesis(ids[:cap], log_prob if len(ids) <= cap else np.nan, config) for ids, log_prob in found]
-            for found, cap in zip(self._search(source_ids, max(most), config), most, strict=True)
+            [
+                _hypothesis(ids[:limit], log_prob if len(ids) <= limit else np.nan, config)
+                for ids, log_prob in hypotheses
+            ]
+            for hypotheses, limit in zip(self._search(source_ids, max(most), config), most, strict=True)
         ]
         # Banning tokens beforehand takes time, and spreads their probability over the others.
-        wrong = [row for row, found in enumerate(results) if any(not never.isdisjoint(one.token_ids) for one in found)]
+        wrong = [
+            row
+            for row, hypotheses in enumerate(results)
+            if any(not never.isdisjoint(one.token_ids) for one in hypotheses)
+        ]
         if wrong:
             again = self._search([source_ids[row] for row in wrong], max(most), config, never)
-            for row, found in zip(wrong, again, strict=True):
-                results[row] = [_hypothesis(ids[: most[row]], np.nan, config) for ids, _ in found]
-        self._read_again(source_ids, results, config)
+            for row, hypotheses in zip(wrong, again, strict=True):
+                results[row] = [_hypothesis(ids[: most[row]], np.nan, config) for ids, _ in hypotheses]
+        self._score_missing(source_ids, results, config)
         for row, ids in enumerate(source_ids):
             if len(ids) <= 1:
-                # Nothing but an end mark is no source to CTranslate2; the output is empty, as that of a blank line is.
+                # CTranslate2 takes no source of EOS alone; the output is empty, as that of a blank line.
                 results[row] = [Hypothesis((), 0.0, 0.0, (), "eos")]
-        return [sorted(found, key=lambda one: -one.score) for found in results]
+        return [sorted(hypotheses, key=lambda one: -one.score) for hypotheses in results]
 
     def _search(
         self, source_ids: Sequence[IntArray], most: int, config: SearchConfig, never: Collection[int] = ()
     ) -> list[list[tuple[list[int], float]]]:
-        """Outputs, with an end mark where they ended, and the log probabilities that CTranslate2 gives them.
+        """Outputs, with EOS where they ended, and their log probabilities by CTranslate2.
 
-        A batch has one cap: what goes on beyond a source's own is to be cut, for greedy search never looks ahead, and
-        how a beam ends is CTranslate2's own affair.
+        A batch has one length limit; the caller cuts outputs that exceed that of their own source. That changes nothing
+        for greedy search, which never looks ahead; a beam of CTranslate2 ends by its own rules anyway.
         """
         is_greedy = config.beam == 1
-        found = self._translator.translate_batch(
+        translations = self._translator.translate_batch(
             [_named(ids) for ids in source_ids],
             beam_size=config.beam,
             num_hypotheses=config.nbest,
@@ -176,33 +183,37 @@ class CTranslate2(Backend):
             suppress_sequences=[[_MARKS[token]] for token in sorted(never)] or None,
         )
         outputs = [
-            [(_ids(names), score) for names, score in zip(each.hypotheses, each.scores, strict=True)] for each in found
+            [(_ids(names), score) for names, score in zip(each.hypotheses, each.scores, strict=True)]
+            for each in translations
         ]
         if is_greedy:
             return outputs
         return [[(ids, score * max(1, len(ids)) ** config.alpha) for ids, score in each] for each in outputs]
 
-    def _read_again(
+    def _score_missing(
         self, source_ids: Sequence[IntArray], results: list[list[Hypothesis]], config: SearchConfig
     ) -> None:
-        """Give log probabilities to the outputs that have none: those that were cut or searched with bans."""
-        places = [
-            (row, rank) for row, found in enumerate(results) for rank, one in enumerate(found) if np.isnan(one.log_prob)
+        """Score the outputs without log probabilities: those that were cut, or searched with forbidden tokens."""
+        missing = [
+            (row, rank)
+            for row, hypotheses in enumerate(results)
+            for rank, one in enumerate(hypotheses)
+            if np.isnan(one.log_prob)
         ]
-        if not places:
+        if not missing:
             return
-        outputs = [_with_end(results[row][rank]) for row, rank in places]
-        read = self.read([source_ids[row] for row, _ in places], outputs)
-        for (row, rank), ids, found in zip(places, outputs, read, strict=True):
-            results[row][rank] = _hypothesis(ids, float(found.log_probs.sum()), config)
+        outputs = [_with_end(results[row][rank]) for row, rank in missing]
+        decodings = self.score([source_ids[row] for row, _ in missing], outputs)
+        for (row, rank), ids, decoding in zip(missing, outputs, decodings, strict=True):
+            results[row][rank] = _hypothesis(ids, float(decoding.log_probs.sum()), config)
 
-    def supports_reading(self, need_alignment: bool) -> str | None:
+    def supports_scoring(self, need_alignment: bool) -> str | None:
         return "gives no attention" if need_alignment else None
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        # It adds an end mark of its own, whose log probability is its last.
+        # CTranslate2 adds an EOS of its own, whose log probability is its last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
             [_named(ids) for ids in token_sequences(sources)],
@@ -218,12 +229,12 @@ class CTranslate2(Backend):
 
 
 def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool = False) -> Backend:
-    """Hold a model in CTranslate2 as a backend.
+    """Make a backend of a model in CTranslate2.
 
     Args:
         name: what the backend is called.
         folder: of the model.
-        max_length: most tokens of an output, end mark included.
+        max_length: most tokens of an output, EOS included.
         is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
 
     Returns:
@@ -241,8 +252,8 @@ def _ids(names: Sequence[str]) -> list[int]:
     return [marks[name] if name in marks else int(name) for name in names]
 
 
-def _with_end(found: Hypothesis) -> list[int]:
-    return [*found.token_ids, EOS] if found.finish_reason == "eos" else [*found.token_ids]
+def _with_end(hypothesis: Hypothesis) -> list[int]:
+    return [*hypothesis.token_ids, EOS] if hypothesis.finish_reason == "eos" else [*hypothesis.token_ids]
 
 
 def _hypothesis(ids: Sequence[int], log_prob: float, config: SearchConfig) -> Hypothesis:

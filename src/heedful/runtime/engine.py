@@ -1,4 +1,4 @@
-"""Backends: what `translate`, `evaluate` and `serve` hold, whatever computes the model underneath."""
+"""Backends: decoding and scoring for `translate` and `evaluate`, whatever engine computes underneath."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
@@ -25,16 +25,16 @@ BATCHED: Final = "batches change its last bits, so it cannot be exact; name anot
 
 
 class Backend(ABC):
-    """Sources in, hypotheses out."""
+    """Decoder of batches: source ids in, hypotheses out."""
 
     name: str
-    """Such as torch, onnx, ctranslate2."""
+    """Name as shown, such as torch, onnx, ctranslate2."""
     has_own_batches: bool = False
-    """Whether `decode` and `read` take any number of sources and make batches of them themselves."""
+    """Whether `decode` and `score` take any number of sources and batch them themselves."""
 
     @abstractmethod
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        """Say whether this backend searches exactly as asked.
+        """Say whether this backend gives the results of a search with these settings.
 
         Args:
             config: beam, penalties and limits.
@@ -44,16 +44,16 @@ class Backend(ABC):
             None if it does, else the reason why not.
         """
 
-    def supports_demand(self, demand: Constraints) -> str | None:
-        """Say whether this backend gives what a single source may ask of its outputs.
+    def supports_constraints(self, constraints: Constraints) -> str | None:
+        """Say whether this backend supports the constraints of a source.
 
         Args:
-            demand: a prefix and phrases.
+            constraints: a prefix and phrases.
 
         Returns:
-            None if it does, else the reason why not; as written here, it gives what asks for nothing.
+            None if it does, else the reason why not; by default it supports no constraints.
         """
-        return None if demand.is_free else "outputs cannot be given prefixes or phrases here"
+        return None if constraints.is_free else "prefixes and phrases are not supported here"
 
     @abstractmethod
     def decode(
@@ -70,29 +70,28 @@ class Backend(ABC):
             sources: inputs of the kind that the model reads, or the [position] ids of each source.
             config: beam, penalties and limits.
             need_alignment: whether hypotheses carry attention weights.
-            cancelled: asked between steps.
-            constraints: what each source asks of its outputs; None for nothing. A backend that samples draws by their
-                indices.
+            cancelled: called between steps; True ends the search.
+            constraints: one for each source; None for none. Samples depend on their indices.
 
         Returns:
             For each source its hypotheses, best first; samples in the order they were drawn.
         """
 
-    def supports_reading(self, need_alignment: bool) -> str | None:
-        """Say whether this backend reads outputs that are given.
+    def supports_scoring(self, need_alignment: bool) -> str | None:
+        """Say whether this backend scores given outputs.
 
         Args:
             need_alignment: whether attention is wanted.
 
         Returns:
-            None if it does, else the reason why not; as written here, it does not.
+            None if it does, else the reason why not; by default it does not.
         """
-        return "outputs that are given cannot be read here"
+        return "given outputs cannot be scored here"
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        """Read one batch of outputs that are given (forced decoding).
+        """Score one batch of given outputs (forced decoding).
 
         Args:
             sources: inputs of the kind that the model reads, or the [position] ids of each source.
@@ -100,17 +99,17 @@ class Backend(ABC):
             need_alignment: whether attention is wanted.
 
         Returns:
-            What was found of each output.
+            Log probabilities and weights of each output.
 
         Raises:
             UsageError: this backend cannot.
         """
-        raise UsageError(f"{self.name}: {self.supports_reading(need_alignment)}")
+        raise UsageError(f"{self.name}: {self.supports_scoring(need_alignment)}")
 
 
 @final
 class Stepwise(Backend):
-    """The one search over an engine that runs a model token by token; supports all that the model has."""
+    """Backend that runs our search over an engine, token by token; supports every search."""
 
     def __init__(
         self,
@@ -120,12 +119,12 @@ class Stepwise(Backend):
         has_attention: bool = True,
         single_threaded: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Hold an engine.
+        """Wrap an engine.
 
         Args:
-            name: what computes.
-            make_engine: given whether attention weights are wanted.
-            max_length: most tokens of an output, end mark included.
+            name: of the backend.
+            make_engine: makes the engine; its argument says whether attention weights are needed.
+            max_length: most tokens of an output, EOS included.
             has_attention: whether the model attends to its source.
             single_threaded: makes a context in which the engine uses one processor thread.
         """
@@ -136,17 +135,17 @@ class Stepwise(Backend):
         self._has_attention: Final = has_attention
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        return self.supports_reading(need_alignment or config.beta > 0.0)
+        return self.supports_scoring(need_alignment or config.beta > 0.0)
 
-    def supports_reading(self, need_alignment: bool) -> str | None:
+    def supports_scoring(self, need_alignment: bool) -> str | None:
         return NO_ATTENTION if need_alignment and not self._has_attention else None
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         return score_outputs(self.make_engine(need_alignment), sources, outputs, need_alignment)
 
-    def supports_demand(self, demand: Constraints) -> str | None:
+    def supports_constraints(self, constraints: Constraints) -> str | None:
         return None
 
     def decode(
@@ -170,16 +169,16 @@ class Stepwise(Backend):
 
 
 def together(backends: Sequence[Backend]) -> Stepwise:
-    """Let several models decode as one, by the mean of their probabilities; Sutskever et al. 2014, section 3.6.
+    """Combine models into one backend by the mean of their probabilities; Sutskever et al. 2014, section 3.6.
 
     Args:
         backends: one or more, of one source and one target vocabulary.
 
     Returns:
-        A backend whose every step is one of each.
+        A backend that runs a step of each model at every step.
 
     Raises:
-        UsageError: one of them does not go token by token.
+        UsageError: one of them does not decode token by token.
 
     Cost: the sum of theirs, and a mean over the vocabulary at each step.
     """
@@ -187,7 +186,7 @@ def together(backends: Sequence[Backend]) -> Stepwise:
     for backend in backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(
-                f"{backend.name} searches by itself, token by token does not come out: name another engine"
+                f"{backend.name} searches by itself and gives no scores of single steps: name another engine"
             )
         members.append(backend)
 
@@ -202,7 +201,7 @@ def together(backends: Sequence[Backend]) -> Stepwise:
             yield
 
     names = "+".join(member.name for member in members)
-    has_attention = all(member.supports_reading(need_alignment=True) is None for member in members)
+    has_attention = all(member.supports_scoring(need_alignment=True) is None for member in members)
     most = min(member.max_length for member in members)
     return Stepwise(names, make_engine, most, has_attention, single_threaded)
 
@@ -217,7 +216,7 @@ def decode_sorted(
     constraints: Sequence[Constraints] | None = None,
     first_index: int = 0,
 ) -> list[list[Hypothesis]]:
-    """Decode many sources in batches of like length, and give results in the order asked.
+    """Decode many sources in batches of similar length; results come in the order of the sources.
 
     Args:
         backend: what decodes.
@@ -225,9 +224,9 @@ def decode_sorted(
         config: beam, penalties and limits.
         batch_tokens: most source positions times hypotheses in a batch, padding included; one source always fits.
         need_alignment: whether hypotheses carry attention weights.
-        constraints: what each source asks of its outputs; None for nothing.
-        first_index: index of the first source among all of the caller's, for sampling: a demand without an index gets
-            this plus its place, so that no batch and no window of the input changes what is drawn.
+        constraints: one for each source; None for none.
+        first_index: index of the first source among all of the caller's, for sampling: constraints without an index get
+            this plus their position, so that samples depend on no batch and on no window of the input.
 
     Returns:
         For each source its hypotheses, best first; samples in the order they were drawn.
@@ -238,8 +237,8 @@ def decode_sorted(
     if reason := backend.supports(config, need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
     inputs = as_inputs(sources)
-    asked = _indexed(constraints, len(inputs), config, first_index)
-    if reason := next(filter(None, map(backend.supports_demand, asked or ())), None):
+    indexed = _indexed(constraints, len(inputs), config, first_index)
+    if reason := next(filter(None, map(backend.supports_constraints, indexed or ())), None):
         raise UsageError(f"{backend.name}: {reason}")
     lengths = inputs.num_positions
     results: list[list[Hypothesis]] = [[] for _ in lengths]
@@ -250,17 +249,17 @@ def decode_sorted(
         rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
         taken = inputs.take(batch)
-        if asked is None:
+        if indexed is None:
             decoded = backend.decode(taken, config, need_alignment)
         else:
-            decoded = backend.decode(taken, config, need_alignment, constraints=[asked[i] for i in batch])
+            decoded = backend.decode(taken, config, need_alignment, constraints=[indexed[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)
     return results
 
 
-def read_sorted(
+def score_sorted(
     backend: Backend,
     sources: Sources,
     outputs: Sequence[Sequence[int]],
@@ -268,7 +267,7 @@ def read_sorted(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     need_alignment: bool = False,
 ) -> list[ForcedDecoding]:
-    """Read many outputs that are given in batches of like length, and give results in the order asked.
+    """Score many given outputs in batches of similar length; results come in the order of the sources.
 
     Args:
         backend: what reads.
@@ -278,12 +277,12 @@ def read_sorted(
         need_alignment: whether attention is wanted.
 
     Returns:
-        What was found of each output.
+        Log probabilities and weights of each output.
 
     Raises:
-        UsageError: the backend cannot read so, or there are not as many outputs as sources.
+        UsageError: the backend cannot score outputs, or there are not as many outputs as sources.
     """
-    if reason := backend.supports_reading(need_alignment):
+    if reason := backend.supports_scoring(need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
     inputs = as_inputs(sources)
     if len(outputs) != len(inputs):
@@ -291,21 +290,21 @@ def read_sorted(
     lengths = inputs.num_positions
     # A batch ends its longest output alone, so outputs of like length stand together among sources of like length.
     order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
-    found: dict[int, ForcedDecoding] = {}
+    results: dict[int, ForcedDecoding] = {}
     start = 0
     while start < len(order):
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
-        readings = backend.read(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
-        found.update(zip(batch.tolist(), readings, strict=True))
+        decodings = backend.score(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
+        results.update(zip(batch.tolist(), decodings, strict=True))
         start += len(batch)
-    return [found[place] for place in range(len(inputs))]
+    return [results[index] for index in range(len(inputs))]
 
 
 def _indexed(
     constraints: Sequence[Constraints] | None, num_sources: int, config: SearchConfig, first_index: int
 ) -> list[Constraints] | None:
-    """Demands that say which source they belong to; None where nothing depends on it and nothing is asked.
+    """Constraints with the index of their source; None where there are none and nothing depends on the index.
 
     Raises:
         UsageError: their number is wrong.
@@ -319,6 +318,5 @@ def _indexed(
             f"constraints: {len(constraints)} given for {num_sources} sources; give one each, Constraints() for none"
         )
     return [
-        replace(demand, index=first_index + place) if demand.index < 0 else demand
-        for place, demand in enumerate(constraints)
+        replace(one, index=first_index + position) if one.index < 0 else one for position, one in enumerate(constraints)
     ]

@@ -1,26 +1,27 @@
-"""Results that are the same to the last bit, whatever is decoded beside a source, in which order and in which batches.
+"""Bit-exact decoding: the same result for a source in every batch, in any order, beside any other sources.
 
-In floating point a product of matrices depends on their sizes: with another number of rows other loops run, and sums
-are rounded otherwise. So what a source gives depends, in its last bits, on its batch; and where two tokens are nearly
-equally probable, the output does. Here an engine is given nothing that depends on anything but the source itself:
+In floating point, a matrix product depends on the sizes of the matrices: with another number of rows other loops run,
+and sums are rounded differently. So the scores of a source depend, in their last bits, on its batch; and where two
+tokens are nearly equally probable, so does the output. Here an engine computes only with shapes that depend on the
+source itself:
 
-- sources are decoded in blocks, filled up with rows that stand for nothing to one of a few numbers of rows, which are
-  known to give the same bits;
-- the width of a block, padding included, is that of the source's length rounded up. Each block holds a
-  row as long as it is wide, for some engines compute as far as the longest row;
-- arrays lie in memory alike: the rows of a block are picked out of it before its first step, and hypotheses are
-  rearranged at each step, even where each continues itself;
-- rows whose search is over stay, and are fed a token that counts for nothing, until a smaller block holds the others.
+- sources are decoded in blocks, padded with dummy rows to one of a few numbers of rows that are known to give the same
+  bits;
+- the width of a block, padding included, is the source's length rounded up. Each block has a row as long as it is wide,
+  because some engines compute only as far as the longest row;
+- arrays have the same memory layout: the rows of a block are selected before its first step, and hypotheses are
+  reordered at each step, even where each continues itself;
+- rows whose search is over stay, and are fed a token without effect, until the others fit into a smaller block.
 
-What is left is the number of rows, a row's place among them, and its neighbours' numbers. Whether they matter is tried
-(`heedful.runtime.block_probe`): when a shape is first met, blocks of drawn sources are decoded with their rows at other
-places and beside others, and in blocks of other numbers of rows. A number that gives other bits is not used. Where
-places or neighbours matter, as where products in eight bits share a scale, blocks of this shape have one row: then the
-engine is given nothing but the source.
+The number of rows, the index of a row and the values of its neighbours remain. Whether they matter is probed
+(`heedful.runtime.block_probe`): when a shape first occurs, random sources are decoded with their rows at other indices,
+beside other rows, and in blocks of other numbers of rows. A number that gives other bits is not used. Where the index
+or the neighbours matter, as where products in eight bits share a scale, blocks of this shape have one row: the source
+alone.
 
-PyTorch computes by one thread here, for with several the order of sums depends on how rows are shared. Equal are
-results of one model, engine and kind of processor, for ONNX Runtime with one number of threads. Samples depend on the
-number of their line as well.
+PyTorch uses one thread here, because with several the order of sums depends on how rows are shared out. Results are
+equal for one model, engine and kind of processor; for ONNX Runtime, with one number of threads. Samples depend on the
+index of their line as well.
 """
 
 from collections import Counter
@@ -41,16 +42,16 @@ from heedful.search.interface import Engine, Hypothesis
 
 @final
 class Exact(Backend):
-    """An engine's search whose results depend on nothing but the source; the module's docstring says how."""
+    """Backend whose results depend on nothing but the source; the module's docstring says how."""
 
     has_own_batches = True
 
     def __init__(self, backend: Stepwise, draw: InputDraw) -> None:
-        """Hold a backend.
+        """Wrap a backend.
 
         Args:
             backend: what searches.
-            draw: draws sources of the kind that the model reads, to try places with.
+            draw: draws sources of the kind that the model reads, for the probe.
         """
         self.name = backend.name
         self._backend: Final = backend
@@ -60,11 +61,11 @@ class Exact(Backend):
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         return self._backend.supports(config, need_alignment)
 
-    def supports_demand(self, demand: Constraints) -> str | None:
-        return self._backend.supports_demand(demand)
+    def supports_constraints(self, constraints: Constraints) -> str | None:
+        return self._backend.supports_constraints(constraints)
 
-    def supports_reading(self, need_alignment: bool) -> str | None:
-        return self._backend.supports_reading(need_alignment)
+    def supports_scoring(self, need_alignment: bool) -> str | None:
+        return self._backend.supports_scoring(need_alignment)
 
     def decode(
         self,
@@ -77,40 +78,40 @@ class Exact(Backend):
         inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment or config.beta > 0.0)
         has_weights = need_alignment or config.beta > 0.0
-        # How many of the best tokens an engine is asked for depends on how many the phrases of a source have.
-        kinds = [0] * len(inputs) if constraints is None else [_num_phrase_ids(demand) for demand in constraints]
+        # The k of an engine's top-k depends on the number of different tokens in the phrases of a source.
+        kinds = [0] * len(inputs) if constraints is None else [_num_phrase_ids(one) for one in constraints]
         results: list[list[Hypothesis]] = [[] for _ in kinds]
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, inputs, kinds, config.width, has_weights):
-                found = search(
+            for positions, width in self._blocks(engine, inputs, kinds, config.width, has_weights):
+                outputs = search(
                     self._block_engine(engine, width, config.width, has_weights),
-                    inputs.take(places),
+                    inputs.take(positions),
                     config,
                     max_length=self._backend.max_length,
                     need_alignment=need_alignment,
-                    constraints=None if constraints is None else [constraints[place] for place in places],
+                    constraints=None if constraints is None else [constraints[position] for position in positions],
                     cancelled=cancelled,
                 )
-                for place, hypotheses in zip(places, found, strict=True):
-                    results[place] = hypotheses
+                for position, hypotheses in zip(positions, outputs, strict=True):
+                    results[position] = hypotheses
         return results
 
-    def read(
+    def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         inputs = as_inputs(sources)
         engine = self._backend.make_engine(need_alignment)
-        readings: dict[int, ForcedDecoding] = {}
+        results: dict[int, ForcedDecoding] = {}
         with self._backend.single_threaded():
-            for places, width in self._blocks(engine, inputs, [0] * len(inputs), 1, need_alignment):
-                found = score_outputs(
+            for positions, width in self._blocks(engine, inputs, [0] * len(inputs), 1, need_alignment):
+                decodings = score_outputs(
                     self._block_engine(engine, width, 1, need_alignment),
-                    inputs.take(places),
-                    [outputs[place] for place in places],
+                    inputs.take(positions),
+                    [outputs[position] for position in positions],
                     need_alignment,
                 )
-                readings.update(zip(places, found, strict=True))
-        return [readings[place] for place in range(len(inputs))]
+                results.update(zip(positions, decodings, strict=True))
+        return [results[index] for index in range(len(inputs))]
 
     def _blocks(
         self,
@@ -120,18 +121,20 @@ class Exact(Backend):
         num_hypotheses: int,
         has_weights: bool,
     ) -> list[tuple[list[int], int]]:
-        """Which sources to decode together, and how wide their block is; the longest first."""
+        """Positions of the sources of each block, and its width; the longest first."""
         lengths: list[int] = inputs.num_positions.tolist()
         widths = [width_of(length, self._backend.max_length) for length in lengths]
         groups = list(zip(widths, kinds, strict=True))
         numbers = Counter(groups)
-        order = sorted(range(len(lengths)), key=lambda place: (-widths[place], kinds[place], -lengths[place]))
+        order = sorted(
+            range(len(lengths)), key=lambda position: (-widths[position], kinds[position], -lengths[position])
+        )
         blocks: list[tuple[list[int], int]] = []
         start = 0
         while start < len(order):
             first = order[start]
             width, group = widths[first], groups[first]
-            # A row as long as the block is wide needs a place where no source is.
+            # Where no source is as long as the block is wide, a dummy row must be.
             more = int(lengths[first] < width)
             rows = self._trial(width, num_hypotheses, has_weights).most(engine, numbers[group] + more)
             rows = min(max(1, rows - more), numbers[group])
@@ -149,6 +152,6 @@ class Exact(Backend):
         return BlockEngine(engine, width, lambda rows: trial.fitting(engine, rows))
 
 
-def _num_phrase_ids(demand: Constraints) -> int:
-    tokens = set(map(int, chain.from_iterable([*demand.required, *demand.banned])))
-    return len(tokens) * bool(len(demand.required))
+def _num_phrase_ids(constraints: Constraints) -> int:
+    tokens = set(map(int, chain.from_iterable([*constraints.required, *constraints.banned])))
+    return len(tokens) * bool(len(constraints.required))

@@ -1,4 +1,4 @@
-"""Engines that were exported into a model folder: `engines/<name>/`, what each was made from and how near it comes.
+"""Exported engines of a model folder: `engines/<name>/`, with the weights they came from and their measured parity.
 
 Each has a manifest of its own, `engine.json`: the sha256 of its files and of the weights they were made from, and what
 was measured against PyTorch when it was made. A model that is trained on gets other weights; an engine made before is
@@ -24,54 +24,54 @@ FORMAT: Final = 1
 MANIFEST: Final = "engine.json"
 FOLDER: Final = "engines"
 ENGINES: Final = ("ctranslate2", "onnx", "ctranslate2-int8", "onnx-int8")
-"""The fastest first."""
+"""All engines, the fastest first."""
 MOST_DIFFERENCE: Final = 1e-3
-"""Nats by which log probabilities of tokens may differ from PyTorch's for an engine to be taken by itself."""
+"""Largest difference from PyTorch's token log probabilities, in nats, of an engine that is chosen automatically."""
 
 
 @final
 @dataclass(frozen=True)
 class Parity:
-    """What an engine gave beside PyTorch, measured when it was made."""
+    """Agreement of an engine with PyTorch, measured at export."""
 
     max_difference: float
     """Largest difference of a token's log probability, in nats."""
     num_compared: int
-    """Log probabilities compared."""
+    """Number of log probabilities compared."""
     num_outputs: int
-    """Outputs searched with both."""
+    """Number of outputs searched with both."""
     num_same: int
-    """Of them, those that were the same."""
+    """Number of outputs that were the same."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing differs but by rounding; not so where a difference is no number."""
+        """Whether they differ by no more than rounding; False where a difference is NaN."""
         return self.max_difference <= MOST_DIFFERENCE
 
 
 @final
 @dataclass(frozen=True)
 class Exported:
-    """An engine in a model folder."""
+    """Engine in a model folder."""
 
     name: str
     path: Path
     facts: Mapping[str, Any]
     fault: str
-    """Why it cannot be used; empty if it can."""
+    """Reason why the engine cannot be used; empty if it can."""
 
     @property
     def parity(self) -> Parity:
-        """What was measured when it was made."""
+        """Parity measured at export."""
         return Parity(**self.facts["parity"])
 
     def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
-        """Say whether it searches exactly as asked, before anything is loaded.
+        """Say, before anything is loaded, whether the engine gives the results of our search.
 
         Args:
             config: beam, penalties and limits.
             need_alignment: whether attention is wanted.
-            is_exact: whether no bit of a result may depend on what is decoded beside.
+            is_exact: whether results must be the same to the bit in every batch.
 
         Returns:
             None if it does, else the reason why not.
@@ -81,7 +81,7 @@ class Exported:
         return (self.why_not_exact() if is_exact else None) or why_not(config, need_alignment)
 
     def why_not_exact(self) -> str | None:
-        """Say whether its results can be the same to the last bit in any batch, before anything is loaded.
+        """Say, before anything is loaded, whether results can be the same to the bit in every batch.
 
         Returns:
             None if they can, else the reason why not.
@@ -89,14 +89,14 @@ class Exported:
         return None if self.name.startswith("onnx") else BATCHED
 
     def load(self, max_length: int, is_named: bool = False) -> Backend:
-        """Load it.
+        """Load the engine.
 
         Args:
-            max_length: most tokens of an output, end mark included.
-            is_named: whether the user asked for this engine, and so for its own way with a beam.
+            max_length: most tokens of an output, EOS included.
+            is_named: whether the user named this engine, and so accepts its own beam search.
 
         Returns:
-            What decodes.
+            The backend.
 
         Raises:
             FileRefused: it is out of date, or its files are missing or changed.
@@ -104,8 +104,8 @@ class Exported:
         """
         if self.fault:
             raise FileRefused(f"{self.path}: {self.fault}")
-        for name, wanted in self.facts["files"].items():
-            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != wanted:
+        for name, checksum in self.facts["files"].items():
+            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != checksum:
                 raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
         if self.name.startswith("onnx"):
             from heedful.runtime.onnx import onnx_backend
@@ -115,30 +115,30 @@ class Exported:
 
 
 def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
-    """List the engines of a model.
+    """Find the exported engines of a model.
 
     Args:
         folder: verified.
-        max_length: most tokens that the model is asked to take.
+        max_length: most tokens that the model takes.
 
     Returns:
-        Engines by name, the fastest first; those that cannot be used say why.
+        Engines by name, the fastest first; those that cannot be used carry the reason.
     """
-    found: dict[str, Exported] = {}
+    engines: dict[str, Exported] = {}
     for name in ENGINES:
         path = folder.path / FOLDER / name
         if path.is_dir():
             facts = _read(path / MANIFEST)
-            found[name] = Exported(name, path, facts or {}, _fault(name, facts, folder, max_length))
-    return found
+            engines[name] = Exported(name, path, facts or {}, _fault(name, facts, folder, max_length))
+    return engines
 
 
-def named_engine(found: Mapping[str, Exported], name: str, folder: ModelFolder) -> Exported:
-    """Take the engine that was asked for.
+def named_engine(engines: Mapping[str, Exported], name: str, folder: ModelFolder) -> Exported:
+    """Return the engine that was asked for.
 
     Args:
-        found: those there are.
-        name: which.
+        engines: from `find_exported`.
+        name: of the engine.
         folder: the model's.
 
     Returns:
@@ -149,36 +149,36 @@ def named_engine(found: Mapping[str, Exported], name: str, folder: ModelFolder) 
     """
     if name not in ENGINES:
         raise UsageError(f"engine {name!r}: unknown{did_you_mean(name, ('auto', 'torch', *ENGINES))}")
-    if name not in found:
+    if name not in engines:
         raise UsageError(f"{folder.path}: has no engine {name}; {_again(name, folder.path)}")
-    return found[name]
+    return engines[name]
 
 
-def commit_engine(folder: ModelFolder, name: str, made: Path, facts: Mapping[str, Any], parity: Parity) -> Path:
-    """Give a finished engine its name, in the place of an older one.
+def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Mapping[str, Any], parity: Parity) -> Path:
+    """Move a finished engine to its final name, in place of an older one.
 
     Args:
         folder: the model's.
         name: in `ENGINES`.
-        made: folder that holds its files, inside `engines` of the model folder; it is moved.
-        facts: what else the manifest should say.
-        parity: what was measured.
+        files_folder: folder of its files, inside `engines` of the model folder; it is moved.
+        facts: further entries of the manifest.
+        parity: measured agreement with PyTorch.
 
     Returns:
-        Where it is.
+        Its folder.
     """
-    files = {path.name: digest(path) for path in sorted(made.iterdir())}
+    files = {path.name: digest(path) for path in sorted(files_folder.iterdir())}
     weights = folder.facts["files"][folder.file("weights").name]
     manifest = {"format": FORMAT, "engine": name, "weights": weights, **facts, "parity": asdict(parity), "files": files}
-    with (made / MANIFEST).open("w", encoding="utf-8", newline="\n") as file:
+    with (files_folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
-    for path in made.iterdir():
+    for path in files_folder.iterdir():
         sync(path)
     final_path = folder.path / FOLDER / name
     old = final_path.with_name(f".old-{name}-{os.getpid()}")
     if final_path.exists():
         final_path.replace(old)
-    made.replace(final_path)
+    files_folder.replace(final_path)
     sync(final_path.parent)
     shutil.rmtree(old, ignore_errors=True)
     return final_path

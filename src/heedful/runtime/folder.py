@@ -1,4 +1,4 @@
-"""A model on disk: one folder whose `heedful.json` names every file with its sha256.
+"""Model folders on disk: one folder whose `heedful.json` lists every file with its sha256.
 
 Renaming `heedful.json` into place is the only commit point: whatever happens before it leaves the old model whole.
 """
@@ -24,7 +24,7 @@ class ModelFolder:
 
     path: Path
     facts: Mapping[str, Any]
-    """kind, languages, weights, tokenizers, limits, results: what `heedful.json` says beside its files."""
+    """Entries of `heedful.json` beside its files: kind, languages, weights, tokenizers, limits, results."""
 
     @property
     def task(self) -> str:
@@ -32,7 +32,7 @@ class ModelFolder:
         return str(self.facts.get("task", "translation"))
 
     def file(self, role: str) -> Path:
-        """Find a file by what it is for.
+        """Return the path of a file by its purpose.
 
         Args:
             role: such as "weights".
@@ -52,7 +52,7 @@ class ModelFolder:
 
 
 def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
-    """Make the files in a folder a model.
+    """Turn the files in a folder into a model.
 
     Args:
         path: the folder, with all files already in it.
@@ -65,7 +65,7 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
 
 
 def open_folder(path: Path) -> ModelFolder:
-    """Check a model folder and read what it says of itself.
+    """Verify a model folder and read its manifest.
 
     Args:
         path: the folder.
@@ -89,12 +89,12 @@ def open_folder(path: Path) -> ModelFolder:
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
     if manifest.get("format") != FORMAT:
         raise FileRefused(f"{path}: format {manifest.get('format')!r}; this heedful reads format {FORMAT}: update it")
-    for name, wanted in manifest["files"].items():
+    for name, checksum in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")
         if not (path / name).is_file():
             raise FileRefused(f"{path / name}: missing; copy the whole folder again")
-        if digest(path / name) != wanted:
+        if digest(path / name) != checksum:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
     return ModelFolder(path, manifest)
 

@@ -1,4 +1,4 @@
-"""A model in ONNX Runtime behind the interface that search knows; no PyTorch.
+"""ONNX Runtime engine: a model's exported graphs behind the engine interface of search; no PyTorch.
 
 What its graphs are is told in `heedful.export.onnx`, which writes them. Tensors stay where ONNX Runtime has them: only
 the best tokens and their log probabilities, a few numbers for each hypothesis, come back.
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
-"""The files of a model, without their suffix .onnx."""
+"""Names of a model's graph files, without the suffix .onnx."""
 _LARGE: Final = frozenset({"encode", "step"})
 BEST: Final = "best"
-"""A graph that older models do not have; what it gives, "top" gives too, more slowly."""
+"""Optional graph for unadjusted top-k; models exported before it existed use "top", which is slower."""
 _FEW: Final = 16
-"""So many banned tokens are sought for with the best and then left out."""
+"""Most forbidden tokens that are handled by asking for that many more of the best."""
 
 Tensors = dict[str, Any]
-"""Tensors that ONNX Runtime holds, by name."""
+"""Tensors of ONNX Runtime by name."""
 
 
 @final
 class Graphs:
-    """The graphs of one model, loaded."""
+    """Loaded graphs of one model."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
         """Load all graphs of a folder.
@@ -72,21 +72,21 @@ class Graphs:
         self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
         self.has_weights: Final = "weights" in self._outputs("step")
 
-    def run(self, name: str, given: Mapping[str, Any], wanted: Iterable[str] = ()) -> Tensors:
+    def run(self, name: str, feeds: Mapping[str, Any], outputs: Iterable[str] = ()) -> Tensors:
         """Run a graph.
 
         Args:
-            name: which.
-            given: arrays, or tensors from another run; what the graph does not take is left out.
-            wanted: outputs; none = all.
+            name: of the graph.
+            feeds: arrays, or tensors from another run; inputs that the graph does not have are left out.
+            outputs: names; none = all.
 
         Returns:
             Tensors by name.
         """
-        names = [*wanted] or self._outputs(name)
-        inputs = {key: self._held(given[key]) for key in self._inputs(name)}
-        found = self._sessions[name].run_with_ort_values(names, inputs)
-        return dict(zip(names, found, strict=True))
+        names = [*outputs] or self._outputs(name)
+        inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
+        values = self._sessions[name].run_with_ort_values(names, inputs)
+        return dict(zip(names, values, strict=True))
 
     def _held(self, value: Any) -> Any:
         return self._tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
@@ -111,21 +111,21 @@ class OnnxStepScores(StepScores):
         change = Adjust() if adjust is None else adjust
         if self._graphs.has_best and not change.ids.size and change.banned.size <= _FEW:
             return self._unchanged(k, change.banned)
-        given = {
+        feeds = {
             "log_probs": self._log_probs,
             "banned": change.banned,
             "places": np.stack((change.sources, change.hypotheses, change.ids), axis=-1),
             "values": change.values.astype(np.float32),
             "k": np.array([min(k, self.vocab_size)], dtype=np.int64),
         }
-        found = self._graphs.run("top", given)
-        return found["best"].numpy().astype(np.float64), found["ids"].numpy()
+        values = self._graphs.run("top", feeds)
+        return values["best"].numpy().astype(np.float64), values["ids"].numpy()
 
     def _unchanged(self, k: int, banned: IntArray) -> tuple[FloatArray, IntArray]:
-        """The k best without a few: they are among as many more, and nothing as large as the vocabulary is copied."""
+        """The k best except a few forbidden tokens, taken from that many more: nothing of vocabulary size is copied."""
         most = min(k + banned.size, self.vocab_size)
-        found = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
-        best, ids = found["best"].numpy().astype(np.float64), found["ids"].numpy()
+        values = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
+        best, ids = values["best"].numpy().astype(np.float64), values["ids"].numpy()
         k = min(k, self.vocab_size)
         is_banned = (ids[..., None] == banned).any(axis=-1)
         if not is_banned[..., :k].any():
@@ -139,9 +139,9 @@ class OnnxStepScores(StepScores):
         return self._log_probs.numpy().astype(np.float64)
 
     def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
-        places = np.stack((sources, hypotheses, ids), axis=-1)
-        found = self._graphs.run("pick", {"log_probs": self._log_probs, "places": places})
-        return found["picked"].numpy().astype(np.float64)
+        indices = np.stack((sources, hypotheses, ids), axis=-1)
+        values = self._graphs.run("pick", {"log_probs": self._log_probs, "places": indices})
+        return values["picked"].numpy().astype(np.float64)
 
     @property
     def vocab_size(self) -> int:
@@ -161,7 +161,7 @@ class OnnxStepScores(StepScores):
 
 @dataclass(frozen=True)
 class _Running:
-    """The engine's state: what the encoder gave, and where each hypothesis is."""
+    """Engine state: the encoder's outputs and the decoder state of each hypothesis."""
 
     memory: Tensors
     state: Tensors
@@ -169,10 +169,10 @@ class _Running:
 
 @final
 class OnnxEngine(Engine):
-    """Runs the graphs of a model step by step."""
+    """Engine that runs the graphs of a model step by step."""
 
     def __init__(self, graphs: Graphs, with_weights: bool = False) -> None:
-        """Hold graphs.
+        """Wrap loaded graphs.
 
         Args:
             graphs: of one model; engines may share them.
@@ -183,12 +183,12 @@ class OnnxEngine(Engine):
         self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
-        found = self._graphs.run("encode", inputs.named_arrays())
+        values = self._graphs.run("encode", inputs.named_arrays())
         memory: Tensors = {"memory.lengths": inputs.num_positions}
-        memory |= {name: found[name] for name in self._graphs.memory_names if name in found}
+        memory |= {name: values[name] for name in self._graphs.memory_names if name in values}
         # The first hypothesis as often as there are to be.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
-        state = {name: found[name] for name in self._graphs.state_names}
+        state = {name: values[name] for name in self._graphs.state_names}
         return _Running(memory, self._reordered(state, parents))
 
     def step(
@@ -207,9 +207,9 @@ class OnnxEngine(Engine):
             inner = {name: kept[f"kept.{name}"] for name in inner}
         if parents is not None:
             inner = self._reordered(inner, parents)
-        found = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
-        after = {name: found[f"next.{name}"] for name in self._graphs.state_names}
-        scores = OnnxStepScores(self._graphs, found["log_probs"], found.get("weights"))
+        values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
+        after = {name: values[f"next.{name}"] for name in self._graphs.state_names}
+        scores = OnnxStepScores(self._graphs, values["log_probs"], values.get("weights"))
         return scores, _Running(memory, after)
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
@@ -218,12 +218,12 @@ class OnnxEngine(Engine):
 
 
 def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
-    """Hold a model's graphs as a backend.
+    """Make a backend of a model's graphs.
 
     Args:
         name: what the backend is called.
         folder: of the graphs.
-        max_length: most tokens of an output, end mark included.
+        max_length: most tokens of an output, EOS included.
 
     Returns:
         The backend.
@@ -233,8 +233,8 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
 
 
 def _num_threads(threads: int) -> int:
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return threads or (int(asked) if asked.isdecimal() else 0)
+    num_threads = os.environ.get("OMP_NUM_THREADS", "")
+    return threads or (int(num_threads) if num_threads.isdecimal() else 0)
 
 
 def _first_line(error: Exception) -> str:

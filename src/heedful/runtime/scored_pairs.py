@@ -1,4 +1,4 @@
-"""Pairs that a model reads: how probable it finds a given target, and which source word each target word comes from."""
+"""Scored pairs: log probabilities, attention and word alignments of given pairs, by forced decoding."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import UsageError
-from heedful.runtime.engine import Backend, read_sorted
+from heedful.runtime.engine import Backend, score_sorted
 from heedful.search.forced import ForcedDecoding
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
 TextPair = tuple[str, str]
-"""A source and a target."""
+"""Source and target texts."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ScoredPair:
-    """A target as a model reads it, token by token, given its source.
+    """Target scored token by token, given its source.
 
     Attributes:
-        source: the text given.
-        target: the text given.
-        token_log_probs: of each target token and the end mark, in nats.
-        source_pieces: tokens of the source as the model saw them, end mark included.
-        target_pieces: tokens of the target, end mark included.
+        source: text.
+        target: text.
+        token_log_probs: of each target token and the EOS, in nats.
+        source_pieces: tokens of the source as the model saw them, EOS included.
+        target_pieces: tokens of the target, EOS included.
         attention: [target piece, source piece] weights; None unless asked for.
         alignment: links (source word, target word), 0-based; None unless asked for.
-        was_cut: whether a side was longer than the model takes, and its end left out.
+        was_cut: whether a side was longer than the model takes and lost its end.
     """
 
     source: str
@@ -46,17 +46,17 @@ class ScoredPair:
 
     @property
     def log_prob(self) -> float:
-        """Log p(target | source), in nats: the sum over tokens and end mark."""
+        """Log p(target | source), in nats: the sum over tokens and EOS."""
         return float(np.sum(self.token_log_probs))
 
     @property
     def per_token(self) -> float:
-        """Mean log probability of a token, end mark included."""
+        """Mean log probability of a token, EOS included."""
         return self.log_prob / len(self.token_log_probs)
 
     @property
     def perplexity(self) -> float:
-        """Exp(-per_token)."""
+        """Perplexity: exp(-per_token)."""
         return exp(min(-self.per_token, 700.0))
 
     def pharaoh(self) -> str:
@@ -68,10 +68,10 @@ class ScoredPair:
         return format_pharaoh(self.alignment or ())
 
     def token_alignment(self) -> Links:
-        """Link tokens as the model saw them, where `alignment` links words.
+        """Align tokens, where `alignment` aligns words.
 
         Returns:
-            Links (source token, target token), 0-based, without end marks; empty where there is no attention.
+            Links (source token, target token), 0-based, without EOS; empty where there is no attention.
         """
         if self.attention is None:
             return []
@@ -81,16 +81,16 @@ class ScoredPair:
 def word_links(weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
     """Link each target word to the source word that it attends to most.
 
-    What the tokens of a word attend to is averaged, and what the tokens of a source word receive is summed, before the
-    largest is taken: that is nearer to alignments made by hand than links between tokens that are merged afterwards.
+    Weights are averaged over the tokens of a target word and summed over the tokens of a source word before the largest
+    is taken; this is closer to manual alignments than merging the links between tokens afterwards.
 
     Args:
-        weights: [target token, source token]; rows and columns beyond the two lists, such as end marks, are dropped.
+        weights: [target token, source token]; rows and columns beyond the two lists, such as EOS, are dropped.
         source_words: for each source token the word it belongs to, from 0.
         target_words: the same for the target.
 
     Returns:
-        One link for each target word, fewer where one attends to nothing but what is dropped.
+        One link for each target word, except words that attend only to dropped columns.
 
     Raises:
         ShapeError: `weights` is smaller than the lists.
@@ -108,7 +108,7 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
 
     Args:
         tokenizer: of the source side.
-        text: any text; its length is bounded before tokenising, so that a huge line costs no huge time.
+        text: any text; cut before tokenising, so that a huge line takes little time.
         config: the limits.
 
     Returns:
@@ -127,57 +127,57 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
 @final
 @dataclass(frozen=True)
 class PairScorer:
-    """Reads pairs of texts with a model."""
+    """Scorer of pairs of texts with one model."""
 
     backend: Backend
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     text: TextConfig
 
-    def read(self, pairs: Sequence[TextPair], attention: bool, batch_tokens: int) -> Iterator[ScoredPair]:
-        """Read pairs.
+    def score(self, pairs: Sequence[TextPair], attention: bool, batch_tokens: int) -> Iterator[ScoredPair]:
+        """Score pairs.
 
         Args:
             pairs: a source and a target each; either may be blank.
             attention: whether attention and alignment are wanted.
-            batch_tokens: most source positions read together.
+            batch_tokens: most source positions in a batch.
 
         Yields:
-            What was found of each pair, in order.
+            The scored pairs, in order.
 
         Raises:
-            UsageError: the model has no attention, or the backend cannot read what is given.
+            UsageError: the model has no attention, or the backend cannot score given outputs.
         """
-        if reason := self.backend.supports_reading(attention):
+        if reason := self.backend.supports_scoring(attention):
             raise UsageError(f"{self.backend.name}: {reason}")
         sources = [encode_source(self.source_tokenizer, source, self.text) for source, _ in pairs]
         # A target is cut as a source is: training saw none that is longer.
         targets = [encode_source(self.target_tokenizer, target, self.text) for _, target in pairs]
-        readings = read_sorted(
+        decodings = score_sorted(
             self.backend,
             [ids for ids, _ in sources],
             [ids.tolist() for ids, _ in targets],
             batch_tokens=batch_tokens,
             need_alignment=attention,
         )
-        for pair, (source, is_source_cut), (target, is_target_cut), reading in zip(
-            pairs, sources, targets, readings, strict=True
+        for pair, (source, is_source_cut), (target, is_target_cut), decoding in zip(
+            pairs, sources, targets, decodings, strict=True
         ):
-            yield self._finish(pair, source.tolist(), target.tolist(), reading, is_source_cut or is_target_cut)
+            yield self._finish(pair, source.tolist(), target.tolist(), decoding, is_source_cut or is_target_cut)
 
     def _finish(
-        self, pair: TextPair, source: list[int], target: list[int], reading: ForcedDecoding, was_cut: bool
+        self, pair: TextPair, source: list[int], target: list[int], decoding: ForcedDecoding, was_cut: bool
     ) -> ScoredPair:
         links: tuple[tuple[int, int], ...] | None = None
-        if reading.weights is not None:
+        if decoding.weights is not None:
             source_words = self.source_tokenizer.word_indices(source[:-1])
-            links = tuple(word_links(reading.weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
+            links = tuple(word_links(decoding.weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
         return ScoredPair(
             *pair,
-            tuple(reading.log_probs.tolist()),
+            tuple(decoding.log_probs.tolist()),
             tuple(self.source_tokenizer.pieces(source)),
             tuple(self.target_tokenizer.pieces(target)),
-            reading.weights,
+            decoding.weights,
             links,
             was_cut,
         )

@@ -1,9 +1,9 @@
-"""Many files translated in pieces by any number of workers: what is to do, what is done, and the whole in order.
+"""Sharded translation of many files by any number of workers: planning, progress, and joining in order.
 
-A folder of outputs has one file for each input, of the same name. While an input is in work its outputs are in
-`NAME.parts/`, one file for each shard, which gets its name only when it is whole; so a shard is done or not begun, by
-whomever, and what was lost with a worker or with the whole machine is that worker's shard. `shards.json` says what the
-outputs are of: another model, other settings or other inputs do not go on in the same folder.
+A folder of outputs has one file for each input, of the same name. While an input is being translated, its outputs are
+in `NAME.parts/`, one file for each shard, which gets its name only when it is complete. So a shard is either done or
+not begun, and a worker or machine that dies loses one shard. `shards.json` records model, settings and inputs: with
+others, the folder is refused.
 """
 
 import io
@@ -21,7 +21,7 @@ from heedful.text.text_files import check_file, fingerprint_file
 
 MANIFEST: Final = "shards.json"
 SHARD_LINES: Final = 2048
-"""As many as `translate` sorts by length together, so that the outputs are those of one process."""
+"""Lines of a shard: as many as `translate` sorts by length together, so that outputs are those of one process."""
 
 
 @final
@@ -30,23 +30,23 @@ class Shard:
     """Consecutive lines of an input."""
 
     source: str
-    """The input's path."""
+    """Path of the input."""
     output: str
-    """Path of the shard's outputs, there once they are whole."""
+    """Path of the shard's outputs, which exists once they are complete."""
     first_line: int
-    """0-based, in the input."""
+    """Index of the first line in the input, from 0."""
     num_lines: int
     start: int
-    """Byte of the first line, after unpacking."""
+    """Byte offset of the first line, after unpacking."""
     num_bytes: int
 
     @property
     def is_done(self) -> bool:
-        """Whether its outputs are there."""
+        """Whether the outputs exist."""
         return Path(self.output).is_file()
 
     def lines(self) -> Iterator[str]:
-        """Read its lines.
+        """Read the lines of the shard.
 
         Yields:
             Each as `read_lines` gives it from the whole input.
@@ -65,7 +65,7 @@ class Shard:
         yield from lines
 
     def write(self, texts: Iterable[str]) -> None:
-        """Write its outputs; they appear when all are on disk.
+        """Write the outputs of the shard; the file appears once all are on disk.
 
         Args:
             texts: with line ends.
@@ -81,7 +81,7 @@ class Shard:
 @final
 @dataclass(frozen=True)
 class Job:
-    """One input, cut into shards."""
+    """Input file, cut into shards."""
 
     source: Path
     output: Path
@@ -89,16 +89,16 @@ class Job:
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole output is there."""
+        """Whether the complete output exists."""
         return self.output.is_file()
 
     @property
     def remaining(self) -> list[Shard]:
-        """Shards whose outputs are not there yet."""
+        """Shards without outputs."""
         return [] if self.is_done else [shard for shard in self.shards if not shard.is_done]
 
     def finish(self) -> None:
-        """Join the outputs of all shards, which are done, and give the whole its name.
+        """Join the outputs of all shards, which must be done, into the output file.
 
         Raises:
             OSError: the disk is full or refuses; the outputs of the shards stay.
@@ -107,8 +107,8 @@ class Job:
             part = self.output.with_name(f"{self.output.name}.part")
             with part.open("wb") as stream:
                 for shard in self.shards:
-                    with Path(shard.output).open("rb") as read:
-                        shutil.copyfileobj(read, stream)
+                    with Path(shard.output).open("rb") as shard_stream:
+                        shutil.copyfileobj(shard_stream, stream)
             sync(part)
             part.replace(self.output)
             sync(self.output.parent)
@@ -118,12 +118,12 @@ class Job:
 def plan_jobs(
     sources: Sequence[Path], folder: Path, about: Mapping[str, Any], shard_lines: int = SHARD_LINES
 ) -> list[Job]:
-    """Cut inputs into shards, and say in the folder what its outputs will be of.
+    """Cut inputs into shards, and record in the folder what its outputs depend on.
 
     Args:
         sources: inputs with different names.
-        folder: of outputs; made if need be, gone on with if it was begun with the same.
-        about: what outputs depend on beside their inputs, as JSON takes it.
+        folder: of outputs; created if need be, continued if it was begun with the same model, settings and inputs.
+        about: model and settings that outputs depend on, as JSON values.
         shard_lines: most lines of a shard.
 
     Returns:
@@ -151,7 +151,7 @@ def plan_jobs(
     _agree(
         folder,
         {**about, "length of shards": shard_lines},
-        {name: str(found["sha256"]) for name, found in prints.items()},
+        {name: str(fingerprint["sha256"]) for name, fingerprint in prints.items()},
     )
     jobs = [Job(source, folder / name, _cut(source, folder / name, shard_lines)) for name, source in names.items()]
     for job in jobs:
@@ -161,19 +161,19 @@ def plan_jobs(
 
 
 def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) -> None:
-    """Write what outputs are of, or see that it is what stands there.
+    """Record what outputs depend on, or check it against the record of the folder.
 
     Raises:
         UsageError: the folder was begun with something else, or holds other things.
-        FileRefused: what stands there is damaged.
+        FileRefused: the record is damaged.
     """
     path = folder / MANIFEST
-    held: dict[str, Any] = {"about": json.loads(json.dumps(about)), "sources": {}}
+    record: dict[str, Any] = {"about": json.loads(json.dumps(about)), "sources": {}}
     if path.is_file():
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
-            differing = [key for key in held["about"] if before["about"].get(key) != held["about"][key]]
-            held["sources"] = dict(before["sources"])
+            differing = [key for key in record["about"] if before["about"].get(key) != record["about"][key]]
+            record["sources"] = dict(before["sources"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileRefused(f"{path}: damaged: {error}; name another folder with --output") from None
         if differing:
@@ -181,10 +181,10 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
     elif any(folder.iterdir()):
         raise UsageError(f"{folder}: there is something already, and not by this command; name another folder")
     for name, sha256 in prints.items():
-        if held["sources"].setdefault(name, sha256) != sha256:
+        if record["sources"].setdefault(name, sha256) != sha256:
             raise UsageError(f"{folder}: begun with another {name}; name another folder with --output")
     with written_whole(path) as stream:
-        json.dump(held, stream, ensure_ascii=False, indent=1)
+        json.dump(record, stream, ensure_ascii=False, indent=1)
 
 
 def _cut(source: Path, output: Path, shard_lines: int) -> tuple[Shard, ...]:
@@ -212,7 +212,7 @@ def _parts(output: Path) -> Path:
 
 
 def run_jobs(jobs: Sequence[Job], run: Callable[[list[Shard]], Iterable[Shard]]) -> Iterator[Job]:
-    """Run what is not done, and finish each job as soon as its last shard is.
+    """Run all shards that are not done, and finish each job with its last shard.
 
     Args:
         jobs: as planned.

@@ -1,4 +1,4 @@
-"""What outputs begin with, hold and do not hold, from text to the tokens that the search is asked for."""
+"""Text constraints: prefix, required and banned phrases as text, converted to token constraints for search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,37 +13,37 @@ from heedful.text.vocabulary import UNK
 Tokens = tuple[int, ...]
 
 _UNSPACED: Final = frozenset({"Han", "Kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
-"""Scripts whose words stand without spaces between them."""
+"""Scripts without spaces between words."""
 _ANCHOR: Final = "\ue000"
-"""For private use: no piece joins it with what follows."""
+"""Private-use character: no piece joins it with the text after it."""
 
 
 @final
 @dataclass(frozen=True)
 class TextConstraints:
-    """What is asked of the wording of outputs; phrases are text.
+    """Constraints on outputs, as text.
 
-    A phrase is looked for as the tokens that the model cuts it into by itself; a spelling that falls into other tokens,
-    such as one with another capital or inside a longer word, is another phrase.
+    A phrase is matched as the tokens that the tokenizer makes of it by itself; a spelling with other tokens, such as
+    with another capital or inside a longer word, is another phrase.
 
     Attributes:
-        prefix: what each output begins with.
-        required: phrases each output holds somewhere.
-        banned: phrases no output holds.
+        prefix: beginning of each output.
+        required: phrases that each output contains.
+        banned: phrases that no output contains.
     """
 
     prefix: str = ""
     required: Sequence[str] = ()
     banned: Sequence[str] = ()
 
-    def demand(self, tokenizer: Tokenizer) -> Constraints:
-        """Say it in tokens.
+    def encode(self, tokenizer: Tokenizer) -> Constraints:
+        """Convert the constraints to tokens.
 
         Args:
             tokenizer: of the target side.
 
         Returns:
-            What the search is asked for.
+            Constraints for search.
 
         Raises:
             UsageError: a phrase is blank, the vocabulary cannot write it, or one is both required and banned.
@@ -53,7 +53,7 @@ class TextConstraints:
         for phrase, tokens in zip(self.required, required, strict=True):
             for other, forms in zip(self.banned, banned, strict=True):
                 if any(holds(tokens, form) for form in forms):
-                    raise UsageError(f"required phrase {phrase!r} holds {other!r}, which is banned; leave one out")
+                    raise UsageError(f"required phrase {phrase!r} contains {other!r}, which is banned; leave one out")
         return Constraints(
             prefix=_written(tokenizer, self.prefix, "prefix") if self.prefix.strip() else (),
             required=required,
@@ -62,7 +62,7 @@ class TextConstraints:
 
 
 def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
-    """The tokens of a phrase inside a sentence, then those at the beginning of a word where they are others.
+    """Tokens of a phrase inside a sentence, then those at the beginning of a word where they differ.
 
     Raises:
         UsageError: it is blank, or cannot be written.

@@ -1,1 +1,1 @@
-"""Beam search, sampling and forced decoding over any engine, in NumPy; scores of hypotheses."""
+"""Search for output sequences, over any engine and in NumPy: beam search, sampling, forced decoding."""

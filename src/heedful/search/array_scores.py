@@ -1,4 +1,4 @@
-"""Step scores for engines whose log probabilities are NumPy arrays, and the definition in code of `top`."""
+"""Step scores over NumPy arrays: top-k selection with deterministic ties, and sparse adjustments."""
 
 from typing import final
 
@@ -12,7 +12,7 @@ _BLOCK = 64
 
 
 def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]:
-    """Return the k largest log probabilities of each row and where they are.
+    """Return the k largest log probabilities of each row and their ids.
 
     Args:
         log_probs: [..., vocab] values; not NaN.
@@ -78,7 +78,7 @@ def mark_largest(values: NDArray[np.floating], thresholds: NDArray[np.floating],
 
 
 def _refuse_nan(values: NDArray[np.floating]) -> None:
-    """Stop where a value is NaN.
+    """Raise where a value is NaN.
 
     Raises:
         NonFiniteError: one is.
@@ -100,7 +100,7 @@ def _sorted(values: NDArray[np.floating], ids: IntArray, k: int) -> tuple[FloatA
 
 
 def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floating]:
-    """Make changes to log probabilities.
+    """Apply an adjustment to log probabilities.
 
     Args:
         log_probs: [source, hypothesis, vocab] values; left as they are.
@@ -117,10 +117,10 @@ def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floa
 
 @final
 class ArrayScores(StepScores):
-    """`StepScores` over an array that is already in memory."""
+    """`StepScores` over log probabilities that are already in memory."""
 
     def __init__(self, log_probs: NDArray[np.floating], weights: WeightsArray | None = None) -> None:
-        """Hold one step's scores.
+        """Wrap the scores of one step.
 
         Args:
             log_probs: [source, hypothesis, vocab] log probabilities.

@@ -67,30 +67,29 @@ def search(
     constraints: Sequence[Constraints] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Find the best outputs for each source, or draw some; the module's docstring gives the rules.
+    """Find the best outputs of each source, or draw samples; the module's docstring gives the rules.
 
     Args:
         engine: the model.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: method, beam, penalties and limits.
-        max_length: most tokens the engine can generate for one output, end mark included; at least 1.
+        max_length: most tokens that the engine can generate for one output, EOS included; at least 1.
         need_alignment: whether hypotheses carry their attention weights.
         prefixes: tokens each output must begin with, in the order of the sources; empty for none. They count towards
-            lengths and scores like any other token. Short for constraints that ask for nothing else.
-        constraints: what each source asks of its outputs: a prefix, required and banned phrases, and by which number
-            its samples are drawn.
-        cancelled: asked before every step; once it says True the search ends, and a source that has no finished
-            hypothesis yet returns its live ones, with reason `cancelled`. What it raises passes through.
+            lengths and scores like any other token. Shorthand for constraints with prefixes alone.
+        constraints: prefix, required and banned phrases of each source, and the index by which its samples are drawn.
+        cancelled: called before every step; once it returns True the search ends, and a source without a finished
+            hypothesis returns its live ones, with the reason `cancelled`. Its exceptions propagate.
 
     Returns:
         For each source its hypotheses, best score first: at least 1, at most `config.nbest`. For method `sampling`
         `config.nbest`, in the order of the samples.
 
     Raises:
-        UsageError: `max_length` is below 1, or the constraints fit not it, or not the sources, the settings,
-            the vocabulary or each other.
+        UsageError: `max_length` is below 1, or the constraints do not fit it, the sources, the settings, the vocabulary
+            or each other.
         ShapeError: a source is not a flat array.
-        NonFiniteError: the engine gave NaN.
+        NonFiniteError: the engine returned NaN.
     """
     if len(sources) == 0:
         return []
@@ -134,7 +133,7 @@ def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool
 def _kept(
     beam_state: BeamState, parents: IntArray, done: BoolArray, config: SearchConfig
 ) -> tuple[BeamState, IntArray | None, IntArray | None]:
-    """Let the sources leave whose rows are all done, and turn rows into what the engine counts by.
+    """Drop the sources whose rows are all done, and convert parents from rows to the engine's numbering.
 
     Returns:
         The hypotheses that stay; [source, hypothesis] their parents, None where each continues itself; [kept] the

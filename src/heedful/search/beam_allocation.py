@@ -1,24 +1,25 @@
-"""Outputs that hold required phrases: a beam parted among hypotheses that hold more of them and less of them.
+"""Dynamic beam allocation: the beam is shared out by how many tokens of required phrases hypotheses still lack.
 
-Dynamic beam allocation; Post and Vilar 2018, arXiv:1804.06609, section 3. A hypothesis that holds few of the required
-tokens is more probable than one that holds many, so a plain beam would drop the latter. Here
+Post and Vilar 2018, arXiv:1804.06609, section 3. A hypothesis with few of the required tokens is more probable than one
+with many, so a plain beam would drop the latter. Here
 
-- every hypothesis also offers the tokens of its required phrases, however improbable;
-- offers are sorted into banks by how many tokens they still need, and the beam is dealt out to the banks in turn: the
-  best of each, beginning with the bank that needs least, then the second best of each, and so on. The paper parts the
-  beam among all banks, those without offers too, and moves what they leave; dealt out in turn, nothing needs to be
-  moved, and no bank gets all of a narrow beam;
-- EOS is offered only by hypotheses that hold everything;
-- an offer that needs more tokens than its cap leaves room for does not exist.
+- every hypothesis also proposes the tokens of its required phrases, however improbable;
+- candidates are sorted into banks by how many tokens they still need, and the beam is shared out to the banks round
+  robin: the best candidate of each bank, beginning with the bank that needs fewest tokens, then the second best of
+  each, and so on. The paper divides the beam among all banks, empty ones too, and reassigns what they leave; round
+  robin needs no reassignment, and no bank gets all of a narrow beam;
+- EOS is a candidate only of hypotheses that contain all required phrases;
+- a candidate that needs more tokens than its length limit leaves room for does not exist.
 
-**Every output that ends holds all required phrases, and one is found** where the model gives no token probability 0
-and, where phrases of several tokens are banned, some token that may be generated is in no phrase. For let a hypothesis
-need n tokens, with room for n or more. Of the required phrases it lacks, it has begun one furthest; the token that goes
-on with it is offered, and what is made so needs n - 1 at most. Where phrases are banned, the one gone on with is one
-that holds all that is begun of a banned one: as no required phrase holds a banned one, it can be completed; and n
-counts a token between phrases, which is in no phrase, so that nothing banned arises there. The cap has room for all of
-it from the beginning (`heedful.search.constraints.least_length`). So no step leaves a source without offers, and at the
-cap no offer needs anything.
+**Every finished output contains all required phrases, and one is found**, provided that the model gives no token
+probability 0 and, where phrases of several tokens are banned, that some allowed token is in no phrase. Proof: let a
+hypothesis need n tokens, with room for n or more. Among the required phrases that it lacks, take the one of which it
+already ends in the longest beginning; the next token of this phrase is a candidate, and with it the hypothesis needs at
+most n - 1. Where phrases are banned, take a phrase whose beginning includes all that has begun of a banned one: no
+required phrase contains a banned one, so it can be completed; and n counts one token between phrases that is in no
+phrase, so that no banned phrase arises there. The length limit has room for all of this from the start
+(`heedful.search.constraints.least_length`). So no step leaves a source without candidates, and at the length limit no
+candidate needs anything.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ from heedful.search.search_state import SearchState
 
 
 def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: SearchState, step: int) -> Candidates:
-    """Put offers into the order in which the beam is dealt out, those that come too late for their phrases last.
+    """Order candidates by the rounds of beam allocation, those that come too late for their phrases last.
 
     Args:
         candidates: all of each row, in order of log probability.
@@ -39,7 +40,7 @@ def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: S
         step: tokens generated so far.
 
     Returns:
-        The offers; those that cannot count have log probability -inf.
+        The candidates; those that come too late have log probability -inf.
     """
     needed = tokens_needed(
         search_state.required.select(beam_state.sources),
@@ -49,7 +50,7 @@ def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: S
         candidates,
     )
     room = search_state.max_lengths[beam_state.sources] - (step + 1)
-    # What a prefix says is done, even where it moves away from a phrase; the cap has room for what comes after.
+    # Prefixes are obeyed even where they lead away from a phrase; the length limit has room for what comes after.
     is_late = (needed > room[:, None]) & (search_state.forced(beam_state, step) < 0)[:, None]
     log_probs = np.where(is_late, -np.inf, candidates.log_probs)
     return interleave_banks(
@@ -60,18 +61,18 @@ def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: S
 def tokens_needed(
     required: Phrases, banned: Phrases, need_gaps: BoolArray, beam_state: BeamState, candidates: Candidates
 ) -> IntArray:
-    """Count the tokens that offers need to hold all phrases, written one after the other.
+    """Count the tokens that candidates still need to contain all phrases, written one after the other.
 
     Args:
         required: phrases of each row.
         banned: phrases of each row.
         need_gaps: [row] whether a token is counted between phrases.
         beam_state: the hypotheses.
-        candidates: what they offer.
+        candidates: their extensions.
 
     Returns:
-        [row, offer] tokens of all phrases that are missing, gaps included, less what has begun of one of them; 0 where
-        none is missing.
+        [row, candidate] tokens of all missing phrases, gaps included, less the beginning of one of them that is already
+        there; 0 where none is missing.
     """
     num_rows = beam_state.sources.size
     rows = np.arange(num_rows)[:, None]
@@ -91,26 +92,26 @@ def tokens_needed(
 
 
 def interleave_banks(candidates: Candidates, banks: IntArray) -> Candidates:
-    """Deal offers out: the first of each bank, then the second of each, and so on.
+    """Order candidates round robin: the first of each bank, then the second of each, and so on.
 
     Args:
         candidates: best first.
-        banks: [row, offer] which bank each belongs to; lower ones are served first.
+        banks: [row, candidate] which bank each belongs to; lower ones are served first.
 
     Returns:
-        The offers in that order; those that do not exist come last.
+        The candidates in that order; those that do not exist come last.
     """
     by_bank = np.lexsort((banks, ~candidates.exist), axis=-1)
     ordered = np.take_along_axis(banks, by_bank, axis=1)
     exist = np.take_along_axis(candidates.exist, by_bank, axis=1)
-    places = np.broadcast_to(np.arange(banks.shape[1]), banks.shape)
+    ranks = np.broadcast_to(np.arange(banks.shape[1]), banks.shape)
     is_first = np.ones(banks.shape, dtype=np.bool_)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    turns = places - np.maximum.accumulate(np.where(is_first, places, 0), axis=1)
+    turns = ranks - np.maximum.accumulate(np.where(is_first, ranks, 0), axis=1)
     dealt = np.lexsort((ordered, turns, ~exist), axis=-1)
     return candidates.take(np.take_along_axis(by_bank, dealt, axis=1))
 
 
 def _furthest(reached: BoolArray) -> IntArray:
-    """[row, offer, phrase] tokens of the longest beginning that is reached."""
+    """[row, candidate, phrase] length of the longest beginning of the phrase that is reached."""
     return (reached * np.arange(1, reached.shape[3] + 1)).max(axis=3)

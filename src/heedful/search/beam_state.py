@@ -1,8 +1,8 @@
-"""The arrays of a running beam search: the live hypotheses, and what they offer next.
+"""Live hypotheses of a running beam search, and the candidates that extend them by one token.
 
 The rules are in `heedful.search.beam`. Everything is vectorised over rows; a row is a search of its own: a source that
-is still searched, one group of its beam, or one of its samples. An offer or a hypothesis of log probability -inf is an
-empty place.
+is still being searched, one group of its beam, or one of its samples. A candidate or a hypothesis of log probability
+-inf is an empty slot.
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ Kind = TypeVar("Kind", bound=np.generic)
 @final
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the hypotheses of each row may become, best first.
+    """Possible extensions of the hypotheses of each row by one token, best first.
 
     Attributes:
-        log_probs: [row, offer] log probability of the whole hypothesis, less what repetition costs.
-        token_log_probs: [row, offer] that of the token alone, as the model has it.
-        parents: [row, offer] hypothesis that makes the offer.
-        ids: [row, offer] token offered.
+        log_probs: [row, candidate] log probability of the whole hypothesis, less repetition charges.
+        token_log_probs: [row, candidate] log probability of the token alone, from the model.
+        parents: [row, candidate] hypothesis that the candidate extends.
+        ids: [row, candidate] next token.
     """
 
     log_probs: FloatArray
@@ -40,17 +40,17 @@ class Candidates:
 
     @property
     def exist(self) -> BoolArray:
-        """[row, offer] whether the offer is possible."""
+        """[row, candidate] whether the candidate is possible."""
         return self.log_probs > -np.inf
 
     def take(self, order: IntArray) -> "Candidates":
-        """Pick offers.
+        """Select candidates by rank.
 
         Args:
-            order: [row, chosen] offers of each row.
+            order: [row, chosen] ranks of candidates of each row.
 
         Returns:
-            Those offers, in that order.
+            Those candidates, in that order.
         """
         rows = np.arange(order.shape[0])[:, None]
         return Candidates(
@@ -61,41 +61,41 @@ class Candidates:
         )
 
     def first(self, most: int) -> "Candidates":
-        """Pick the best offers.
+        """Select the best candidates.
 
         Args:
             most: how many of each row.
 
         Returns:
-            Them, or all if fewer.
+            Those candidates, or all if there are fewer.
         """
         return Candidates(
             self.log_probs[:, :most], self.token_log_probs[:, :most], self.parents[:, :most], self.ids[:, :most]
         )
 
     def ending(self, beam: int, is_last: BoolArray) -> BoolArray:
-        """Tell which offers end as finished hypotheses.
+        """Tell which candidates finish their hypothesis.
 
         Args:
             beam: hypotheses of a row.
-            is_last: [row] whether the row is at its cap.
+            is_last: [row] whether the row is at its length limit.
 
         Returns:
-            [row, offer] True for those among the best `beam` that are EOS, or that stand at the cap.
+            [row, candidate] True for those among the best `beam` that are EOS, or all of these at the length limit.
         """
         in_beam = np.arange(self.ids.shape[1]) < beam
         return self.exist & in_beam & ((self.ids == EOS) | is_last[:, None])
 
     def going_on(self, beam: int, is_last: BoolArray) -> tuple[IntArray, BoolArray]:
-        """Tell which offers live on.
+        """Tell which candidates stay alive.
 
         Args:
             beam: hypotheses of a row.
-            is_last: [row] whether the row is at its cap.
+            is_last: [row] whether the row is at its length limit.
 
         Returns:
-            [row, hypothesis] the offer that takes each place, and whether there is one: the best `beam` that are not
-            EOS, and none at the cap.
+            [row, hypothesis] rank of the candidate that becomes each hypothesis, and whether there is one: the `beam`
+            best that are not EOS, and none at the length limit.
         """
         goes_on = self.exist & (self.ids != EOS) & ~is_last[:, None]
         chosen = np.argsort(~goes_on, axis=1, kind="stable")[:, :beam]
@@ -105,18 +105,18 @@ class Candidates:
 @final
 @dataclass(frozen=True, slots=True)
 class BeamState:
-    """The live hypotheses of the rows.
+    """Beam search state: the live hypotheses of each row.
 
     Attributes:
         sources: [row] position of the row's source in the caller's list.
-        groups: [row] which of its source's rows it is: its group of the beam, or its sample.
-        log_probs: [row, hypothesis] sums over the tokens so far, less what repetition costs.
+        groups: [row] index among the rows of its source: the group of the beam, or the sample.
+        log_probs: [row, hypothesis] sums over the tokens so far, less repetition charges.
         token_ids: [row, hypothesis, step] the tokens so far.
         token_log_probs: [row, hypothesis, step] their log probabilities.
-        origins: [row, hypothesis, step] where each token's attention weights are, among all of that step's.
+        origins: [row, hypothesis, step] index of each token's attention weights among all of that step.
         num_finished: [row] hypotheses finished so far.
-        best_finished: [row, nbest] log probabilities of the most probable of them, best first.
-        best_score: [row] the highest score before coverage among them; -inf while there is none.
+        best_finished: [row, nbest] log probabilities of the most probable finished hypotheses, best first.
+        best_score: [row] highest score of a finished hypothesis before the coverage penalty; -inf while there is none.
     """
 
     sources: IntArray
@@ -131,14 +131,14 @@ class BeamState:
 
     @staticmethod
     def start(num_sources: int, config: SearchConfig) -> "BeamState":
-        """Return the hypotheses before the first token: all are the same, so only the first of a row is live.
+        """Return the state before the first token: all hypotheses are equal, so only the first of a row is live.
 
         Args:
             num_sources: how many sources there are.
             config: gives the rows of a source, the hypotheses of a row, and `nbest`.
 
         Returns:
-            The hypotheses.
+            The state.
         """
         num_rows = num_sources * config.num_rows
         log_probs = np.full((num_rows, config.row_size), -np.inf)
@@ -158,11 +158,11 @@ class BeamState:
 
     @property
     def exist(self) -> BoolArray:
-        """[row, hypothesis] whether there is one."""
+        """[row, hypothesis] whether the hypothesis is live."""
         return self.log_probs > -np.inf
 
     def select(self, keep: IntArray) -> "BeamState":
-        """Keep some rows.
+        """Select rows.
 
         Args:
             keep: [kept] rows.
@@ -180,18 +180,18 @@ class BeamState:
         handicaps: FloatArray | None = None,
         most: int = 0,
     ) -> Candidates:
-        """Put what the hypotheses of each row offer in order: by log probability, then hypothesis, then id.
+        """Rank the candidates of each row: by log probability, then by hypothesis, then by token id.
 
         Args:
             log_probs: [row, hypothesis, k] of the next tokens.
             ids: [row, hypothesis, k] those tokens.
-            charges: [row, hypothesis, k] what hypotheses lose for good; None for nothing.
-            handicaps: [row, hypothesis, k] what offers lose in this order alone; None for nothing.
-            most: offers wanted of each row; 0 for as many as `advance` can need.
+            charges: [row, hypothesis, k] subtracted from the log probability for good; None for nothing.
+            handicaps: [row, hypothesis, k] subtracted in this ranking alone; None for nothing.
+            most: number of candidates returned for each row; 0 for as many as `advance` can need.
 
         Returns:
-            The best offers of each row, or all if fewer: 1 for one hypothesis, which greedy search goes on with or ends
-            with, else 2 for each. As a hypothesis offers EOS but once, enough of them to fill a row are not EOS, where
+            The best candidates of each row, or all if fewer: 1 for a row of one hypothesis (greedy search), else 2 for
+            each hypothesis. Each hypothesis proposes EOS only once, so enough of them to fill a row are not EOS, where
             the vocabulary allows.
         """
         num_rows, size = self.log_probs.shape
@@ -206,37 +206,38 @@ class BeamState:
     def advance(
         self, candidates: Candidates, is_last: BoolArray, config: SearchConfig
     ) -> tuple["BeamState", IntArray, BoolArray]:
-        """Take the step: let the best offers that do not end live on.
+        """Take the step: the best candidates that do not finish become the live hypotheses.
 
         Args:
             candidates: from `rank`.
-            is_last: [row] whether the row is at its cap.
+            is_last: [row] whether the row is at its length limit.
             config: gives the penalties and the rule for stopping.
 
         Returns:
-            The hypotheses after the step, [row, hypothesis] the parents they had, and [row] whether the row is done.
+            The state after the step, [row, hypothesis] the parent of each hypothesis, and [row] whether the row is
+            done.
         """
         size = self.log_probs.shape[1]
         chosen, lives = candidates.going_on(size, is_last)
-        taken = candidates.take(chosen)
+        survivors = candidates.take(chosen)
         ends = candidates.ending(size, is_last)
         ended = np.where(ends, candidates.log_probs, -np.inf)
         scores = length_score(ended.max(axis=1), self.token_ids.shape[2] + 1, config)
         after = BeamState(
             sources=self.sources,
             groups=self.groups,
-            log_probs=np.where(lives, taken.log_probs, -np.inf),
-            token_ids=_extended(self.token_ids, taken.parents, taken.ids),
-            token_log_probs=_extended(self.token_log_probs, taken.parents, taken.token_log_probs),
-            origins=_extended(self.origins, taken.parents, self.places(taken.parents)),
+            log_probs=np.where(lives, survivors.log_probs, -np.inf),
+            token_ids=_extended(self.token_ids, survivors.parents, survivors.ids),
+            token_log_probs=_extended(self.token_log_probs, survivors.parents, survivors.token_log_probs),
+            origins=_extended(self.origins, survivors.parents, self.flat_indices(survivors.parents)),
             num_finished=self.num_finished + ends.sum(axis=1),
             best_finished=-np.sort(-np.concatenate([self.best_finished, ended], axis=1))[:, : config.nbest],
             best_score=np.maximum(self.best_score, scores),
         )
-        return after, taken.parents, is_last | ~lives.any(axis=1) | after._has_enough(config)
+        return after, survivors.parents, is_last | ~lives.any(axis=1) | after._has_enough(config)
 
-    def places(self, hypotheses: IntArray) -> IntArray:
-        """Number hypotheses through all rows, as the rows of one step's attention weights are.
+    def flat_indices(self, hypotheses: IntArray) -> IntArray:
+        """Number hypotheses through all rows, as the rows of one step's attention weights are numbered.
 
         Args:
             hypotheses: [row, any] hypotheses of each row.

@@ -1,4 +1,4 @@
-"""How to search: the method, the beam, the penalties and the limits."""
+"""Search settings: method, beam, penalties and limits."""
 
 from typing import Literal, Self, final
 
@@ -15,25 +15,24 @@ class SearchConfig(Config):
 
     Attributes:
         method: `beam` looks for the most probable outputs, `sampling` draws outputs at random.
-        beam: hypotheses carried per source; 1 is greedy search, and what sampling takes.
-        nbest: outputs returned per source; of a beam at most `beam`, when sampling how many are drawn.
-        num_groups: parts of the beam that look for outputs unlike each other's; 1 is the usual search.
-        diversity: what a group loses for a token, in nats for each hypothesis of an earlier group that took it at the
-            same step.
+        beam: hypotheses carried per source; 1 is greedy search, and required for sampling.
+        nbest: outputs returned per source: at most `beam` of a beam search, or the number of samples.
+        num_groups: groups of diverse beam search, which look for outputs unlike each other's; 1 is plain beam search.
+        diversity: penalty of a token, in nats for each hypothesis of an earlier group that took it at the same step.
         temperature: when sampling, log probabilities are divided by it; 0 takes the most probable token.
         top_k: sample among this many most probable tokens; 0 is all of them.
         top_p: sample among the fewest tokens that hold this much probability; 1 is all of them.
         min_p: sample among the tokens at least this fraction as probable as the most probable one; 0 is all of them.
         seed: of the random numbers of sampling.
-        length_penalty: what log_prob is divided by: `power` is length^alpha, `gnmt` is ((5 + length) / 6)^alpha.
+        length_penalty: divisor of log_prob: `power` is length^alpha, `gnmt` is ((5 + length) / 6)^alpha.
         alpha: exponent of the length penalty; 0 ranks by log_prob alone, larger values favour longer outputs.
         length_reward: added to the score for each token.
         beta: weight of GNMT's coverage penalty; above 0, outputs that leave source positions unattended rank lower.
-        repetition_penalty: the log probability of a token that the output holds already counts this many times.
-        no_repeat_ngram_size: no output holds the same this many tokens twice; 0 is no such limit.
+        repetition_penalty: factor on the log probability of a token that the output already contains.
+        no_repeat_ngram_size: length of token sequences that may not occur twice in an output; 0 is no such limit.
         max_length_ratio: an output has at most ratio * source length + `max_length_offset` tokens.
-        max_length_offset: see `max_length_ratio`; both lengths count tokens, the output's with its end mark.
-        min_length: an output has at least this many tokens before its end mark, unless its cap is lower.
+        max_length_offset: see `max_length_ratio`; both lengths count tokens, the output's with its EOS.
+        min_length: an output has at least this many tokens before its EOS, unless its length limit is lower.
         forbid_unknown: never generate the unknown token.
         replace_unknown: once the search is over, an unknown word of an output is replaced by the translation of the
             source word it attends to, or by that word itself (`heedful.runtime.unknown_words`).
@@ -73,17 +72,17 @@ class SearchConfig(Config):
 
     @property
     def num_rows(self) -> int:
-        """How many searches a source runs beside each other: one for each sample, or for each group of the beam."""
+        """Number of searches run side by side for a source: one for each sample, or for each group of the beam."""
         return self.nbest if self.method == "sampling" else self.num_groups
 
     @property
     def row_size(self) -> int:
-        """Hypotheses that each of them carries."""
+        """Number of hypotheses carried by each of these searches."""
         return 1 if self.method == "sampling" else self.beam // self.num_groups
 
     @property
     def width(self) -> int:
-        """Hypotheses that an engine carries for a source: `num_rows` * `row_size`."""
+        """Number of hypotheses that an engine carries for a source: `num_rows` * `row_size`."""
         return self.num_rows * self.row_size
 
     def _fault_of_sampling(self) -> str:
@@ -100,12 +99,12 @@ class SearchConfig(Config):
     def _fault_of_beam(self) -> str:
         fields = type(self).model_fields
         for name in _SAMPLING_ONLY:
-            if (given := getattr(self, name)) != fields[name].default:
-                return f"{name} {given} is for method sampling; leave it out, or set method = sampling and beam = 1"
+            if (value := getattr(self, name)) != fields[name].default:
+                return f"{name} {value} is for method sampling; leave it out, or set method = sampling and beam = 1"
         if self.nbest > self.beam:
             return f"nbest {self.nbest} is more than beam {self.beam}; raise beam or lower nbest"
         if self.beam % self.num_groups:
-            return f"beam {self.beam} does not part into {self.num_groups} groups of one size; choose a multiple"
+            return f"beam {self.beam} cannot be split into {self.num_groups} groups of one size; choose a multiple"
         if self.num_groups > 1 and self.diversity == 0:
             return f"num_groups {self.num_groups} with diversity 0 finds everything {self.num_groups} times; raise it"
         if self.num_groups == 1 and self.diversity > 0:
@@ -114,7 +113,7 @@ class SearchConfig(Config):
 
 
 def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchConfig:
-    """Ask for a number of outputs, with room for them.
+    """Return settings for a number of outputs, with a beam that has room for them.
 
     Args:
         config: all other settings.

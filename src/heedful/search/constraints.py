@@ -1,4 +1,4 @@
-"""What is asked of the outputs of single sources: what they begin with, and which phrases they hold or do not hold."""
+"""Per-source decoding constraints: prefix, required phrases, banned phrases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ Tokens = tuple[int, ...]
 @final
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What one source asks of its outputs, beside the settings that hold for all. Tokens are ids, without marks.
+    """Constraints on the outputs of one source, beside the search settings of all; token ids without BOS and EOS.
 
     Attributes:
-        prefix: tokens each output begins with, whatever is banned; they count towards lengths and scores.
-        required: phrases each output holds somewhere; two may share tokens, and one named twice need stand but once.
-        banned: phrases no output holds, but for what stands in the prefix.
-        index: which source this is among all of the caller's: samples depend on it, and not on the source's place in a
-            batch. Below 0: its place in the batch.
+        prefix: tokens that each output begins with, even if banned; they count towards lengths and scores.
+        required: phrases that each output contains; two may overlap, and one listed twice need occur only once.
+        banned: phrases that no output contains, except within the prefix.
+        index: index of the source among all of the caller's: samples depend on it, not on the position in a batch.
+            Below 0: the position in the batch.
     """
 
     prefix: Sequence[int] = ()
@@ -31,16 +31,16 @@ class Constraints:
 
     @property
     def is_free(self) -> bool:
-        """Whether the outputs may be anything."""
+        """Whether there is no constraint."""
         return not (len(self.prefix) or len(self.required) or len(self.banned))
 
 
 def holds(tokens: Sequence[int], phrase: Sequence[int]) -> bool:
-    """Tell whether a phrase stands in a sequence.
+    """Tell whether a phrase occurs in a sequence.
 
     Args:
         tokens: the sequence.
-        phrase: the phrase; an empty one stands everywhere.
+        phrase: the phrase; an empty one occurs everywhere.
 
     Returns:
         Whether it does.
@@ -61,22 +61,22 @@ def check_constraints(
     config: SearchConfig,
     max_length: int,
 ) -> list[Constraints]:
-    """Check what is asked of the outputs and bring it into one form.
+    """Check constraints and bring them into one form.
 
     Args:
         constraints: one for each source; None for none.
-        prefixes: short for constraints that ask for nothing else; None for none.
+        prefixes: shorthand for constraints with prefixes alone; None for none.
         num_sources: how many sources there are.
-        config: settings that hold for all.
+        config: search settings of all sources.
         max_length: most tokens of an output.
 
     Returns:
-        One demand for each source, its index set, its phrases distinct; of the required ones, those that stand in
-        another are left out.
+        Constraints of each source, with its index set and its phrases distinct; required phrases that occur in another
+        required phrase are left out.
 
     Raises:
-        UsageError: their number is wrong, one holds what is no token, is too long, or contradicts another or the
-            settings.
+        UsageError: their number is wrong, or some contain ids that are no tokens, are too long, or contradict others or
+            the settings.
     """
     if prefixes is not None:
         if constraints is not None:
@@ -87,83 +87,83 @@ def check_constraints(
             )
         constraints = [Constraints(prefix=prefix) for prefix in prefixes]
     elif constraints is None:
-        return [Constraints(index=place) for place in range(num_sources)]
+        return [Constraints(index=position) for position in range(num_sources)]
     elif len(constraints) != num_sources:
         raise UsageError(
             f"constraints: {len(constraints)} given for {num_sources} sources; give one each, Constraints() for none"
         )
-    return [_checked(constraints_of, place, config, max_length) for place, constraints_of in enumerate(constraints)]
+    return [_checked(one, position, config, max_length) for position, one in enumerate(constraints)]
 
 
-def least_length(constraints_of: Constraints) -> int:
-    """Return how many tokens an output is given room for, however short its source.
+def least_length(constraints: Constraints) -> int:
+    """Return the least length limit that leaves room for the constraints, however short the source.
 
     Args:
-        constraints_of: from `check_constraints`.
+        constraints: from `check_constraints`.
 
     Returns:
-        Its prefix, each required phrase that is not in the prefix, one after the other, and an end mark; where phrases
-        of several tokens are banned, a token between them too, so that no two phrases make a third.
+        Tokens of the prefix, of each required phrase that is not in the prefix, one after the other, and EOS; where
+        phrases of several tokens are banned, also a token between them, so that no two phrases form a third.
 
     Example:
         >>> least_length(Constraints(prefix=(4, 5), required=((4, 5), (6,)))), least_length(Constraints())
         (4, 1)
     """
-    gap = needs_gaps(constraints_of)
-    missing = [phrase for phrase in constraints_of.required if not holds(constraints_of.prefix, phrase)]
-    return len(constraints_of.prefix) + sum(len(phrase) + gap for phrase in missing) + 1
+    gap = needs_gaps(constraints)
+    missing = [phrase for phrase in constraints.required if not holds(constraints.prefix, phrase)]
+    return len(constraints.prefix) + sum(len(phrase) + gap for phrase in missing) + 1
 
 
-def needs_gaps(constraints_of: Constraints) -> bool:
-    """Tell whether one required phrase after another could make a banned one.
+def needs_gaps(constraints: Constraints) -> bool:
+    """Tell whether two required phrases in a row could form a banned one.
 
     Args:
-        constraints_of: from `check_constraints`.
+        constraints: from `check_constraints`.
 
     Returns:
         Whether a phrase of several tokens is banned.
     """
-    return any(len(phrase) > 1 for phrase in constraints_of.banned)
+    return any(len(phrase) > 1 for phrase in constraints.banned)
 
 
-def _checked(constraints_of: Constraints, place: int, config: SearchConfig, max_length: int) -> Constraints:
-    """One demand in its final form.
+def _checked(constraints: Constraints, position: int, config: SearchConfig, max_length: int) -> Constraints:
+    """The constraints of one source in their final form.
 
     Raises:
-        UsageError: it is wrong.
+        UsageError: they contradict each other, the settings or the length limit.
     """
-    prefix = _tokens(constraints_of.prefix, f"prefixes: that of source {place}")
+    prefix = _tokens(constraints.prefix, f"prefixes: that of source {position}")
     if len(prefix) >= max_length:
-        raise UsageError(f"prefixes: source {place} has {len(prefix)} tokens, an output at most {max_length}")
-    required = _phrases(constraints_of.required, f"required phrases: one of source {place}")
-    banned = _phrases(constraints_of.banned, f"banned phrases: one of source {place}")
+        raise UsageError(f"prefixes: source {position} has {len(prefix)} tokens, an output at most {max_length}")
+    required = _phrases(constraints.required, f"required phrases: one of source {position}")
+    banned = _phrases(constraints.banned, f"banned phrases: one of source {position}")
     checked = Constraints(
         prefix=prefix,
         required=[one for one in required if not any(one != other and holds(other, one) for other in required)],
         banned=banned,
-        index=place if constraints_of.index < 0 else constraints_of.index,
+        index=position if constraints.index < 0 else constraints.index,
     )
     if required and (fault := _fault(checked, config)):
-        raise UsageError(f"required phrases: source {place}: {fault}")
+        raise UsageError(f"required phrases: source {position}: {fault}")
     if (least := least_length(checked)) > max_length:
         raise UsageError(
-            f"required phrases: source {place} needs room for {least} tokens, an output has at most {max_length}"
+            f"required phrases: source {position} needs room for {least} tokens, an output has at most {max_length}"
         )
     return checked
 
 
-def _fault(constraints_of: Constraints, config: SearchConfig) -> str:
-    """Why the required phrases of a demand cannot be had; empty if they can."""
+def _fault(constraints: Constraints, config: SearchConfig) -> str:
+    """Reason why the required phrases cannot be satisfied; empty if they can."""
     if config.method == "sampling":
-        return "sampling cannot promise a phrase; set method = beam, or leave the phrases out"
+        return "sampling cannot guarantee a phrase; set method = beam, or leave the phrases out"
     if config.no_repeat_ngram_size:
         return "no_repeat_ngram_size may make a phrase impossible on the way; leave one of the two out"
-    if config.forbid_unknown and any(UNK in phrase for phrase in constraints_of.required):
-        return "one holds the unknown token, which forbid_unknown forbids"
-    for phrase in constraints_of.required:
-        for other in constraints_of.banned:
+    if config.forbid_unknown and any(UNK in phrase for phrase in constraints.required):
+        return "one contains the unknown token, which forbid_unknown forbids"
+    for phrase in constraints.required:
+        for other in constraints.banned:
             if holds(phrase, other):
-                return f"{list(phrase)} holds {list(other)}, which is banned"
+                return f"{list(phrase)} contains {list(other)}, which is banned"
     return ""
 
 
@@ -171,7 +171,7 @@ def _phrases(phrases: Sequence[Sequence[int]], name: str) -> list[Tokens]:
     """Phrases as tuples, each once.
 
     Raises:
-        UsageError: one is empty or holds what is no token.
+        UsageError: a phrase is empty or contains an id that is no token.
     """
     checked = list(dict.fromkeys(_tokens(phrase, name) for phrase in phrases))
     if () in checked:
@@ -183,9 +183,9 @@ def _tokens(ids: Sequence[int], name: str) -> Tokens:
     """Ids as a tuple.
 
     Raises:
-        UsageError: one is no token.
+        UsageError: an id is no token.
     """
     tokens = tuple(int(token) for token in ids)
     if any(token < 0 or token in (PAD, BOS, EOS) for token in tokens):
-        raise UsageError(f"{name} holds a mark or a negative id; give tokens only")
+        raise UsageError(f"{name} contains PAD, BOS, EOS or a negative id; give tokens only")
     return tokens

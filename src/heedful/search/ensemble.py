@@ -1,4 +1,4 @@
-"""Several engines as one: each step's probabilities are averaged over them."""
+"""Ensembles: several engines as one, with the average of their probabilities at each step."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,16 +17,18 @@ Average = Literal["probabilities", "log_probabilities"]
 
 @final
 class Ensemble(Engine):
-    """log p = log sum_m share_m p_m, or log p = sum_m share_m log p_m - log Z.
+    """Engine of log p = log sum_m share_m p_m, or of log p = sum_m share_m log p_m - log Z.
 
-    The first, `probabilities`, is a mixture: it finds likely what one engine does. The second, `log_probabilities`, is
-    a product of experts: it finds likely what none finds unlikely; Z makes it a distribution again.
+    The first, `probabilities`, is a mixture: a token is likely if one engine finds it likely. The second,
+    `log_probabilities`, is
+    a product of experts: a token is likely if no engine
+    finds it unlikely; Z normalises.
     """
 
     def __init__(
         self, engines: Sequence[Engine], average: Average = "probabilities", shares: Sequence[float] = ()
     ) -> None:
-        """Join engines.
+        """Combine engines.
 
         Args:
             engines: one or more, with one source and one target vocabulary.
@@ -38,12 +40,12 @@ class Ensemble(Engine):
         """
         if not engines:
             raise UsageError("ensemble: no engine was given; give one or more")
-        given = np.array(shares if len(shares) else np.ones(len(engines)), dtype=np.float64)
-        if given.shape != (len(engines),) or not np.isfinite(given).all() or (given <= 0).any():
+        proportions = np.array(shares if len(shares) else np.ones(len(engines)), dtype=np.float64)
+        if proportions.shape != (len(engines),) or not np.isfinite(proportions).all() or (proportions <= 0).any():
             raise UsageError(f"ensemble: {list(shares)} are no shares of {len(engines)} engines; give each one above 0")
         self._engines = tuple(engines)
         self._average: Average = average
-        self._shares = given / given.sum()
+        self._shares = proportions / proportions.sum()
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         return tuple(engine.start(inputs, num_hypotheses) for engine in self._engines)
@@ -59,10 +61,10 @@ class Ensemble(Engine):
 
 @final
 class MixedScores(StepScores):
-    """The average of several engines' scores of one step, made when it is first asked for."""
+    """Average of several engines' scores of one step, computed when first needed."""
 
     def __init__(self, members: Sequence[StepScores], shares: FloatArray, average: Average) -> None:
-        """Hold the scores.
+        """Collect the scores.
 
         Args:
             members: of each engine.
@@ -75,7 +77,7 @@ class MixedScores(StepScores):
 
     @cached_property
     def _log_probs(self) -> FloatArray:
-        """[source, hypothesis, vocab] averaged.
+        """[source, hypothesis, vocab] averaged log probabilities.
 
         Raises:
             UsageError: the vocabularies differ.
@@ -110,7 +112,7 @@ class MixedScores(StepScores):
 
 
 def mean_of_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
-    """Mix distributions.
+    """Average distributions (a mixture).
 
     Args:
         parts: [..., vocab] log probabilities of each.
@@ -136,7 +138,7 @@ def mean_of_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> Fl
 
 
 def mean_of_log_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
-    """Multiply distributions.
+    """Average log probabilities (a product of experts).
 
     Args:
         parts: [..., vocab] log probabilities of each.

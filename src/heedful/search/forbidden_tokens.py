@@ -1,4 +1,4 @@
-"""What may not come next: for all hypotheses, and for each by what it holds."""
+"""Forbidden next tokens: repeated n-grams, banned phrases, EOS before required phrases are complete."""
 
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ from heedful.text.vocabulary import EOS
 
 
 class ForbiddenTokens(NamedTuple):
-    """Tokens that single hypotheses may not take; each axis [banned]."""
+    """Tokens that single hypotheses may not take next; each axis [token]."""
 
     rows: IntArray
     hypotheses: IntArray
@@ -21,66 +21,66 @@ class ForbiddenTokens(NamedTuple):
 
 
 _EMPTY: Final = np.empty(0, dtype=np.int64)
-NO_BANS: Final = ForbiddenTokens(_EMPTY, _EMPTY, _EMPTY)
+NOTHING_FORBIDDEN: Final = ForbiddenTokens(_EMPTY, _EMPTY, _EMPTY)
 
 
 def find_forbidden_tokens(beam_state: BeamState, search_state: SearchState) -> ForbiddenTokens:
-    """Find what single hypotheses may not take.
+    """Find the tokens that single hypotheses may not take next.
 
     Args:
         beam_state: the hypotheses.
-        search_state: gives what is banned.
+        search_state: settings and constraints.
 
     Returns:
-        The second of two equal sequences of `no_repeat_ngram_size` tokens, the last token of banned phrases, and EOS
-        where a required phrase is missing.
+        The last token of an n-gram of `no_repeat_ngram_size` tokens that occurred before, the last token of banned
+        phrases, and EOS where a required phrase is missing.
     """
-    found: list[ForbiddenTokens] = []
+    parts: list[ForbiddenTokens] = []
     if size := search_state.config.no_repeat_ngram_size:
-        found.append(repeated_ngrams(beam_state.token_ids, size))
+        parts.append(repeated_ngrams(beam_state.token_ids, size))
     if search_state.banned.lengths.shape[1]:
-        found.append(last_of_phrases(beam_state.token_ids, search_state.banned.select(beam_state.sources)))
+        parts.append(last_of_phrases(beam_state.token_ids, search_state.banned.select(beam_state.sources)))
     if search_state.required.lengths.shape[1]:
         is_complete = search_state.required.select(beam_state.sources).complete(beam_state.token_ids).all(axis=2)
         rows, hypotheses = np.nonzero(~is_complete)
-        found.append(ForbiddenTokens(rows, hypotheses, np.full(rows.size, EOS, dtype=np.int64)))
-    return ForbiddenTokens(*(np.concatenate(axis) for axis in zip(*found, strict=True))) if found else NO_BANS
+        parts.append(ForbiddenTokens(rows, hypotheses, np.full(rows.size, EOS, dtype=np.int64)))
+    return ForbiddenTokens(*(np.concatenate(axis) for axis in zip(*parts, strict=True))) if parts else NOTHING_FORBIDDEN
 
 
 def as_adjust(forbidden: ForbiddenTokens, adjust: Adjust, beam_state: BeamState, width: int) -> Adjust:
-    """Say it in the engine's terms.
+    """Convert forbidden tokens to an adjustment of the engine's log probabilities.
 
     Args:
         forbidden: for single hypotheses of the rows.
-        adjust: what holds for all hypotheses.
+        adjust: adjustment for all hypotheses.
         beam_state: the hypotheses.
         width: hypotheses that the engine carries for a source.
 
     Returns:
-        The change to make.
+        The adjustment for both.
     """
     if not forbidden.ids.size:
         return adjust
-    places = forbidden.rows * beam_state.log_probs.shape[1] + forbidden.hypotheses
+    flat_indices = forbidden.rows * beam_state.log_probs.shape[1] + forbidden.hypotheses
     values = np.full(forbidden.ids.size, -np.inf)
-    return Adjust(adjust.banned, places // width, places % width, forbidden.ids, values)
+    return Adjust(adjust.banned, flat_indices // width, flat_indices % width, forbidden.ids, values)
 
 
 def repeated_ngrams(token_ids: IntArray, size: int) -> ForbiddenTokens:
-    """Find the tokens that would end the same sequence a second time.
+    """Find the tokens that would repeat an n-gram.
 
     Args:
         token_ids: [row, hypothesis, step] tokens so far.
-        size: tokens of such a sequence; 1 or more.
+        size: tokens of an n-gram; 1 or more.
 
     Returns:
-        The tokens; of a token that is banned for two reasons both.
+        The tokens; one that is forbidden for two reasons occurs twice.
 
     Cost: size comparisons for each token so far.
     """
     num_steps = token_ids.shape[2]
     if num_steps < size:
-        return NO_BANS
+        return NOTHING_FORBIDDEN
     windows = sliding_window_view(token_ids, size, axis=2)
     ending = token_ids[:, :, None, num_steps - size + 1 :]
     rows, hypotheses, starts = np.nonzero((windows[..., :-1] == ending).all(axis=3))
@@ -101,5 +101,5 @@ def last_of_phrases(token_ids: IntArray, phrases: Phrases) -> ForbiddenTokens:
     begun = phrases.begun(token_ids)
     # A phrase of no tokens has begun nowhere, not even at position 0.
     is_due = np.take_along_axis(begun, last[:, None, :, None], axis=3)[..., 0]
-    rows, hypotheses, places = np.nonzero(is_due)
-    return ForbiddenTokens(rows, hypotheses, phrases.ids[rows, places, last[rows, places]])
+    rows, hypotheses, phrase_indices = np.nonzero(is_due)
+    return ForbiddenTokens(rows, hypotheses, phrases.ids[rows, phrase_indices, last[rows, phrase_indices]])

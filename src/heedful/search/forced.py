@@ -1,4 +1,4 @@
-"""Forced decoding: how probable an engine finds outputs that are given, and what it attends to on the way."""
+"""Forced decoding: log probabilities and attention weights of given outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from heedful.text.vocabulary import BOS
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ForcedDecoding:
-    """An output that was read.
+    """Log probabilities and attention weights of one given output.
 
     Attributes:
         log_probs: [token] of each token, given the source and the tokens before it.
@@ -33,7 +33,7 @@ def score_outputs(
     outputs: Sequence[Sequence[int]],
     need_alignment: bool = False,
 ) -> list[ForcedDecoding]:
-    """Read outputs with an engine: feed it their tokens one after the other, whatever it would have said itself.
+    """Score given outputs: feed their tokens to an engine, whatever it would have generated itself.
 
     Args:
         engine: the model; made with weights if they are asked for.
@@ -42,7 +42,7 @@ def score_outputs(
         need_alignment: whether attention is wanted.
 
     Returns:
-        What was found of each output.
+        Log probabilities and weights of each output.
 
     Raises:
         ShapeError: there are not as many outputs as sources.
@@ -53,11 +53,11 @@ def score_outputs(
     if len(outputs) != len(inputs):
         raise ShapeError(f"{len(outputs)} outputs were given for {len(inputs)} sources; give one each")
     widths = inputs.num_positions.tolist()
-    readings = [_unread(width, len(output), need_alignment) for width, output in zip(widths, outputs, strict=True)]
+    decodings = [_unread(width, len(output), need_alignment) for width, output in zip(widths, outputs, strict=True)]
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     rows = np.flatnonzero(lengths)
     if not rows.size:
-        return readings
+        return decodings
     tokens = laid_out(outputs)
     state = engine.start(inputs.take(rows), 1)
     fed, keep = np.full((rows.size, 1), BOS, dtype=np.int64), None
@@ -68,15 +68,15 @@ def score_outputs(
         values = scores.of(np.arange(rows.size), np.zeros(rows.size, dtype=np.int64), tokens[rows, step])
         _check_numbers(values, rows, step)
         attended = scores.weights[:, 0] if need_alignment else None
-        for place, row in enumerate(rows):
-            readings[row].log_probs[step] = values[place]
-            if attended is not None and (weights := readings[row].weights) is not None:
-                weights[step] = attended[place, : widths[row]]
+        for position, row in enumerate(rows):
+            decodings[row].log_probs[step] = values[position]
+            if attended is not None and (weights := decodings[row].weights) is not None:
+                weights[step] = attended[position, : widths[row]]
         stays = lengths[rows] > step + 1
         keep = None if stays.all() else np.flatnonzero(stays)
         rows = rows[stays]
         fed = tokens[rows, step, None]
-    return readings
+    return decodings
 
 
 def _unread(num_positions: int, output_length: int, need_alignment: bool) -> ForcedDecoding:
@@ -85,7 +85,7 @@ def _unread(num_positions: int, output_length: int, need_alignment: bool) -> For
 
 
 def _check_numbers(values: FloatArray, rows: IntArray, step: int) -> None:
-    """Refuse what is no log probability.
+    """Raise where a number is no log probability.
 
     Raises:
         NonFiniteError: one is NaN.
@@ -98,12 +98,14 @@ def _check_numbers(values: FloatArray, rows: IntArray, step: int) -> None:
 
 
 def _check_vocabulary(outputs: Sequence[Sequence[int]], vocab_size: int) -> None:
-    """Refuse outputs that cannot be read.
+    """Refuse outputs with tokens outside the vocabulary.
 
     Raises:
         UsageError: one holds what is not in the vocabulary.
     """
-    for place, output in enumerate(outputs):
+    for position, output in enumerate(outputs):
         for token in output:
             if not 0 <= token < vocab_size:
-                raise UsageError(f"outputs: token {token} of source {place} is not in the vocabulary of {vocab_size}")
+                raise UsageError(
+                    f"outputs: token {token} of source {position} is not in the vocabulary of {vocab_size}"
+                )

@@ -23,7 +23,7 @@ class InputArrays(ABC):
 
     @abstractmethod
     def take(self, rows: Iterable[int]) -> Self:
-        """Choose some sources.
+        """Select sources.
 
         Args:
             rows: indices, in any order.
@@ -68,7 +68,7 @@ class InputArrays(ABC):
 
     @abstractmethod
     def with_fillers(self, num_positions: Sequence[int]) -> Self:
-        """Add sources that stand for nothing, to make a batch of a certain size.
+        """Add dummy sources, to make a batch of a certain size.
 
         Args:
             num_positions: that of each added source, at least 1.
@@ -110,12 +110,12 @@ class TokenArrays(InputArrays):
 
     @property
     def num_positions(self) -> IntArray:
-        """[source] ids of each, EOS included."""
+        """[source] number of ids, EOS included."""
         return self._lengths
 
     @property
     def length_hint(self) -> IntArray:
-        """[source] ids of each without EOS."""
+        """[source] number of ids without EOS."""
         return np.array([ids.size - (ids[-1] == EOS) for ids in self.sequences], dtype=np.int64)
 
     @property
@@ -136,7 +136,7 @@ Sources = InputArrays | Sequence[IntArray]
 
 
 def as_inputs(sources: Sources) -> InputArrays:
-    """Take a list of token ids for what it stands for.
+    """Convert a list of token ids to `TokenArrays`.
 
     Args:
         sources: inputs of any kind, or [position] ids of each source.
@@ -189,7 +189,7 @@ class InputDraw(Protocol):
 
 
 def token_draw(num_tokens: int) -> InputDraw:
-    """Make the draw of sources that are token ids.
+    """Make a draw of random token sources.
 
     Args:
         num_tokens: size of the vocabulary.

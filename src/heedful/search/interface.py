@@ -1,4 +1,4 @@
-"""What the search asks of an engine, and what it answers.
+"""Interface between search and engines: the log probabilities of a step, and the adjustments that search makes.
 
 An engine runs a model (in PyTorch, ONNX Runtime, ...) one target token at a time. In every array axis 0 is the
 source and axis 1 the hypothesis; all hypotheses of a source share its memory, which is therefore never copied.
@@ -19,9 +19,9 @@ FloatArray = NDArray[np.float64]
 WeightsArray = NDArray[np.float32]
 
 FinishReason = Literal["eos", "length", "cancelled", "stuck"]
-"""Why a hypothesis ended.
+"""Reason why a hypothesis ended.
 
-`eos`: the model ended it. `length`: it reached the cap. `cancelled`: the caller stopped the search.
+`eos`: the model ended it. `length`: it reached the length limit. `cancelled`: the caller stopped the search.
 `stuck`: every continuation was impossible (log probability -inf), such as when all that is left is banned.
 """
 
@@ -37,7 +37,7 @@ def _no_values() -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjust:
-    """A sparse change to one step's log probabilities, made before the best are taken.
+    """Sparse adjustment of one step's log probabilities, applied before the top k are taken.
 
     What remains is not normalised again: a log probability that is not changed stays the model's own, so the
     score of a hypothesis equals the one that forced decoding gives it. All ids lie inside the vocabulary.
@@ -58,7 +58,7 @@ class Adjust:
 
 
 class StepScores(Protocol):
-    """What one step of an engine says about the next token of each hypothesis."""
+    """Scores of the next token of each hypothesis, from one step of an engine."""
 
     def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
         """Return the most probable next tokens of each hypothesis.
@@ -83,7 +83,7 @@ class StepScores(Protocol):
         ...
 
     def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
-        """Return the log probabilities of single tokens, unadjusted. Asked for by prefixes and required phrases.
+        """Return the log probabilities of single tokens, unadjusted; needed for prefixes and required phrases.
 
         Args:
             sources: [any] rows of the current batch.
@@ -99,12 +99,12 @@ class StepScores(Protocol):
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are; as written here, at the cost of `full`. Asked for once in a search, if at all."""
+        """Size of the vocabulary; by default at the cost of `full`. Used at most once in a search."""
         return self.full().shape[-1]
 
     @property
     def weights(self) -> WeightsArray:
-        """[source, hypothesis, position] float32: how much this step's token attends to each source position.
+        """[source, hypothesis, position] float32 attention weights of this step's token over the source.
 
         As wide as the inputs given to `Engine.start`; zero on their filling. Only asked for when needed.
         """
@@ -112,7 +112,7 @@ class StepScores(Protocol):
 
 
 class Engine(Protocol):
-    """A model that the search can drive step by step; the state is the engine's own and goes in and out."""
+    """Model that the search drives step by step; its state is opaque to the search."""
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         """Encode the sources and make the state before the first target token.
@@ -129,7 +129,7 @@ class Engine(Protocol):
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None
     ) -> tuple[StepScores, object]:
-        """Rearrange the state, feed one token to each hypothesis and say what may follow.
+        """Reorder the state, feed one token to each hypothesis and return the scores of the next.
 
         In this order: keep the sources `keep`, reorder their hypotheses by `parents`, feed `tokens`.
 
@@ -149,7 +149,7 @@ class Engine(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One output of the search.
+    """Output sequence found by the search.
 
     Attributes:
         token_ids: the tokens, without `EOS`.

@@ -1,4 +1,4 @@
-"""What may follow each hypothesis: the most probable tokens, those of required phrases, a drawn one, or a prefix's."""
+"""Next tokens of each hypothesis: the most probable ones, those of required phrases, a sample, or the prefix's."""
 
 from dataclasses import dataclass
 from typing import final
@@ -21,12 +21,12 @@ from heedful.text.vocabulary import PAD
 @final
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """Tokens that may follow the hypotheses of each row; -inf marks one that may not.
+    """Possible next tokens of the hypotheses of each row; -inf marks one that is not allowed.
 
     Attributes:
-        log_probs: [row, hypothesis, offer] as the model has them.
-        ids: [row, hypothesis, offer] the tokens; none that may follow stands twice.
-        charges: [row, hypothesis, offer] what the hypothesis loses by them for good; None for nothing.
+        log_probs: [row, hypothesis, candidate] log probabilities from the model.
+        ids: [row, hypothesis, candidate] the tokens; an allowed one occurs once.
+        charges: [row, hypothesis, candidate] repetition charges; None for none.
     """
 
     log_probs: FloatArray
@@ -34,7 +34,7 @@ class NextTokens:
     charges: FloatArray | None = None
 
     def select(self, rows: IntArray) -> "NextTokens":
-        """Pick rows.
+        """Select rows.
 
         Args:
             rows: [picked] the rows.
@@ -47,7 +47,7 @@ class NextTokens:
 
 
 def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchState, step: int) -> NextTokens:
-    """Find what may follow.
+    """Find the possible next tokens.
 
     Args:
         scores: the step's.
@@ -85,10 +85,10 @@ def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchS
 def _most_probable(
     scores: StepScores, beam_state: BeamState, search_state: SearchState, adjust: Adjust, step: int
 ) -> tuple[FloatArray, IntArray]:
-    """As many tokens of each hypothesis as can count."""
+    """The most probable tokens of each hypothesis, as many as can matter."""
     config = search_state.config
     size = config.row_size
-    # No hypothesis can place more than `size` tokens and one EOS. In greedy search an EOS that comes first ends all.
+    # No hypothesis can fill more than `size` slots and one EOS. In greedy search an EOS that comes first ends all.
     most = size + 1 if size > 1 else 1
     # The best after a loss for some tokens are among as many more of the best before it: those that groups of the beam
     # have taken, those a hypothesis holds already, and those that lead into a phrase.
@@ -103,7 +103,7 @@ def _most_probable(
 def _drawn(
     scores: StepScores, beam_state: BeamState, search_state: SearchState, adjust: Adjust, step: int
 ) -> tuple[FloatArray, IntArray]:
-    """One token, drawn, for each hypothesis; a row has but one.
+    """One random token for each hypothesis; a row has only one hypothesis.
 
     Raises:
         NonFiniteError: a log probability is NaN.
@@ -111,7 +111,7 @@ def _drawn(
     config = search_state.config
     num_rows, theta = beam_state.sources.size, config.repetition_penalty
     rows = np.flatnonzero(beam_state.exist[:, 0])
-    held = beam_state.token_ids[rows, 0]
+    history = beam_state.token_ids[rows, 0]
     most = 1 if config.temperature == 0 else config.top_k
     if most:
         log_probs, ids = scores.top(most + (step if theta > 1 else 0), adjust)
@@ -126,7 +126,7 @@ def _drawn(
     _refuse_nan(is_broken, beam_state, step)
     values = log_probs
     if theta > 1:
-        is_held = (ids[:, :, None] == held[:, None, :]).any(axis=2) if most else _marked(held, ids.shape[1])
+        is_held = (ids[:, :, None] == history[:, None, :]).any(axis=2) if most else _marked(history, ids.shape[1])
         values = np.where(is_held, theta * log_probs, log_probs)
     chosen = draw(
         values,
@@ -154,7 +154,7 @@ def _with_required(
     search_state: SearchState,
     forbidden: ForbiddenTokens,
 ) -> tuple[FloatArray, IntArray]:
-    """Add the tokens of required phrases, however improbable, where they are not among the offers yet."""
+    """Add the tokens of required phrases, however improbable, unless they are among the tokens already."""
     num_rows, size = beam_state.log_probs.shape
     added = search_state.required_ids[beam_state.sources]
     added_ids = np.broadcast_to(added[:, None, :], (num_rows, size, added.shape[1]))
@@ -163,20 +163,22 @@ def _with_required(
     is_new &= ~_are_banned(added_ids, forbidden)
     rows, hypotheses, columns = np.nonzero(is_new)
     added_log_probs = np.full(added_ids.shape, -np.inf)
-    places = rows * size + hypotheses
+    flat_indices = rows * size + hypotheses
     width = search_state.config.width
-    added_log_probs[rows, hypotheses, columns] = scores.of(places // width, places % width, added[rows, columns])
-    # What stands where nothing is added is a token all the same, since an empty place is fed something too.
+    added_log_probs[rows, hypotheses, columns] = scores.of(
+        flat_indices // width, flat_indices % width, added[rows, columns]
+    )
+    # Where nothing is added there is a token all the same, since an empty slot is fed something too.
     added_ids = np.where(is_new, added_ids, PAD)
     return np.concatenate([log_probs, added_log_probs], axis=2), np.concatenate([ids, added_ids], axis=2)
 
 
 def _are_banned(ids: IntArray, forbidden: ForbiddenTokens) -> BoolArray:
-    """[row, hypothesis, offer] whether a token is banned for its hypothesis."""
+    """[row, hypothesis, candidate] whether a token is forbidden for its hypothesis."""
     num_rows, size, _ = ids.shape
-    places = np.arange(num_rows * size).reshape(num_rows, size, 1)
+    flat_indices = np.arange(num_rows * size).reshape(num_rows, size, 1)
     span = max(int(ids.max()), int(forbidden.ids.max(initial=0))) + 1
-    return np.isin(places * span + ids, (forbidden.rows * size + forbidden.hypotheses) * span + forbidden.ids)
+    return np.isin(flat_indices * span + ids, (forbidden.rows * size + forbidden.hypotheses) * span + forbidden.ids)
 
 
 def _force(
@@ -187,19 +189,19 @@ def _force(
     search_state: SearchState,
     forced: IntArray,
 ) -> tuple[FloatArray, IntArray]:
-    """Leave hypothesis 0, the only live one within a prefix, nothing but the prefix's token."""
+    """Leave hypothesis 0, the only live one within a prefix, no token but the prefix's."""
     rows = np.flatnonzero(forced >= 0)
-    places = rows * beam_state.log_probs.shape[1]
+    flat_indices = rows * beam_state.log_probs.shape[1]
     width = search_state.config.width
     log_probs, ids = log_probs.copy(), ids.copy()
     log_probs[rows] = -np.inf
-    log_probs[rows, 0, 0] = scores.of(places // width, places % width, forced[rows])
+    log_probs[rows, 0, 0] = scores.of(flat_indices // width, flat_indices % width, forced[rows])
     ids[rows, 0, 0] = forced[rows]
     return log_probs, ids
 
 
 def _refuse_nan(is_broken: BoolArray, beam_state: BeamState, step: int) -> None:
-    """Stop where a log probability is NaN; `is_broken` is [row, any].
+    """Raise where a log probability is NaN; `is_broken` is [row, any].
 
     Raises:
         NonFiniteError: one is.

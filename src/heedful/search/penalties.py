@@ -1,4 +1,4 @@
-"""What turns the log probability of a hypothesis into the score it is ranked by.
+"""Length penalty, coverage penalty and repetition charges: from the log probability of a hypothesis to its score.
 
 score(Y | X) = log p(Y | X) / lp(Y) + cp(X; Y);  Wu et al. 2016 (GNMT), arXiv:1609.08144, equation 14.
 """
@@ -13,16 +13,16 @@ from heedful.search.config import SearchConfig
 from heedful.search.interface import FloatArray, IntArray
 
 SMALLEST_COVERAGE = 1e-10
-"""Below this, coverage counts as this: a source position never attended would otherwise rule a hypothesis out."""
+"""Lower bound of coverage: a source position that was never attended would otherwise rule a hypothesis out."""
 
 
 def length_penalty(length: ArrayLike, kind: Literal["power", "gnmt"], alpha: float) -> FloatArray:
-    """Return what the log probability of a hypothesis is divided by.
+    """Return the divisor of the log probability of a hypothesis.
 
     power: length^alpha, with alpha = 1 the mean per token.  gnmt: ((5 + length) / (5 + 1))^alpha.
 
     Args:
-        length: [...] generated tokens, end mark included; 0 counts as 1.
+        length: [...] generated tokens, EOS included; 0 counts as 1.
         kind: the formula.
         alpha: at least 0; 0 gives 1 whatever the length.
 
@@ -47,14 +47,14 @@ def length_penalty(length: ArrayLike, kind: Literal["power", "gnmt"], alpha: flo
 
 
 def length_score(log_probs: ArrayLike, lengths: ArrayLike, config: SearchConfig) -> FloatArray:
-    """Return the scores of hypotheses before coverage.
+    """Return the scores of hypotheses before the coverage penalty.
 
     log_prob / lp(length) + reward * length; the reward is that of He et al. 2016, "Improved neural machine translation
     with SMT features".
 
     Args:
         log_probs: [...] sums over the tokens, less what repetition costs.
-        lengths: [#...] generated tokens, end mark included.
+        lengths: [#...] generated tokens, EOS included.
         config: gives `length_penalty`, `alpha` and `length_reward`.
 
     Returns:
@@ -71,19 +71,19 @@ def length_score(log_probs: ArrayLike, lengths: ArrayLike, config: SearchConfig)
 def repetition_charges(
     log_probs: NDArray[np.floating], ids: IntArray, token_ids: IntArray, repetition_penalty: float
 ) -> FloatArray:
-    """Return what offers of tokens that a hypothesis already holds lose.
+    """Return the charges for tokens that a hypothesis already contains.
 
     (theta - 1) * -log p, so that a probability p counts as p^theta: the penalty of Keskar et al. 2019 (CTRL),
     arXiv:1909.05858, section 4.1, on log probabilities, where it does not depend on what the logits are measured from.
 
     Args:
-        log_probs: [row, hypothesis, offer] of the tokens.
-        ids: [row, hypothesis, offer] the tokens.
+        log_probs: [row, hypothesis, candidate] of the tokens.
+        ids: [row, hypothesis, candidate] the tokens.
         token_ids: [row, hypothesis, step] what the hypotheses hold.
         repetition_penalty: theta, at least 1.
 
     Returns:
-        [row, hypothesis, offer] charges, at least 0.
+        [row, hypothesis, candidate] charges, at least 0.
 
     Example:
         >>> repetition_charges(np.array([[[-1.0, -2.0]]]), np.array([[[4, 5]]]), np.array([[[5, 6]]]), 1.5).tolist()
@@ -96,12 +96,12 @@ def repetition_charges(
 
 
 def coverage_penalty(weights: NDArray[np.floating], beta: float) -> float:
-    """Return what a hypothesis loses for source positions that it did not attend to.
+    """Return the penalty for source positions that a hypothesis did not attend to.
 
     cp = beta * sum_i log(min(sum_j weights[j, i], 1)), at most 0.
 
     Args:
-        weights: [token, position] attention of each generated token, end mark included, over the real positions of
+        weights: [token, position] attention of each generated token, EOS included, over the real positions of
             the source; each row sums to 1 where the model attends at all.
         beta: at least 0; 0 turns it off.
 

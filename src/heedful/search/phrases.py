@@ -1,4 +1,4 @@
-"""Where hypotheses stand in phrases of several tokens: which are complete, which have begun, and what they hold.
+"""Phrases of several tokens: how far hypotheses have begun them, and which they contain.
 
 All is worked out from the tokens of the hypotheses at every step, so that nothing needs to be kept and reordered.
 """
@@ -15,14 +15,14 @@ from heedful.search.interface import IntArray
 BoolArray = NDArray[np.bool_]
 
 FILLING: Final = -1
-"""Stands where a row has no token; no token is negative."""
+"""Padding of token arrays; no token is negative."""
 
 _BEYOND: Final = -2
-"""Stands past the end of a hypothesis; equals neither a token nor filling."""
+"""Padding past the end of a hypothesis; equal to neither a token nor `FILLING`."""
 
 
 def laid_out(rows: Sequence[Sequence[int]]) -> IntArray:
-    """Lay out ids in an array.
+    """Write sequences of ids into one padded array.
 
     Args:
         rows: ids; one row or more.
@@ -35,15 +35,15 @@ def laid_out(rows: Sequence[Sequence[int]]) -> IntArray:
         [[4, 5], [-1, -1]]
     """
     filled = np.full((len(rows), max(1, *(len(row) for row in rows))), FILLING, dtype=np.int64)
-    for place, row in enumerate(rows):
-        filled[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        filled[index, : len(row)] = row
     return filled
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """The phrases of each row.
+    """Phrases of each row, as padded arrays.
 
     Attributes:
         ids: [row, phrase, position] tokens, then `FILLING`; one position or more.
@@ -55,7 +55,7 @@ class Phrases:
 
     @staticmethod
     def of(phrases: Sequence[Sequence[Sequence[int]]]) -> "Phrases":
-        """Lay out the phrases of each row.
+        """Write the phrases of each row into arrays.
 
         Args:
             phrases: for each row its phrases; one row or more, and no phrase is empty.
@@ -70,7 +70,7 @@ class Phrases:
         return Phrases(ids, (ids != FILLING).sum(axis=2))
 
     def select(self, rows: IntArray) -> "Phrases":
-        """Pick rows.
+        """Select rows.
 
         Args:
             rows: [picked] rows; one may be picked again.
@@ -81,7 +81,7 @@ class Phrases:
         return Phrases(self.ids[rows], self.lengths[rows])
 
     def begun(self, token_ids: IntArray) -> BoolArray:
-        """Tell which beginnings of the phrases hypotheses end in.
+        """Tell which beginnings of phrases hypotheses end in.
 
         Args:
             token_ids: [row, hypothesis, step] tokens.
@@ -99,7 +99,7 @@ class Phrases:
         return begun
 
     def complete(self, token_ids: IntArray) -> BoolArray:
-        """Tell which phrases hypotheses hold.
+        """Tell which phrases hypotheses contain.
 
         Args:
             token_ids: [row, hypothesis, step] tokens.
@@ -119,15 +119,15 @@ class Phrases:
         return np.logical_or.reduce(stands, axis=3)
 
     def reached(self, begun: BoolArray, parents: IntArray, ids: IntArray) -> BoolArray:
-        """Tell which beginnings of the phrases hypotheses end in once a token is added.
+        """Tell which beginnings of phrases hypotheses end in once a token is appended.
 
         Args:
             begun: [row, hypothesis, phrase, position] from `begun`.
-            parents: [row, offer] the hypothesis that is added to.
-            ids: [row, offer] the token.
+            parents: [row, candidate] the hypothesis that is added to.
+            ids: [row, candidate] the token.
 
         Returns:
-            [row, offer, phrase, position] True where the phrase's first `position` + 1 tokens, perhaps all, end it.
+            [row, candidate, phrase, position] True where the phrase's first `position` + 1 tokens, perhaps all, end it.
         """
         rows = np.arange(parents.shape[0])[:, None]
         is_next: BoolArray = self.ids[:, None] == ids[:, :, None, None]

@@ -1,4 +1,4 @@
-"""Random numbers that are functions of a counter: no state, so no order in which they must be drawn.
+"""Counter-based random numbers (Philox): functions of seed, source, sample and step, in any order.
 
 Philox 4x32-10; Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3".
 """
@@ -20,7 +20,7 @@ _HALF: Final = np.uint64(32)
 
 
 def philox(counters: UInt64Array, key: tuple[int, int]) -> UInt64Array:
-    """Scramble counters.
+    """Apply the Philox block function to counters.
 
     Args:
         counters: [4, any] words below 2^32.
@@ -48,7 +48,7 @@ def philox(counters: UInt64Array, key: tuple[int, int]) -> UInt64Array:
 
 
 def uniforms(seed: int, sources: IntArray, samples: IntArray, step: int) -> FloatArray:
-    """Draw one number for each sample of each source at a step.
+    """Draw one uniform number for each sample of each source at a step.
 
     Args:
         seed: from 0, below 2^64.
@@ -63,8 +63,10 @@ def uniforms(seed: int, sources: IntArray, samples: IntArray, step: int) -> Floa
         >>> uniforms(1, np.array([7, 8]), np.array([0, 0]), 3)[1] == uniforms(1, np.array([8]), np.array([0]), 3)[0]
         np.True_
     """
-    places = sources.astype(np.uint64)
-    counters = np.stack([places & _LOW, places >> _HALF, samples.astype(np.uint64), np.full_like(places, step)])
+    source_indices = sources.astype(np.uint64)
+    counters = np.stack(
+        [source_indices & _LOW, source_indices >> _HALF, samples.astype(np.uint64), np.full_like(source_indices, step)]
+    )
     words = philox(counters, (seed & 0xFFFFFFFF, seed >> 32))
     high, low = words[0] >> np.uint64(5), words[1] >> np.uint64(6)
     return (high.astype(np.float64) * 2.0**26 + low.astype(np.float64)) * 2.0**-53

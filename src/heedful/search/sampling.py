@@ -1,11 +1,11 @@
-"""Sampling: which tokens may be drawn, and drawing one.
+"""Sampling with temperature, top-k, top-p and min-p.
 
-In this order: bans, repetition penalty, temperature, then the limits. `top_k`: the k most probable tokens (Fan et al.
-2018, arXiv:1805.04833). `top_p`: the fewest of them, most probable first, that hold a probability of at
-least p (nucleus; Holtzman et al. 2020, arXiv:1904.09751, section 3.1). `min_p`: those at least p times as probable as
-the most probable one (Nguyen et al. 2024, arXiv:2407.01082). Limits combine to what all of them leave, and
-`top_p` counts within what `top_k` left. One uniform number then chooses a token, in order of ids and in proportion to
-their probabilities: a small error of arithmetic moves the boundaries between tokens little, and so seldom the choice.
+Order of operations: forbidden tokens, repetition penalty, temperature, then the limits. `top_k`: the k most probable
+tokens (Fan et al. 2018, arXiv:1805.04833). `top_p`: the fewest of them, most probable first, that hold a probability of
+at least p (nucleus; Holtzman et al. 2020, arXiv:1904.09751, section 3.1). `min_p`: those at least p times as probable
+as the most probable one (Nguyen et al. 2024, arXiv:2407.01082). Limits combine to what all of them leave, and `top_p`
+counts within what `top_k` left. One uniform number then chooses a token, in order of ids and in proportion to their
+probabilities: a small error of arithmetic moves the boundaries between tokens little, and so seldom the choice.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def draw(values: FloatArray, uniforms: FloatArray, config: SearchConfig) -> IntA
 
     Args:
         values: [row, token] log probabilities less charges, in the order of ids, not NaN and not normalised; -inf where
-            banned. All of the vocabulary, or the `top_k` largest at least.
+            forbidden. All of the vocabulary, or the `top_k` largest at least.
         uniforms: [row] numbers from 0, below 1.
         config: gives temperature and limits.
 
@@ -41,7 +41,7 @@ def draw(values: FloatArray, uniforms: FloatArray, config: SearchConfig) -> IntA
 
 
 def probabilities(values: FloatArray, temperature: float) -> FloatArray:
-    """Turn log probabilities into probabilities, each row up to a factor.
+    """Convert log probabilities to probabilities, each row up to a factor.
 
     Args:
         values: [row, token] log probabilities up to a constant for each row; not NaN.
@@ -56,7 +56,7 @@ def probabilities(values: FloatArray, temperature: float) -> FloatArray:
 
 
 def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
-    """Apply the limits.
+    """Set the weights of tokens outside the limits to zero.
 
     Args:
         weights: [row, token] probabilities up to a factor for each row.
@@ -71,9 +71,9 @@ def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
         ordered = np.sort(weights, axis=1)[:, ::-1][:, : most or weights.shape[1]]
         nums = np.full(weights.shape[0], ordered.shape[1])
         if config.top_p < 1:
-            held = np.cumsum(ordered, axis=1)
+            cumulative = np.cumsum(ordered, axis=1)
             # A token counts while those before it hold too little; the first one always does.
-            nums = 1 + (held[:, :-1] < config.top_p * held[:, -1:]).sum(axis=1)
+            nums = 1 + (cumulative[:, :-1] < config.top_p * cumulative[:, -1:]).sum(axis=1)
         kept = np.where(mark_largest(weights, ordered[np.arange(nums.size), nums - 1], nums), weights, 0.0)
     if config.min_p == 0:
         return kept

@@ -1,4 +1,4 @@
-"""One search: its sources, limits and constraints, checked, and the hypotheses it has found."""
+"""Search state of a batch: its checked sources, limits and constraints, and the hypotheses found so far."""
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
@@ -28,9 +28,9 @@ from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 
 def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) -> IntArray:
-    """Return how many tokens an output may have, end mark included.
+    """Return the length limit of each output, EOS included.
 
-    cap = max(1, min(ratio * length hint + offset, max_length)), rounded down.
+    limit = max(1, min(ratio * length hint + offset, max_length)), rounded down.
 
     Args:
         length_hint: [source] size of each source, such as its number of tokens without EOS.
@@ -38,10 +38,10 @@ def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) ->
         max_length: most tokens the engine can generate.
 
     Returns:
-        [source] caps, at least 1.
+        [source] limits, at least 1.
 
     Example:
-        >>> caps(np.array([0, 4, 100]), SearchConfig(max_length_ratio=1.5, max_length_offset=2), 60).tolist()
+        >>> max_lengths(np.array([0, 4, 100]), SearchConfig(max_length_ratio=1.5, max_length_offset=2), 60).tolist()
         [2, 8, 60]
     """
     wanted = np.minimum(length_hint * config.max_length_ratio + config.max_length_offset, max_length)
@@ -51,9 +51,9 @@ def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) ->
 @final
 @dataclass(slots=True)
 class SearchState:
-    """What stays the same while a search runs, and what it has found.
+    """Inputs of a search, constant while it runs, and the hypotheses that it has found.
 
-    A source has `config.num_rows` rows: the groups of its beam, or its samples. Theirs is axis 0 of what is found.
+    A source has `config.num_rows` rows: the groups of its beam, or its samples. Hypotheses are kept by row.
 
     Attributes:
         config: beam, penalties and limits.
@@ -61,17 +61,17 @@ class SearchState:
         inputs: the sources.
         num_positions: [source] number of positions that are attended.
         max_lengths: [source] most tokens an output may have.
-        indices: [source] which source it is among all of the caller's.
-        prefixes: [source, step] tokens an output must have; -1 where it is free.
-        required: phrases an output must hold.
+        indices: [source] index among all sources of the caller.
+        prefixes: [source, step] tokens that an output must have; -1 where it is free.
+        required: phrases that an output must contain.
         required_ids: [source, any] their tokens, each once, then -1; without columns if no phrase is required.
-        banned: phrases an output must not hold, but for those in `banned_ids`.
-        banned_ids: tokens that no output of any source may hold.
-        need_gaps: [source] whether required phrases may have to be kept apart.
+        banned: phrases that an output must not contain, except those in `banned_ids`.
+        banned_ids: tokens that no output of any source may contain.
+        need_gaps: [source] whether required phrases may have to be separated by a token.
         num_phrase_ids: most different tokens in the phrases of a source that requires one.
         weights_steps: for each step so far [row * hypothesis, position] attention weights; empty if not needed.
         finished: for each row its hypotheses, in the order they ended.
-        unfinished: for each row those that were given up.
+        unfinished: for each row the hypotheses that were abandoned.
         best_scores: for each row the `nbest` best scores of finished ones, negative, in ascending order.
     """
 
@@ -102,7 +102,7 @@ class SearchState:
         prefixes: Sequence[Sequence[int]] | None,
         constraints: Sequence[Constraints] | None = None,
     ) -> "SearchState":
-        """Check what the caller gave and lay it out in arrays.
+        """Check the arguments of a search and write them into arrays.
 
         Args:
             sources: as for `heedful.search.beam.search`; one source or more.
@@ -113,7 +113,7 @@ class SearchState:
             constraints: as for `heedful.search.beam.search`.
 
         Returns:
-            The task, with nothing found.
+            The state before the first step.
 
         Raises:
             UsageError: `max_length` is below 1.
@@ -148,17 +148,17 @@ class SearchState:
 
     @property
     def num_sources(self) -> int:
-        """How many sources are searched."""
+        """Number of sources."""
         return len(self.inputs)
 
     def check_vocabulary(self, scores: StepScores) -> None:
-        """Refuse tokens that the engine does not know.
+        """Refuse tokens outside the engine's vocabulary.
 
         Args:
-            scores: of any step; not asked if there are no such tokens.
+            scores: of any step; unused where there are no such tokens.
 
         Raises:
-            UsageError: a prefix or a phrase holds one.
+            UsageError: a prefix or a phrase contains one.
         """
         for name, ids in (
             ("prefixes", self.prefixes),
@@ -170,14 +170,14 @@ class SearchState:
                 raise UsageError(f"{name}: token {largest} is not in the vocabulary of {scores.vocab_size}")
 
     def adjust(self, step: int) -> Adjust:
-        """Return what no hypothesis may take at a step.
+        """Return the tokens that no hypothesis may take at a step.
 
         Args:
             step: tokens generated so far.
 
         Returns:
-            Bans of filling, start mark, unknown token if so configured, end mark before `min_length`, and tokens that
-            every source bans.
+            Adjustment that forbids PAD, BOS, UNK if so configured, EOS before `min_length`, and the tokens that every
+            source bans.
         """
         banned = [PAD, BOS]
         if self.config.forbid_unknown:
@@ -187,7 +187,7 @@ class SearchState:
         return Adjust(banned=np.array([*banned, *self.banned_ids], dtype=np.int64))
 
     def forced(self, beam_state: BeamState, step: int) -> IntArray:
-        """Return what the prefixes demand at a step.
+        """Return the tokens that prefixes require at a step.
 
         Args:
             beam_state: the rows.
@@ -218,33 +218,33 @@ class SearchState:
         self.weights_steps.append(np.array(weights, dtype=np.float32).reshape(-1, width))
 
     def finish(self, beam_state: BeamState, candidates: Candidates, is_last: BoolArray) -> None:
-        """Keep the offers that end as hypotheses.
+        """Store the candidates that finish as hypotheses.
 
         Args:
-            beam_state: the hypotheses that made the offers.
+            beam_state: the hypotheses that they extend.
             candidates: ranked.
-            is_last: [row] whether the row is at its cap.
+            is_last: [row] whether the row is at its length limit.
         """
-        places = beam_state.places(candidates.parents)
+        flat_indices = beam_state.flat_indices(candidates.parents)
         for row, rank in np.argwhere(candidates.ending(beam_state.log_probs.shape[1], is_last)):
             parent, token = candidates.parents[row, rank], candidates.ids[row, rank]
-            made = self._made(
+            hypothesis = self._made(
                 int(beam_state.sources[row]),
                 np.concatenate((beam_state.token_ids[row, parent], candidates.ids[row, rank : rank + 1])),
                 np.concatenate(
                     (beam_state.token_log_probs[row, parent], candidates.token_log_probs[row, rank : rank + 1])
                 ),
-                np.concatenate((beam_state.origins[row, parent], places[row, rank : rank + 1])),
+                np.concatenate((beam_state.origins[row, parent], flat_indices[row, rank : rank + 1])),
                 float(candidates.log_probs[row, rank]),
                 "eos" if token == EOS else "length",
             )
             slot = self._slot(beam_state, row)
-            self.finished[slot].append(made)
-            insort(self.best_scores[slot], -made.score)
+            self.finished[slot].append(hypothesis)
+            insort(self.best_scores[slot], -hypothesis.score)
             del self.best_scores[slot][self.config.nbest :]
 
     def give_up(self, beam_state: BeamState, rows: IntArray, reason: FinishReason) -> None:
-        """Keep the live hypotheses of rows as they are, for the case that nothing is found.
+        """Store the live hypotheses of rows unfinished, to be returned if no hypothesis finishes.
 
         Args:
             beam_state: the hypotheses.
@@ -252,19 +252,19 @@ class SearchState:
             reason: why.
         """
         for row in rows:
-            for place in np.flatnonzero(beam_state.exist[row]):
+            for index in np.flatnonzero(beam_state.exist[row]):
                 histories = (
-                    beam_state.token_ids[row, place],
-                    beam_state.token_log_probs[row, place],
-                    beam_state.origins[row, place],
+                    beam_state.token_ids[row, index],
+                    beam_state.token_log_probs[row, index],
+                    beam_state.origins[row, index],
                 )
-                made = self._made(
-                    int(beam_state.sources[row]), *histories, float(beam_state.log_probs[row, place]), reason
+                hypothesis = self._made(
+                    int(beam_state.sources[row]), *histories, float(beam_state.log_probs[row, index]), reason
                 )
-                self.unfinished[self._slot(beam_state, row)].append(made)
+                self.unfinished[self._slot(beam_state, row)].append(hypothesis)
 
     def worst_of_best(self, beam_state: BeamState) -> FloatArray:
-        """Return what a hypothesis must beat to be among the best.
+        """Return the score that a hypothesis must exceed to be among the best.
 
         Args:
             beam_state: the rows.
@@ -274,25 +274,25 @@ class SearchState:
         """
         slots = [self.best_scores[self._slot(beam_state, row)] for row in range(beam_state.sources.size)]
         nbest = self.config.nbest
-        return np.array([-found[-1] if len(found) == nbest else -np.inf for found in slots])
+        return np.array([-scores[-1] if len(scores) == nbest else -np.inf for scores in slots])
 
     def best(self) -> list[list[Hypothesis]]:
-        """Return what was found.
+        """Return the hypotheses found.
 
         Returns:
-            For each source up to `nbest` hypotheses, best score first, each once; of equal scores the one that ended
+            For each source up to `nbest` hypotheses, best score first, each once; of equal scores the one that finished
             first, in the first group. For samples, each as it was drawn, in their order.
         """
         size = self.config.num_rows
         if self.config.method == "sampling":
             drawn = [(*ended, *given_up)[0] for ended, given_up in zip(self.finished, self.unfinished, strict=True)]
             return [drawn[start : start + size] for start in range(0, len(drawn), size)]
-        found: list[list[Hypothesis]] = []
+        results: list[list[Hypothesis]] = []
         for start in range(0, len(self.finished), size):
             ended = list(chain.from_iterable(self.finished[start : start + size]))
             given_up = chain.from_iterable(self.unfinished[start : start + size])
-            found.append(_distinct(sorted(ended or given_up, key=lambda one: -one.score))[: self.config.nbest])
-        return found
+            results.append(_distinct(sorted(ended or given_up, key=lambda one: -one.score))[: self.config.nbest])
+        return results
 
     def _slot(self, beam_state: BeamState, row: int) -> int:
         return int(beam_state.sources[row]) * self.config.num_rows + int(beam_state.groups[row])
@@ -333,8 +333,8 @@ def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:
 
 
 def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Each output once, where it comes first: groups of a beam may find the same one."""
-    kept: dict[tuple[tuple[int, ...], FinishReason], Hypothesis] = {}
+    """The hypotheses without repetitions: groups of a beam may find the same one."""
+    distinct: dict[tuple[tuple[int, ...], FinishReason], Hypothesis] = {}
     for one in hypotheses:
-        kept.setdefault((one.token_ids, one.finish_reason), one)
-    return list(kept.values())
+        distinct.setdefault((one.token_ids, one.finish_reason), one)
+    return list(distinct.values())

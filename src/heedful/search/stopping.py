@@ -1,9 +1,9 @@
-"""When no hypothesis that is still to be found can enter the list: the proof behind `stopping = certain`.
+"""Stopping rule `certain`: proof that no hypothesis still to be found can enter the list.
 
-Let a live hypothesis have log probability L <= 0 after t tokens (less what repetition costs, which is never negative),
-and let its source's cap be c > t tokens. Whatever it becomes ends with n tokens, t < n <= c. Each further token adds a
-log probability that is at most 0 and costs that are at least 0, so the whole has at most L; the coverage penalty is at
-most 0. With the length penalty lp >= 1 and the reward r >= 0, its score is therefore at most
+Let a live hypothesis have log probability L <= 0 after t tokens (less repetition charges, which are never negative),
+and let its source's length limit be c > t tokens. Any continuation of it ends with n tokens, t < n <= c. Each further
+token adds a log probability that is at most 0 and costs that are at least 0, so the whole has at most L; the coverage
+penalty is at most 0. With the length penalty lp >= 1 and the reward r >= 0, its score is therefore at most
 
     L / lp(n) + r n  <=  L / lp(c) + r c,
 
@@ -12,8 +12,8 @@ once the `nbest`-th best of the finished ones scores at least max over the live 
 found later ranks behind `nbest` others, which came first where scores are equal. Rounding keeps this: adding, dividing
 and taking roots in floating point do not reverse an order.
 
-After Huang, Zhao and Ma 2017, "When to finish?", arXiv:1809.00069, whose rewards are bounded too; here the cap is what
-bounds them.
+After Huang, Zhao and Ma 2017, "When to finish?", arXiv:1809.00069, whose rewards are bounded too; here the
+length limit bounds them.
 
 Groups of a beam are judged each for itself: if each has `nbest` that nothing later of its own can reach, nothing later
 enters the list of them all.
@@ -27,16 +27,16 @@ from heedful.search.interface import FloatArray, IntArray
 from heedful.search.penalties import length_score
 
 
-def is_certain(beam_state: BeamState, found: FloatArray, max_lengths: IntArray, config: SearchConfig) -> BoolArray:
-    """Tell which rows can find nothing more that counts.
+def is_certain(beam_state: BeamState, thresholds: FloatArray, max_lengths: IntArray, config: SearchConfig) -> BoolArray:
+    """Tell which rows can find no further hypothesis that matters.
 
     Args:
         beam_state: the hypotheses.
-        found: [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
+        thresholds: [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
         max_lengths: [row] most tokens of an output.
         config: gives the penalties.
 
     Returns:
-        [row] whether `nbest` finished ones score no lower than anything that the live ones may become.
+        [row] whether `nbest` finished hypotheses score no lower than any continuation of the live ones.
     """
-    return found >= length_score(beam_state.log_probs.max(axis=1), np.maximum(max_lengths, 1), config)
+    return thresholds >= length_score(beam_state.log_probs.max(axis=1), np.maximum(max_lengths, 1), config)

@@ -23,7 +23,8 @@ from heedful.models.text_classifier import TextClassifier, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.interface import Prepared, Recipe, Task
-from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, load_tokenizer, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Validation

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, ShapeError, UsageError, did_you_mean
-from heedful.files import written_whole
 from heedful.text.lines import read_lines
 
 Links = list[tuple[int, int]]
@@ -109,25 +108,6 @@ def _gold(marked: Sequence[tuple[tuple[int, int], bool]]) -> GoldLinks:
     return GoldLinks(sorted({link for link, is_sure in marked if is_sure}), sorted({link for link, _ in marked}))
 
 
-def read_links(path: Path, *, one_based: bool = False) -> list[Links]:
-    """Read the alignments of a corpus in Pharaoh's notation, a sentence a line.
-
-    Args:
-        path: the file, gzip or not; an empty line is a sentence without links.
-        one_based: whether positions are counted from 1 in it.
-
-    Returns:
-        An alignment for each line.
-
-    Raises:
-        DataError: the file cannot be read or a line is no alignment; the message names file:line.
-    """
-    return [
-        parse_pharaoh(line, one_based=one_based, where=f"{path}:{number}")
-        for number, line in enumerate(read_lines(path), 1)
-    ]
-
-
 def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
     """Read hand-made alignments, a sentence a line, with ``p`` or ``?`` in possible links.
 
@@ -184,17 +164,6 @@ def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
     return {sentence: _gold(links) for sentence, links in marked.items()}
 
 
-def write_links(path: Path, alignments: Iterable[Iterable[tuple[int, int]]]) -> None:
-    """Write the alignments of a corpus in Pharaoh's notation, a sentence a line, counted from 0.
-
-    Args:
-        path: the file; an old one stays whole until the new one is.
-        alignments: one for each sentence.
-    """
-    with written_whole(path) as stream:
-        stream.writelines(format_pharaoh(links) + "\n" for links in alignments)
-
-
 def links_from_weights(weights: NDArray[np.floating], source_length: int, target_length: int) -> Links:
     """Link each target token to the source token it attends to most.
 
@@ -221,32 +190,6 @@ def links_from_weights(weights: NDArray[np.floating], source_length: int, target
         return []
     best = inner.argmax(axis=1)
     return sorted((int(best[token]), int(token)) for token in np.flatnonzero(inner.max(axis=1) > 0))
-
-
-def links_above(weights: NDArray[np.floating], source_length: int, target_length: int, threshold: float = 0.5) -> Links:
-    """Link each target token to every source token that has some share of its attention.
-
-    Args:
-        weights: [token, position] attention; rows and columns beyond the two lengths (end marks, filling) are ignored.
-        source_length: tokens of the source, without its end mark.
-        target_length: tokens of the target, without its end mark.
-        threshold: least weight of a link, in (0, 1].
-
-    Returns:
-        The links; a token may have none, or several.
-
-    Raises:
-        ShapeError: `weights` is smaller than the lengths say.
-        UsageError: the threshold is out of range.
-
-    Example:
-        >>> links_above(np.array([[0.4, 0.5, 0.1], [0.8, 0.1, 0.1]]), 2, 2, threshold=0.4)
-        [(0, 0), (0, 1), (1, 0)]
-    """
-    if not 0 < threshold <= 1:
-        raise UsageError(f"threshold must be in (0, 1], got {threshold}")
-    targets, sources = np.nonzero(_inner(weights, source_length, target_length) >= threshold)
-    return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
 def _inner(weights: NDArray[np.floating], source_length: int, target_length: int) -> NDArray[np.floating]:
@@ -307,36 +250,6 @@ def _grow(links: set[tuple[int, int]], union: set[tuple[int, int]]) -> set[tuple
         if not now:
             now, later = later, now
     return links
-
-
-def merge_pieces(links: Iterable[tuple[int, int]], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
-    """Turn links between pieces into links between words: words are linked if any of their pieces are.
-
-    Args:
-        links: links between pieces.
-        source_words: for each source piece the word it belongs to; -1 for a piece of no word, such as a mark.
-        target_words: the same for the target.
-
-    Returns:
-        The links between words, each once.
-
-    Raises:
-        ShapeError: a link names a piece that does not exist.
-
-    Example:
-        >>> merge_pieces([(0, 0), (1, 0), (2, 1)], [0, 0, 1], [0, 1])
-        [(0, 0), (1, 1)]
-    """
-    merged: set[tuple[int, int]] = set()
-    for source, target in links:
-        if not (0 <= source < len(source_words) and 0 <= target < len(target_words)):
-            raise ShapeError(
-                f"link {source}-{target} is outside {len(source_words)} source and {len(target_words)} target pieces"
-            )
-        words = source_words[source], target_words[target]
-        if min(words) >= 0:
-            merged.add(words)
-    return sorted(merged)
 
 
 def merge_weights(

@@ -40,8 +40,8 @@ class TrainingConfig(Config):
     patience: int = Field(default=8, ge=1)
     """Validations in a row without a better score after which training ends."""
     select_by: str = "auto"
-    """Score of the task that decides which model is kept; auto: what suits the data, such as BLEU of pieces, token error
-    rate of words, chrF of characters, accuracy of labels."""
+    """Score of the task that decides which model is kept; auto: what suits the data, such as BLEU of pieces, token
+    error rate of words, chrF of characters, accuracy of labels."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
@@ -44,6 +46,8 @@ class TrainState:
         # Who validates calls parts of a model, which the parts of a sharded one do not bear.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
         self.model: Final = model
+        if self.device.type == "cpu":
+            accelerate(model, CPU_FORMS)
         self.module: Final = step
         if self._is_sharded:
             shard(self.module, ranks.place.size)

@@ -13,6 +13,7 @@ from heedful.attention.scores import Additive
 from heedful.compiled import threads
 from heedful.compiled.availability import loops_problem
 from heedful.layers.cpu import layernorm as fused
+from heedful.layers.cpu.accelerate import LAYER_FORMS, accelerate
 from heedful.layers.cpu.layernorm import (
     DeferredBias,
     add_dropped,
@@ -23,6 +24,7 @@ from heedful.layers.cpu.layernorm import (
     normalized_beside,
     rectified,
 )
+from heedful.layers.cpu.packed_attention import attend_multihead
 from heedful.layers.feedforward import FeedForward
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing
@@ -206,8 +208,8 @@ def test_maps_that_are_more_than_weight_and_bias_are_called(how: str, which: str
         setattr(layer, which, nn.Linear(changed.in_features, changed.out_features, bias=False))
     assert not is_plain(getattr(layer, which))
     vectors = torch.randn(7, 6).bfloat16()
-    given = layer(vectors, adds_bias=False)
-    given = given.total() if isinstance(given, DeferredBias) else given
+    accelerate(layer, LAYER_FORMS)
+    given = layer(vectors)
     with torch.no_grad():
         wanted = layer(vectors)
     assert is_near(given.detach(), wanted.double(), 0.02)
@@ -255,6 +257,7 @@ def test_vectors_in_any_layout():
 @pytest.mark.parametrize("order", ["post", "pre"])
 def test_a_residual_connection_is_the_same_with_plain_operations(order: NormOrder, monkeypatch: pytest.MonkeyPatch):
     residual, inner = Residual(16, 0.0, order), nn.Linear(16, 16)
+    accelerate(residual, LAYER_FORMS)
     vectors = torch.randn(3, 5, 16, requires_grad=True)
     slope = torch.randn(3, 5, 16)
     found: list[list[Tensor]] = []
@@ -307,7 +310,7 @@ def test_memory_of_parameters_can_still_be_taken_away():
     packing = Packing.of(torch.tensor([3, 4]), 4)
     vectors = torch.randn(packing.num_rows, 8, requires_grad=True)
     kept, narrow = normalized_beside(norm, vectors)
-    total = add_dropped(kept, heads.attend_packed(None, packing, packing, narrow), 0.1, training=True)
+    total = add_dropped(kept, attend_multihead(heads, None, packing, packing, narrow), 0.1, training=True)
     total = add_dropped(total, linear_deferred(rectified(narrow, inner), outer), 0.1, training=True)
     loss = linear_cross_entropy(total, table.weight, table.bias, torch.zeros(len(total), dtype=torch.int64)).total
     attended = attend(total[None, :3].float(), total[None].float(), total[None].float(), score=energy)

@@ -12,6 +12,10 @@ from heedful.attention.kernels.interface import Mode
 _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 
 
+UNTIMED: Final = "proved in Triton's interpreter, not yet timed on a device"
+"""Standing of the kernels written in Triton."""
+
+
 def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
     """Say whether programs can run.
 

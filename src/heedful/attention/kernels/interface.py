@@ -46,7 +46,9 @@ class Kernel(ABC):
 
     name: str
     memory: str
-    """What it allocates beside inputs and outputs, in terms of query, key, hidden."""
+    """Memory allocated beside inputs and outputs, in terms of query, key, hidden."""
+    standing: str = ""
+    """Reservation that users should know of; empty where there is none."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
@@ -100,9 +102,11 @@ class Kernel(ABC):
 
 
 class ScoreKernel(ABC):
-    """One way to make scores, which the driver in tiled.py turns into attention."""
+    """One way to make scores, which the driver in tiled_attention.py turns into attention."""
 
     name: str
+    standing: str = ""
+    """Reservation that users should know of; empty where there is none."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:

@@ -1,1 +1,1 @@
-"""One metric a file; `table.py` lists them all."""
+"""Metrics, one a file; `table.py` lists them all."""

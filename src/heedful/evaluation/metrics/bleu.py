@@ -1,4 +1,4 @@
-"""BLEU, by sacreBLEU."""
+"""BLEU, computed by sacreBLEU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""chrF and chrF++, by sacreBLEU."""
+"""Metrics chrF and chrF++, computed by sacreBLEU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Chrf:
 
     @property
     def name(self) -> str:
-        """``chrF2``, with a plus for each order of words."""
+        """Name as printed: ``chrF2``, with a plus for each order of words."""
         return "chrF2" + "+" * self.word_order
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:

@@ -1,4 +1,4 @@
-"""Error rates by edit distance: of tokens (words, phonemes) and of characters."""
+"""Token error rate (of words or phonemes) and character error rate, by edit distance."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,9 +81,11 @@ def _edits(
 
     rows: list[tuple[int, int]] = []
     for hypothesis, texts in zip(hypotheses, references, strict=True):
-        given = tokens(hypothesis)
-        wanted = [tokens(text) for text in texts]
-        rows.append(min((edit_distance(given, reference), len(reference)) for reference in wanted))
+        hypothesis_tokens = tokens(hypothesis)
+        reference_tokens = [tokens(text) for text in texts]
+        rows.append(
+            min((edit_distance(hypothesis_tokens, reference), len(reference)) for reference in reference_tokens)
+        )
     return np.array(rows, dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Share of right, and of wrong, outputs."""
+"""Exact match, and its complement: the shares of right and wrong outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

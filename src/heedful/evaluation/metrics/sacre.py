@@ -1,4 +1,4 @@
-"""What the three metrics of sacreBLEU share: loading it, statistics per item, scores of sums.
+"""Shared parts of the sacreBLEU metrics: import, statistics per item, scores of sums, signatures.
 
 sacreBLEU's own functions count and score, so a score here is the one its command line prints, to the last digit.
 Its interface for whole corpora is not used: it zips hypotheses with references and so scores transposed or cut-off
@@ -37,7 +37,7 @@ def load_sacrebleu(purpose: str) -> ModuleType:
 
 
 def sacre_statistics(scorer: Any, hypotheses: Sequence[str], references: References) -> Matrix:
-    """Count with one of sacreBLEU's metrics.
+    """Compute the statistics of each item with one of sacreBLEU's metrics.
 
     Args:
         scorer: a ``sacrebleu.metrics`` object.
@@ -52,7 +52,7 @@ def sacre_statistics(scorer: Any, hypotheses: Sequence[str], references: Referen
 
 
 def sacre_scores(scorer: Any, totals: Matrix) -> Matrix:
-    """Score sums with one of sacreBLEU's metrics.
+    """Compute scores from summed statistics with one of sacreBLEU's metrics.
 
     Args:
         scorer: a ``sacrebleu.metrics`` object.
@@ -68,7 +68,7 @@ def sacre_scores(scorer: Any, totals: Matrix) -> Matrix:
 
 
 def sacre_signature(scorer: Any, references: References) -> str:
-    """Write sacreBLEU's signature.
+    """Return sacreBLEU's signature.
 
     Args:
         scorer: a ``sacrebleu.metrics`` object.

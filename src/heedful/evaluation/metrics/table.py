@@ -1,4 +1,4 @@
-"""All metrics by name. To add one, write its file and its line here."""
+"""Table of all metrics by name. To add one, write its file and its line here."""
 
 from collections.abc import Callable
 from typing import Final
@@ -31,7 +31,7 @@ _SUITED: Final[dict[str, tuple[str, ...]]] = {
 
 
 def default_metrics(target_units: Units) -> tuple[str, ...]:
-    """Choose metrics that say something of a model's outputs.
+    """Choose metrics that suit a model's outputs.
 
     Args:
         target_units: what the target's tokens are.

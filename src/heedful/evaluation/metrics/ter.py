@@ -1,4 +1,4 @@
-"""TER, by sacreBLEU."""
+"""TER (translation edit rate), computed by sacreBLEU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -16,16 +16,49 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from heedful.compiled.availability import copied
 from heedful.compiled.threads import num_threads, run_parts
 from heedful.errors import ShapeError
+from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
+from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing, round_up
 
 _POSITION_MULTIPLE: Final = 8
 """Queries and keys of a sequence are filled up to a multiple of this."""
 _GROUP_POSITIONS: Final = 1024
 """Positions of the sequences that a thread computes at a time: their heads should stay in its nearer caches."""
+
+
+def attend_multihead(
+    layer: MultiheadAttention,
+    source: Tensor | None,
+    queries: Packing,
+    keys: Packing,
+    inputs: Tensor,
+    is_causal: bool = False,
+) -> DeferredBias:
+    """Attend with a multi-head layer within packed sequences or to others, without dropout of weights.
+
+    Args:
+        layer: of scaled dot scores and softmax.
+        source: [key row, embed_dim] that keys and values come from; None = the same as queries.
+        queries: how `inputs` is packed.
+        keys: how keys are packed.
+        inputs: [query row, embed_dim].
+        is_causal: whether a query may attend no key behind its own position.
+
+    Returns:
+        [query row, embed_dim], and the bias that is still to be added.
+    """
+    if source is None:
+        first, second = functional.linear(inputs, layer.input_weight(0, 3)), None
+    else:
+        first = functional.linear(inputs, layer.input_weight(0, 1))
+        second = functional.linear(source, layer.input_weight(1, 3))
+    context = attend_packed(first, second, layer.in_proj_bias, queries, keys, layer.num_heads, is_causal)
+    return linear_deferred(context, layer.out_proj)
 
 
 def attend_packed(

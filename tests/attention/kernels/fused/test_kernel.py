@@ -278,3 +278,5 @@ def test_explain_says_that_it_is_interpreted(monkeypatch: pytest.MonkeyPatch):
     own = next(choice for choice in choices if choice.kernel == "fused_triton")
     assert own.reason == "runs in Triton's interpreter here: by name only"
     assert "strip" in own.memory
+    assert own.standing == "proved in Triton's interpreter, not yet timed on a device"
+    assert {choice.kernel for choice in choices if choice.standing} == {"fused_triton", "additive_triton"}

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.attention.kernels.devices import interpreter_note, supports_device
+from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
 from heedful.errors import ShapeError
@@ -43,6 +43,7 @@ class TritonAdditiveScores(ScoreKernel):
     """Additive scores in exponential form on a GPU, compiled by Triton."""
 
     name = "additive_triton"
+    standing = UNTIMED
 
     def supports(self, request: Request) -> str | None:
         if request.pairs is not LoweredAdditive:

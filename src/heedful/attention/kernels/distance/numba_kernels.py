@@ -118,12 +118,12 @@ def _shift(costs: Array, span: Span, nearest: Any, rate: Any) -> Any:
 def _exponential_weights(costs: Array, value: Array, span: Span, kernel: Kernel, shift: Any, rate: Any) -> Any:
     """Turn costs into weights, in place; return the sums of weights and of weights times the first values."""
     tile, first, last = span
-    lowest, is_read_again = kernel.lowest + costs.dtype.type(LIFT), len(value) > 1
+    lowest, is_score_missing = kernel.lowest + costs.dtype.type(LIFT), len(value) > 1
     total = weighted = costs.dtype.type(0.0)
     for j in range(first, last):
         exponent = shift - rate * costs[j - tile]
         weight = _lifted_exp2(lowest if exponent < lowest else exponent)
-        if is_read_again:
+        if is_score_missing:
             costs[j - tile] = weight
         total += weight
         weighted += weight * value[0, j]

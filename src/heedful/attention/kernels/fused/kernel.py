@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Attended, Normalizer
-from heedful.attention.kernels.devices import interpreter_note, supports_device
+from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
 from heedful.attention.kernels.fused.plan import Choice, Plan
 from heedful.attention.kernels.fused.triton_ops import Operands, fused_attention
 from heedful.attention.kernels.interface import Kernel, Request
@@ -31,6 +31,7 @@ class FusedTriton(Kernel):
     """Scores, masks, softmax or a chosen key, dropout and context in one pass on a GPU, compiled by Triton."""
 
     name = "fused_triton"
+    standing = UNTIMED
     memory = "query + key (additive scores a strip of queries at a time; computed again backward)"
 
     def supports(self, request: Request) -> str | None:

@@ -1,0 +1,85 @@
+"""Fast form of the Transformer on CPUs: a training step without padding.
+
+Sources and targets are packed, sequence after sequence, from the embeddings to the features; only attention knows where
+a sequence ends. See docs/decisions/0014-training-without-padding.md.
+"""
+
+from functools import partial
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from heedful.attention.dispatch import observer
+from heedful.attention.interface import Need
+from heedful.layers.cpu.layernorm import is_fused, normalized
+from heedful.layers.cpu.packed_attention import attend_multihead
+from heedful.layers.embedding import Embedding
+from heedful.layers.packing import Packing
+from heedful.layers.positions import Positions
+from heedful.models.inputs import Inputs, token_inputs
+from heedful.models.interface import Decoded
+from heedful.models.transformer import Transformer
+from heedful.text.vocabulary import PAD
+
+MAX_PACKED_LENGTH: Final = 256
+"""Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
+
+
+def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    """Fast form of `Transformer.forward`.
+
+    Args:
+        model: the Transformer.
+        inputs: token ids of the sources.
+        target_in: [batch, target] bos and gold tokens.
+        need: attention summaries wanted; where there are any, padding stays.
+
+    Returns:
+        What `Transformer.forward` gives, up to rounding; features of padding are zero.
+    """
+    tokens = token_inputs(inputs)
+    if not is_packable(model, tokens.ids, target_in, need):
+        return Transformer.forward(model, inputs, target_in, need)
+    sources = Packing.of(tokens.lengths, tokens.ids.shape[1])
+    targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
+
+    def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
+        positions.codes(0, ids.shape[1])
+        return model.drop(embedding(packing.pack(ids)) + positions.at(packing.places()))
+
+    vectors = embedded(model.source_embedding, model.source_positions, sources, tokens.ids)
+    for layer in model.encoder:
+        # The residual connection adds the bias that attention leaves to it.
+        vectors = layer(vectors, partial(attend_multihead, layer.self_attention, None, sources, sources))
+    over_source = normalized(model.encoder_norm, vectors)
+    vectors = embedded(model.target_embedding, model.target_positions, targets, target_in)
+    for layer in model.decoder:
+        vectors = layer(
+            vectors,
+            partial(attend_multihead, layer.self_attention, None, targets, targets, is_causal=True),
+            partial(attend_multihead, layer.cross_attention, over_source, targets, sources),
+        )
+    return Decoded(targets.unpack(normalized(model.decoder_norm, vectors)), {})
+
+
+def is_packable(model: Transformer, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
+    """Say whether padding can be left out: packed attention can run, and nobody wants to see its weights.
+
+    Args:
+        model: the Transformer.
+        source: [batch, source] token ids.
+        target_in: [batch, target] token ids.
+        need: attention summaries wanted.
+
+    Returns:
+        Whether it can.
+    """
+    is_watched = bool(need) or observer.get() is not None
+    has_dropout = model.training and bool(model.config.attention_dropout)
+    if is_watched or has_dropout or not is_fused(model.target_embedding.weight):
+        return False
+    # Weights are held for the backward pass, query x key of them.
+    is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH
+    is_one_to_one = len(source) == len(target_in)
+    return is_short and is_one_to_one and all(one.dtype == torch.float32 for one in model.parameters())
