@@ -120,12 +120,13 @@ def test_what_is_known_before_the_first_step(tmp_path: Path):
     (started,) = log.started
     assert started.folder == tmp_path / "m"
     assert started.step == 0
-    assert started.num_source_tokens == started.num_target_tokens == len(load(tmp_path / "m").source_tokenizer)
+    num_tokens = len(load(tmp_path / "m").source_tokenizer)
+    assert started.data.sizes == (num_tokens, num_tokens, True)
     assert started.num_parameters == sum(p.numel() for p in load(tmp_path / "m").model().parameters())
-    assert "10 of 10 pairs kept" in started.report
+    assert "10 of 10 pairs kept" in started.data.report
     assert started.experiment.training.max_steps == 2
     assert started.experiment.training.validate_every >= 100  # chosen from the corpus
-    assert len(started.test) == 0
+    assert len(started.data.test) == 0
 
 
 def test_the_same_command_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -325,7 +326,7 @@ def test_languages_are_read_off_the_names_of_files(
         asked.append(language)
         return dict.fromkeys(("bleu", "chrf", "exact_match", "token_error_rate"), 0.0)
 
-    monkeypatch.setattr("heedful.validation.quick_scores", quick_scores)
+    monkeypatch.setattr("heedful.tasks.translation.quick_scores", quick_scores)
     files = tmp_path / "numbers.en", tmp_path / "numbers.zh"
     for side, file in enumerate(files):
         file.write_text("".join(row[side] + "\n" for row in ROWS), encoding="utf-8", newline="\n")
