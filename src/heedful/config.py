@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heedful.errors import ConfigError, did_you_mean
+from heedful.formats import SETTINGS_FORMAT
 
 Tree = dict[str, Any]
 
@@ -34,17 +35,19 @@ def read_toml(path: Path) -> Tree:
         path: the file.
 
     Returns:
-        Its content as nested dictionaries.
+        Its content as nested dictionaries, without the version of its format.
 
     Raises:
         ConfigError: the file does not exist or is not TOML.
+        NewerFormat: a newer heedful wrote it.
     """
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        tree = tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such configuration file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return SETTINGS_FORMAT.strip(path, tree)
 
 
 def parse_overrides(settings: Sequence[str]) -> Tree:
@@ -171,7 +174,7 @@ def to_toml(config: Config) -> str:
     Returns:
         TOML text that `read_toml` and `validate` turn back into an equal configuration.
     """
-    return _table(config.model_dump(mode="json"), ()).lstrip("\n")
+    return _table(SETTINGS_FORMAT.stamp(config.model_dump(mode="json")), ()).lstrip("\n")
 
 
 def _table(tree: Tree, path: tuple[str, ...]) -> str:

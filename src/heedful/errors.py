@@ -5,6 +5,7 @@ HeedfulError (1: a bug of ours when nothing more special applies)
 │   ├── ConfigError     2    a configuration key or value; the message names its dotted path
 │   └── DataError       2    a data file; the message names file:line where there is one
 ├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or does not fit
+│   └── NewerFormat     3    a file was made by a newer heedful; it is left as it is
 ├── NonFiniteError      4    the loss or a gradient is not finite
 ├── ResourceError       5    out of disk, memory or device
 │   └── LostProcess     5    another process of the same training ended or is silent
@@ -59,6 +60,10 @@ class FileRefused(HeedfulError):
     """A model or checkpoint is corrupt, unsafe, foreign or does not fit."""
 
     exit_code = 3
+
+
+class NewerFormat(FileRefused):
+    """A file is of a newer format than this heedful reads; it is never taken for damaged, changed or deleted."""
 
 
 class NonFiniteError(HeedfulError):

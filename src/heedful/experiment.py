@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.files import sync, write_through, written_whole
+from heedful.formats import KEY
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.table import MODELS, PRESETS, AnyModelConfig, ModelConfig
@@ -248,7 +249,7 @@ def _write_config(folder: Path, text: str) -> None:
         with suppress(FileRefused):  # a damaged one has nothing to lose
             before = open_folder(folder).facts
             names = [name for name in before["files"] if name != CONFIG]
-            commit(folder, {key: value for key, value in before.items() if key not in ("format", "files")}, names)
+            commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
     with written_whole(path) as stream:
         stream.write(text)
 

@@ -13,10 +13,12 @@ from torch import nn
 
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.data.batch import Sampler
+from heedful.data.rows import Columns
 from heedful.errors import (
     ConfigError,
     DataError,
     EndedElsewhere,
+    NewerFormat,
     NonFiniteError,
     ResourceError,
     Stopped,
@@ -25,15 +27,17 @@ from heedful.errors import (
 )
 from heedful.experiment import DEFAULT_TASK, Experiment, check_resumable, load_experiment, save_model
 from heedful.files import written_whole
+from heedful.formats import DATA_FORMAT, TEST_SCORES_FORMAT
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.pages.training import PAGE, write_training_page
 from heedful.predictors.interface import Predictor
+from heedful.runtime.folder import claim
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.table import find_task
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
-from heedful.training.lock import claim, locked
+from heedful.training.lock import locked
 from heedful.training.loop import Outcome, Progress, Trainer, Validation, Watcher
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
@@ -86,6 +90,7 @@ def train(
         ConfigError: a setting is wrong, or the folder holds another run.
         UsageError: another training is at work in the folder, or it holds something else.
         ResourceError: the folder cannot be written, or another process of this training is lost.
+        NewerFormat: a newer heedful trained in the folder; all stays as it is.
         Stopped: a signal; everything is saved, and the same call goes on.
         EndedElsewhere: not on the first of several processes, which says what it was.
     """
@@ -234,12 +239,15 @@ def _recorded(
 
     Raises:
         Stopped: as it came.
+        NewerFormat: as it came.
     """
     outcomes: list[Outcome] = []
     try:
         yield outcomes
     except Stopped as error:
         history.end("stopped", trainer.saved_step, str(error))
+        raise
+    except NewerFormat:  # nothing began, and nothing may change
         raise
     except Exception as error:
         history.end("failed", trainer.saved_step, str(error))
@@ -249,7 +257,7 @@ def _recorded(
     finally:
         try:
             write_training_page(folder, folder / "run" / PAGE)
-        except (ResourceError, UsageError) as error:
+        except (NewerFormat, ResourceError, UsageError) as error:
             warn(str(error))
 
 
@@ -311,9 +319,9 @@ def _same_data(folder: Path, files: Mapping[str, DataFile]) -> None:
         # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
         with written_whole(kept) as stream:
-            json.dump(now, stream, indent=1)
+            json.dump(DATA_FORMAT.stamp(now), stream, indent=1)
         return
-    before: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    before = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: was trained on other data ({', '.join(changed)} changed); "
@@ -337,11 +345,13 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     predictor = find_task(started.experiment.task).open(started.folder, device)
     kept = started.folder / TEST
     weights = predictor.folder.facts["weights"]
-    if kept.is_file() and (before := json.loads(kept.read_text(encoding="utf-8"))).get("weights") == weights:
-        return str(before["text"])
+    if kept.is_file():
+        before = TEST_SCORES_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
+        if before.get("weights") == weights:
+            return str(before["text"])
     say(f"predicting {len(started.data.test):,} test items")
     measured = predictor.measure(started.data.test)
-    facts: dict[str, Any] = {"weights": weights, "text": measured.summary(), **measured.to_dict()}
+    facts = TEST_SCORES_FORMAT.stamp({"weights": weights, "text": measured.summary(), **measured.to_dict()})
     kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
     return measured.summary()
 
@@ -351,7 +361,7 @@ def train_model(
     out: str | Path | None = None,
     dev: Paths = (),
     test: Paths = (),
-    columns: tuple[int, int] = (1, 2),
+    columns: Columns = (1, 2),
     languages: tuple[str, str] = ("", ""),
     task: str = "",
     preset: str = "",
@@ -368,7 +378,7 @@ def train_model(
         out: the model's folder; None = named after the data.
         dev: files to validate on; none = some examples are held out.
         test: files to measure on; none = some examples are held out, where none were given to validate on either.
-        columns: 1-based columns of source and target, or of text and label.
+        columns: columns of source and target, or of text and label, by 1-based number or by name.
         languages: codes of source and target; empty = guessed from file names.
         task: what is learned; empty = translation.
         preset: model sizes; empty = those that suit the task and the data.

@@ -12,6 +12,7 @@ from tests.cli.conftest import Trained
 
 PAIRS = "".join(f"word{number}\tWORD{number}\n" for number in range(30))
 CHINESE = "".join(f"你好世界{number}\t我们去学校{number}\n" for number in range(30))
+CSV = "".join(f'"word, {number}",WORD{number}\n' for number in range(30))
 Write = Callable[[Path], list[str]]
 
 
@@ -19,6 +20,14 @@ def one_file(content: bytes) -> Write:
     def write(folder: Path) -> list[str]:
         (folder / "a.tsv").write_bytes(content)
         return [str(folder / "a.tsv")]
+
+    return write
+
+
+def csv_file(content: bytes) -> Write:
+    def write(folder: Path) -> list[str]:
+        (folder / "a.csv").write_bytes(content)
+        return [str(folder / "a.csv")]
 
     return write
 
@@ -63,6 +72,16 @@ REFUSED: dict[str, tuple[Write, list[str]]] = {
     "zip": (one_file(b"PK\x03\x04" + bytes(100)), ["a.tsv", "zip", "unzip"]),
     "binary": (one_file(bytes(range(256)) * 9), ["a.tsv", "binary"]),
     "cut-off gzip": (one_file(gzip.compress(PAIRS.encode() * 99, mtime=0)[:80]), ["a.tsv", "damaged gzip"]),
+    "CSV with a line break in a cell": (
+        csv_file(CSV.encode() + b'"a\nb",c\n'),
+        ["a.csv:31", "goes on in the next line"],
+    ),
+    "CSV with an open quote": (csv_file(CSV.encode() + b'a,"b\n'), ["a.csv:31", "goes on in the next line"]),
+    "CSV with text after a quote": (csv_file(b'"a" b,c\n' + CSV.encode()), ["a.csv:1", "double the quotes"]),
+    "ragged CSV": (csv_file(CSV.encode() + b"a,b,c\n"), ["a.csv:31", "3 columns", "separators ','"]),
+    "CSV of one column": (csv_file(b"hello\nworld\n"), ["a.csv:1", "1 column", "separated by ','"]),
+    "empty CSV": (csv_file(b"\xef\xbb\xbf"), ["a.csv", "empty"]),
+    "CSV of headings": (csv_file(b"source,target\n"), ["a.csv", "nothing but headings"]),
     "unequal": (two_files(b"a\n" * 30, b"b\n" * 29), ["a.de has 30 lines", "a.en has 29", "drift apart", "mend"]),
     "TSV and another": (
         lambda folder: [*one_file(PAIRS.encode())(folder), *two_files(b"a\n", b"b\n")(folder)[:1]],
@@ -105,6 +124,19 @@ TAKEN: dict[str, tuple[Write, str]] = {
     "byte order mark": (one_file(b"\xef\xbb\xbf" + PAIRS.encode()), "byte order mark left out"),
     "headings": (one_file(b"English\tGerman\n" + PAIRS.encode()), "headings left out"),
     "gzip": (one_file(gzip.compress(PAIRS.encode(), mtime=0)), "30 of 30 pairs kept"),
+    "the first pair": (
+        one_file(PAIRS.encode()),
+        "a.tsv: separated by tabs, columns 1 and 2; first pair: 'word0' -> 'WORD0'",
+    ),
+    "CSV": (csv_file(CSV.encode()), "a.csv: separated by ',', columns 1 and 2; first pair: 'word, 0' -> 'WORD0'"),
+    "Excel's CSV": (
+        csv_file(b"\xef\xbb\xbfsource;target\r\n" + CSV.replace("\n", "\r\n").replace(",W", ";W").encode()),
+        "a.csv: separated by ';', columns 1 (source) and 2 (target); first pair: 'word, 0' -> 'WORD0'",
+    ),
+    "Excel's TSV": (
+        one_file(b"\xef\xbb\xbfsource_text\ttarget_text\r\n" + CSV.replace(",W", "\tW").replace("\n", "\r\n").encode()),
+        "separated by tabs, quoted as by Excel, columns 1 (source_text) and 2 (target_text); first pair: 'word, 0'",
+    ),
     "no last line end": (one_file(PAIRS.encode()[:-1]), "30 of 30 pairs kept"),
     "blank lines": (one_file(b"\n\t\n" + PAIRS.encode()), "30 of 32 pairs kept (2 empty left out)"),
     "a line of a million": (one_file(PAIRS.encode() + b"x" * 1_000_000 + b"\ty\n"), "1 too long left out"),
@@ -130,7 +162,8 @@ def test_training_takes(name: str, tmp_path: Path, settings: Path):
         (["--set", "model.kind=tansformer"], ["model.kind", "did you mean 'transformer'"]),
         (["--set", "training.max_steps"], ["--set 'training.max_steps'", "expected key.path=value"]),
         (["--config", "nowhere.toml"], ["nowhere.toml", "no such configuration file"]),
-        (["--columns", "one,two"], ["--columns 'one,two'", "such as 2,1"]),
+        (["--columns", "one"], ["--columns 'one'", "such as 2,1 or english,german"]),
+        (["--columns", "word0,two"], ["a.tsv:1", "no column 'two'"]),
         (["--columns", "1,1"], ["columns 1,1", "two different numbers"]),
         (["--columns", "1,5"], ["a.tsv:1", "column"]),
         (["--device", "gpu"], ["--device 'gpu'", "known: auto, cpu"]),

@@ -1,6 +1,8 @@
 """Pairs from TSV, JSONL and aligned files: all of them, in order, or a line that says what is wrong."""
 
+import csv
 import gzip
+import io
 import json
 import unicodedata
 from collections import Counter
@@ -8,17 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from heedful.data.corpus import (
-    CorpusFilter,
-    CorpusReport,
-    Pair,
-    find_pairs,
-    group_references,
-    split_of,
-)
+from heedful.data.corpus import Pair, find_pairs, group_references, split_of
+from heedful.data.rows import is_quoted_tsv
 from heedful.errors import DataError, UsageError
 
 TEXTS = st.text(st.one_of(st.sampled_from("\r\x0b\x0c\x85\u2028 \"'"), st.characters(exclude_categories=["Cs"])))
@@ -54,7 +50,11 @@ def test_all_formats_give_the_same_pairs(tmp_path: Path, rows: list[tuple[str, s
     tab = write(tmp_path / "a.tsv", "".join(f"{source}\t{target}\n" for source, target in rows), packed)
     text = "".join(json.dumps({"source": source, "target": target}) + "\n" for source, target in rows)
     lines = write(tmp_path / "a.jsonl", text, packed)
-    for paths in (sides, [tab], [lines]):
+    assume(not is_quoted_tsv(["first row\terste Zeile", *(f"{source}\t{target}" for source, target in rows)]))
+    quoted = io.StringIO()
+    csv.writer(quoted, lineterminator="\n").writerows(rows)
+    commas = write(tmp_path / "a.csv", quoted.getvalue(), packed)
+    for paths in (sides, [tab], [lines], [commas]):
         pairs = find_pairs(paths)
         assert list(pairs) == expected
         assert list(pairs) == expected  # each reading starts anew
@@ -246,59 +246,6 @@ def test_impossible_shares_are_refused(shares: tuple[float, float]):
 # ---------------------------------------------------------------------------------------------------------- filter
 def pairs_of(rows: list[tuple[str, str]]) -> list[Pair]:
     return [Pair(source, target, line) for line, (source, target) in enumerate(rows, start=1)]
-
-
-def test_pairs_are_left_out_and_counted():
-    rows = [
-        ("a", "b"),
-        ("", "b"),
-        ("a", " \u2028\t"),
-        ("abcdef", "b"),
-        ("a", "abcdef"),
-        ("a", "b"),
-        ("c", "c"),
-        ("A", "b"),
-    ]
-    chosen = CorpusFilter(max_characters=5)
-    assert [pair.line for pair in chosen.apply(pairs_of(rows))] == [1, 7, 8]
-    report = chosen.report(["a note"])
-    assert report == CorpusReport(8, 3, 2, 2, 1, 1, ("a note",))
-    assert report.summary() == (
-        "3 of 8 pairs kept (2 empty, 2 too long, 1 repeated left out); in 1 both sides are the same"
-    )
-    assert [pair.line for pair in chosen.apply(pairs_of([("c", "c"), ("c", "d")]))] == [2]
-    assert chosen.report().num_duplicates == 2
-    assert chosen.report().num_identical == 1
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["", " ", "a", "b", "abc"]), st.sampled_from(["", "a", "b", "abcd"])), max_size=40
-    )
-)
-def test_every_pair_is_counted_once(rows: list[tuple[str, str]]):
-    chosen = CorpusFilter(max_characters=3)
-    kept = [(pair.source, pair.target) for pair in chosen.apply(pairs_of(rows))]
-    report = chosen.report()
-    fit = [row for row in rows if all(side.strip() and len(side) <= 3 for side in row)]
-    assert kept == list(dict.fromkeys(fit))
-    assert report.num_kept == len(kept)
-    left_out = report.num_empty + report.num_too_long + report.num_duplicates
-    assert report.num_kept + left_out == report.num_read == len(rows)
-    assert report.num_identical == sum(1 for source, target in kept if source == target)
-
-
-def test_planted_duplicates_are_all_found_over_many_blocks():
-    rows = [(f"source {number}", "same") for number in range(20_000)]
-    rows[50::100] = rows[0::100]
-    chosen = CorpusFilter(max_characters=100)
-    assert sum(1 for _ in chosen.apply(pairs_of(rows))) == 19_800
-    assert chosen.report().num_duplicates == 200
-    assert chosen.report().summary() == "19,800 of 20,000 pairs kept (200 repeated left out)"
-
-
-def test_nothing_left_out_is_said_shortly():
-    assert CorpusReport(2, 2, 0, 0, 0, 0).summary() == "2 of 2 pairs kept"
 
 
 def test_references_are_grouped_in_order():

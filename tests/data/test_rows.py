@@ -1,12 +1,23 @@
 """Rows of TSV and JSONL are taken apart exactly, or refused with their place."""
 
+import csv
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.rows import HEADER_WORDS, JsonRows, TabRows, is_header
+from heedful.data.rows import (
+    HEADER_WORDS,
+    CellStyle,
+    ColumnRows,
+    Columns,
+    JsonRows,
+    csv_style,
+    is_header,
+    is_quoted_tsv,
+)
 from heedful.errors import DataError
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\0"))
@@ -15,13 +26,13 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\
 @given(st.lists(CELLS, min_size=3, max_size=5), st.permutations([1, 2, 3]))
 def test_tab_rows_give_back_their_cells(cells: list[str], order: list[int]):
     columns = (order[0], order[1])
-    rows = TabRows.of("\t" * (len(cells) - 1), columns, "f", 1)
+    rows = ColumnRows.of("\t" * (len(cells) - 1), columns, "f", 1)
     assert rows.cells("\t".join(cells), "f", 1) == (cells[columns[0] - 1], cells[columns[1] - 1])
 
 
 @given(st.lists(CELLS, min_size=1, max_size=6))
 def test_another_number_of_columns_is_refused(cells: list[str]):
-    rows = TabRows.of("a\tb\tc", (1, 2), "f", 1)
+    rows = ColumnRows.of("a\tb\tc", (1, 2), "f", 1)
     if len(cells) == 3:
         assert rows.cells("\t".join(cells), "f", 7) == (cells[0], cells[1])
         return
@@ -30,7 +41,7 @@ def test_another_number_of_columns_is_refused(cells: list[str]):
 
 
 def test_quotes_are_ordinary_characters():
-    assert TabRows.of('"a\tb"', (1, 2), "f", 1).cells('"a\tb"', "f", 1) == ('"a', 'b"')
+    assert ColumnRows.of('"a\tb"', (1, 2), "f", 1).cells('"a\tb"', "f", 1) == ('"a', 'b"')
 
 
 @pytest.mark.parametrize(
@@ -44,7 +55,7 @@ def test_quotes_are_ordinary_characters():
 )
 def test_too_few_columns_are_refused(line: str, columns: tuple[int, int], message: str):
     with pytest.raises(DataError, match=message):
-        TabRows.of(line, columns, "f", 4)
+        ColumnRows.of(line, columns, "f", 4)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +127,109 @@ def test_words_are_no_headings(cells: tuple[str, str]):
 
 def test_heading_words_can_match():
     assert all(word == word.strip().casefold() for word in HEADER_WORDS)
+
+
+# ---------------------------------------------------------------------------------------------- quotes and names
+QUOTABLE = st.text(st.one_of(st.sampled_from('",;\t '), st.characters(exclude_categories=["Cs"]))).map(
+    lambda text: text.translate(dict.fromkeys(map(ord, "\0\r\n")))
+)
+
+
+@given(st.lists(st.lists(QUOTABLE, min_size=2, max_size=4), min_size=1, max_size=5), st.sampled_from(",;\t"))
+def test_what_python_writes_as_csv_comes_back(rows: list[list[str]], separator: str):
+    for cells in rows:
+        written = io.StringIO()
+        csv.writer(written, delimiter=separator, lineterminator="").writerow(cells)
+        for quotes in ("strict", "lenient"):
+            assert CellStyle(separator, quotes).split(written.getvalue()) == cells
+
+
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("", [""]),
+        (",", ["", ""]),
+        ('""', [""]),
+        ('"",""', ["", ""]),
+        ('a"b,c"', ['a"b', 'c"']),
+        ('"a,b",c', ["a,b", "c"]),
+        (' "a",b', [' "a"', "b"]),
+        ('"""",x', ['"', "x"]),
+    ],
+)
+def test_rfc_4180(line: str, cells: list[str]):
+    assert CellStyle(",", "strict").split(line) == cells
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('"a', "goes on in the next line"),
+        ('a,"b""', "next line"),
+        ('"a"b,c', "double the quotes"),
+        ('"a" ,b', "double"),
+    ],
+)
+def test_open_quotes_are_refused_in_csv_and_ordinary_in_tsv(line: str, message: str):
+    with pytest.raises(DataError, match=f"^f:3: .*{message}"):
+        CellStyle(",", "strict").split(line, "f", 3)
+    assert CellStyle("\t", "lenient").split(line) == [line]
+
+
+@pytest.mark.parametrize(
+    ("lines", "separator"),
+    [
+        (["a,b", "c,d"], ","),
+        (["a;b", "c, d;e"], ";"),
+        (["a, b;c", "d;e"], ";"),
+        (['"a;b",c', "d,e"], ","),
+        (["a\tb, c", "d\te"], "\t"),
+        (["a"], ","),
+        (["a,b,c", "d,e"], ","),
+    ],
+)
+def test_the_separator_of_csv(lines: list[str], separator: str):
+    assert csv_style(lines) == CellStyle(separator, "strict")
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_quoted"),
+    [
+        (["a\tb"], False),
+        (['"a, b"\tc', "d\te"], True),  # as Excel writes a comma
+        (['"a, b"\tc', "d, e\tf"], False),  # here a sentence is in quotes, and commas need none
+        (['"a ""b"""\tc', "d, e\tf"], True),  # as pandas writes a quote
+        (['"a\tb"\tc', "d\te"], True),
+        (['"Hi"\tc'], False),  # nothing in it that had to be quoted
+        (['"Hi, you\tc"'], False),
+        (['"Hi, you"\tc', '"Hi\td'], False),
+        (['say "Hi, you"\tc'], False),
+    ],
+)
+def test_quoted_tsv_is_told_from_text_with_quotes(lines: list[str], is_quoted: bool):
+    assert is_quoted_tsv(lines) == is_quoted
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(("de", "en"), (3, 2)), (("en", 3), (2, 3)), ((2, 3), (2, 3)), (("id", "de"), (1, 3))],
+)
+def test_columns_may_be_named(columns: Columns, expected: tuple[int, int]):
+    rows = ColumnRows.of("id\ten\t de ", columns, "f", 1)
+    assert rows.columns == expected
+    assert rows.has_header
+    line = "7\tyes\tja"
+    assert rows.cells(line, "f", 2) == tuple(line.split("\t")[column - 1] for column in expected)
+
+
+def test_a_name_that_is_not_there_is_refused():
+    with pytest.raises(DataError, match=r"^f:1: no column 'englsh'; did you mean 'english'\?"):
+        ColumnRows.of("english\tgerman", ("englsh", 2), "f", 1)
+    with pytest.raises(DataError, match="no key 'x'"):
+        JsonRows.of('{"a": "b"}', ("a", "x"), "f", 1).cells('{"a": "b"}', "f", 1)
+
+
+@pytest.mark.parametrize("cells", [("source_text", "target_text"), ("text_en", "text_de"), ("src", "translation_de")])
+def test_compound_headings_are_headings(cells: tuple[str, str]):
+    assert is_header(*cells)
+    assert not is_header(cells[0], "Wort_art")

@@ -58,7 +58,7 @@ def make(step: int) -> Checkpoint:
     tensors = {
         "model": {"weight": numbers, "bias": numbers[0] / 3.0},
         "average": {"weight": numbers / 7.0},
-        "optimizer": {"0.step": torch.tensor(float(step)), "0.exp_avg": numbers.double() / 9.0},
+        "optimizer": {"weight.step": torch.tensor(float(step)), "weight.exp_avg": numbers.double() / 9.0},
     }
     return Checkpoint(step, tensors, {"step": step, "best": -float("inf"), "seconds": step / 3.0})
 

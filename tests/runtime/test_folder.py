@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from heedful.errors import FileRefused, UsageError
-from heedful.runtime.folder import FORMAT, MANIFEST, commit, digest, open_folder
+from heedful.errors import FileRefused, NewerFormat, UsageError
+from heedful.formats import MODEL_FORMAT
+from heedful.runtime.folder import MANIFEST, commit, digest, open_folder
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_what_was_committed_is_opened(folder: Path):
     assert opened.path == folder
     assert opened.facts["kind"] == "toy"
     assert opened.facts["languages"] == ["en", "中文"]
-    assert opened.facts["format"] == FORMAT
+    assert opened.facts["format"] == MODEL_FORMAT.version
     assert opened.file("weights") == folder / "weights.bin"
     assert [path.name for path in sorted(folder.iterdir())] == [MANIFEST, "weights.bin", "词表.json"]
 
@@ -84,10 +85,19 @@ def test_a_role_that_is_not_there_is_named(role: str, folder: Path):
         open_folder(folder).file(role)
 
 
-@pytest.mark.parametrize("value", [FORMAT + 1, 0, "1", None, [1]])
-def test_another_format_is_refused_politely(value: object, folder: Path):
+@pytest.mark.parametrize("value", [0, "1", None, [1]])
+def test_a_format_that_is_none_is_refused(value: object, folder: Path):
     change(folder, format=value)
-    assert f"reads format {FORMAT}: update it" in str(refusal(folder))
+    assert "is none; copy the file again" in str(refusal(folder))
+
+
+def test_a_model_of_a_newer_heedful_is_neither_read_nor_written_over(folder: Path):
+    change(folder, format=MODEL_FORMAT.version + 1)
+    before = (folder / MANIFEST).read_bytes()
+    assert isinstance(refusal(folder), NewerFormat)
+    with pytest.raises(NewerFormat, match="update heedful"):
+        commit(folder, {"kind": "toy"}, ["weights.bin"])
+    assert (folder / MANIFEST).read_bytes() == before
 
 
 @pytest.mark.parametrize(

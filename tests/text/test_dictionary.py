@@ -90,7 +90,7 @@ def test_dictionaries_round_trip(tmp_path_factory: pytest.TempPathFactory, entri
 def test_what_is_saved(tmp_path: Path):
     path = tmp_path / "d.tsv"
     Dictionary({"b": Entry("z", 0.1, 7), "a": Entry("我", 2 / 3, 2)}).save(path)
-    assert path.read_bytes() == "a\t我\t0.6666666666666666\t2\nb\tz\t0.1\t7\n".encode()
+    assert path.read_bytes() == "#heedful dictionary 1\na\t我\t0.6666666666666666\t2\nb\tz\t0.1\t7\n".encode()
     assert [child.name for child in tmp_path.iterdir()] == ["d.tsv"]
 
 

@@ -1,5 +1,4 @@
 import errno
-import json
 import os
 import random
 import shutil
@@ -9,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.errors import FileRefused, ResourceError
+from heedful.errors import FileRefused, NewerFormat, ResourceError
+from heedful.formats import Format
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
+from heedful.training.checkpoint_formats import manifest_bytes, read_manifest
 from tests.prove.disk import Call, calls
 
 
@@ -18,7 +19,10 @@ def make(step: int) -> Checkpoint:
     tensors = {
         "model": {"weight": torch.full((2, 3), float(step)), "bias": torch.arange(3.0)},
         "average": {},
-        "optimizer": {"0.step": torch.tensor(float(step)), "0.exp_avg": torch.ones(2, 3, dtype=torch.float64)},
+        "optimizer": {
+            "weight.step": torch.tensor(float(step)),
+            "weight.exp_avg": torch.ones(2, 3, dtype=torch.float64),
+        },
     }
     return Checkpoint(step, tensors, {"step": step, "best": -float("inf"), "finished": "", "seconds": 0.1 + 0.2})
 
@@ -160,10 +164,9 @@ def test_a_manifest_cannot_name_files_elsewhere(folder: CheckpointFolder):
     folder.save(make(1))
     folder.save(make(2))
     path = folder.path / "000002" / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    _, hashes = read_manifest(path.parent)
     other = folder.path / "000001" / "model.safetensors"
-    manifest["../000001/model.safetensors"] = sha256(other.read_bytes()).hexdigest()
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    path.write_bytes(manifest_bytes({**hashes, "../000001/model.safetensors": sha256(other.read_bytes()).hexdigest()}))
     loaded = folder.load_newest()
     assert loaded is not None
     assert loaded.step == 1
@@ -219,3 +222,47 @@ def test_a_full_disk_is_a_resource_error_with_the_step(folder: CheckpointFolder)
             folder.save(make(7))
     assert names(folder) == []
     assert ResourceError.exit_code == 5
+
+
+# ---------------------------------------------------------------------------------------------- of a newer heedful
+
+
+def make_newer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a checkpoint the manifest that a newer heedful would have written."""
+    _, hashes = read_manifest(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("heedful.training.checkpoint_formats.CHECKPOINT_FORMAT", Format("checkpoint", 99))
+        (path / "manifest.json").write_bytes(manifest_bytes(hashes))
+
+
+def test_one_of_a_newer_heedful_is_refused_and_none_before_it_is_taken(
+    folder: CheckpointFolder, warnings: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    folder.save(make(1))
+    folder.save(make(2))
+    make_newer(folder.path / "000002", monkeypatch)
+    with pytest.raises(NewerFormat, match=r"made by a newer heedful \(checkpoint format 99; this one reads up to 2\)"):
+        folder.load_newest()
+    assert warnings == []
+    (folder.path / "000002" / "model.safetensors").write_bytes(b"")  # damage changes nothing: it is not ours to judge
+    with pytest.raises(NewerFormat):
+        folder.load_newest()
+
+
+@pytest.mark.parametrize("newer", [1, 2, 9])
+def test_saves_remove_none_of_a_newer_heedful(newer: int, folder: CheckpointFolder, monkeypatch: pytest.MonkeyPatch):
+    folder.save(make(newer))
+    make_newer(folder.path / f"{newer:06d}", monkeypatch)
+    for step in (3, 4, 5, 6):
+        folder.save(make(step))
+    assert names(folder) == sorted(["000005", "000006", f"{newer:06d}"])
+
+
+def test_no_save_takes_the_place_of_one_of_a_newer_heedful(folder: CheckpointFolder, monkeypatch: pytest.MonkeyPatch):
+    folder.save(make(3))
+    make_newer(folder.path / "000003", monkeypatch)
+    before = {path.name: path.read_bytes() for path in (folder.path / "000003").iterdir()}
+    with pytest.raises(NewerFormat):
+        folder.save(make(3))
+    assert names(folder) == ["000003"]
+    assert {path.name: path.read_bytes() for path in (folder.path / "000003").iterdir()} == before

@@ -47,7 +47,7 @@ def test_what_a_full_disk_kept_out_comes_with_the_next(tmp_path: Path, monkeypat
             log.add({"step": step})
             with pytest.raises(OSError, match="No space"):
                 log.flush()
-            assert path.read_bytes().endswith(b'{"st')
+            assert path.read_bytes().endswith(b'{"fo')
     log.flush()
     assert steps(path) == [1, 2, 3]
     log.add({"step": 4})

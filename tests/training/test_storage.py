@@ -151,7 +151,7 @@ def test_a_log_that_cannot_be_written_fails_the_save_but_not_the_checkpoint(
     (tmp_path / "metrics.jsonl").rmdir()
     storage.save(make(2))
     storage.ensure("done")
-    assert json.loads((tmp_path / "metrics.jsonl").read_bytes()) == {"step": 1}
+    assert json.loads((tmp_path / "metrics.jsonl").read_bytes())["step"] == 1
 
 
 def test_what_was_logged_after_the_checkpoint_that_is_taken_is_forgotten(

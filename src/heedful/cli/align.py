@@ -82,6 +82,7 @@ def run(
     from heedful.predictors.translator import load_translator
 
     pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
     translator = load_translator(model, choose_device(device))

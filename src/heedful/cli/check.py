@@ -64,7 +64,8 @@ def _about(facts: "FileFacts") -> str:
     lengths = " and ".join(f"{mean:.0f}" for mean in facts.mean_characters)
     scripts = " and ".join(max(side, key=lambda name: side[name], default="") or "no letters" for side in facts.scripts)
     return (
-        f"{facts.role}: {', '.join(facts.files)}: {facts.num_usable:,} of {facts.num_rows:,} rows usable, "
+        f"{facts.role}: {', '.join(facts.files)}: {facts.form}; "
+        f"{facts.num_usable:,} of {facts.num_rows:,} rows usable, "
         f"{lengths} characters on average, {scripts}"
     )
 

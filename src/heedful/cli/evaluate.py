@@ -74,9 +74,12 @@ def run(
             else measured.to_text()
         )
         return
+    from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
 
-    items = read_items(data, parse_columns(columns), limit)
+    pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
+    items = read_items(pairs, limit)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
 

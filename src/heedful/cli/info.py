@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heedful.cli.messages import aligned
+from heedful.cli.messages import aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -95,14 +96,14 @@ def num_parameters(weights: Path) -> int:
 def _about_files(model: Path) -> list[Row]:
     run_size = _size(model / "run")
     return [
-        ("size", f"{_readable(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
-        ("run", f"{_readable(run_size)} to go on training it; may be deleted"),
+        ("size", f"{readable_size(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
+        ("run", f"{readable_size(run_size)} to go on training it; may be deleted"),
     ]
 
 
 def _about_engines(translator: "Translator") -> list[Row]:
     return [
-        (f"engine {name}", found.fault or f"{_readable(_size(found.path))}, {_near(found)}")
+        (f"engine {name}", found.fault or f"{readable_size(_size(found.path))}, {_near(found)}")
         for name, found in translator.backends.exported.items()
     ]
 
@@ -117,17 +118,11 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _readable(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
-
-
 def _about_training(model: Path) -> list[Row]:
-    path = model / "run" / "metrics.jsonl"
-    if not path.is_file():
-        return []
-    # Split at line feeds only; a line that a crash cut off says nothing.
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n")
-    records = [record for line in lines if (record := _record(line))]
+    from heedful.pages.record import METRICS, read_lines
+
+    lines = read_lines(model / "run" / METRICS, METRICS_FORMAT)
+    records = [record for record in lines if {"step", "scores"} <= record.keys()]
     if not records:
         return []
     last = records[-1]
@@ -139,15 +134,7 @@ def _about_training(model: Path) -> list[Row]:
     ]
     tested = model / "run" / "test.json"
     if tested.is_file():
-        results = json.loads(tested.read_text(encoding="utf-8")).get("results", ())
+        results = TEST_SCORES_FORMAT.strip(tested, json.loads(tested.read_text(encoding="utf-8"))).get("results", ())
         scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
         rows += [("test", scores)] if scores else []
     return rows
-
-
-def _record(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) and {"step", "scores"} <= record.keys() else {}

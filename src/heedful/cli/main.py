@@ -27,6 +27,7 @@ VERBS: Final = (
     "score",
     "export",
     "import",
+    "pack",
     "vectors",
     "check",
     "info",

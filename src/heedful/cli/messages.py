@@ -85,3 +85,19 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def readable_size(num_bytes: int) -> str:
+    """Write a number of bytes for people.
+
+    Args:
+        num_bytes: 0 or more.
+
+    Returns:
+        Megabytes or kilobytes with one digit after the point.
+
+    Example:
+        >>> readable_size(30_240_000), readable_size(512)
+        ('30.2 MB', '0.5 kB')
+    """
+    return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e6 else f"{num_bytes / 1e3:.1f} kB"

@@ -3,13 +3,16 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from heedful.cli.cores import physical_cores
 from heedful.errors import UsageError
 from heedful.training.memory_settings import use_large_pages
+
+if TYPE_CHECKING:
+    from heedful.data.rows import Columns
 
 _PANEL: Final = "Everywhere"
 
@@ -27,10 +30,20 @@ IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 DataPaths = Annotated[
-    list[Path], typer.Argument(metavar="DATA", help="One file of pairs, or two aligned ones.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="DATA",
+        help="One file of pairs (TSV, CSV, JSONL, Parquet, Arrow), or two aligned ones.",
+        show_default=False,
+    ),
 ]
 ColumnsText = Annotated[
-    str, typer.Option("--columns", metavar="N,M", help="Columns of source and target; of two files, which is which.")
+    str,
+    typer.Option(
+        "--columns",
+        metavar="N,M",
+        help="Columns of source and target, by number or name; of two files, which is which.",
+    ),
 ]
 Dev = Annotated[
     list[Path] | None,
@@ -134,26 +147,29 @@ def choose_device(name: str) -> str:
     return name
 
 
-def parse_columns(text: str) -> tuple[int, int]:
-    """Read two column numbers.
+def parse_columns(text: str) -> "Columns":
+    """Read two columns.
 
     Args:
-        text: such as "2,1".
+        text: such as "2,1" or "english,german".
 
     Returns:
-        1-based columns of source and target.
+        Columns of source and target: 1-based numbers, or names.
 
     Raises:
-        UsageError: it is not two numbers.
+        UsageError: it is not two numbers or names.
 
     Example:
-        >>> parse_columns("2,1")
-        (2, 1)
+        >>> parse_columns("2,1"), parse_columns("english, german")
+        ((2, 1), ('english', 'german'))
     """
-    source, comma, target = text.partition(",")
-    if not (comma and source.strip().isdecimal() and target.strip().isdecimal()):
-        raise UsageError(f"--columns {text!r}: expected two numbers with a comma between, such as 2,1")
-    return int(source), int(target)
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != 2 or not all(words):
+        raise UsageError(
+            f"--columns {text!r}: expected two numbers or names with a comma between, such as 2,1 or english,german"
+        )
+    source, target = (int(word) if word.isdecimal() else word for word in words)
+    return source, target
 
 
 def parse_languages(text: str) -> tuple[str, str]:

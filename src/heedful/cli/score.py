@@ -59,6 +59,7 @@ def run(
     from heedful.predictors.translator import load_translator
 
     pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
     translator = load_translator(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()

@@ -13,6 +13,7 @@ from heedful.comparison.run import Runner, run_grid
 from heedful.comparison.summary import Comparison, RowSummary
 from heedful.comparison.tables import length_rows, remarks, score_rows, to_markdown, to_text
 from heedful.config import merge, validate
+from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.pages.document import listed, table
 from heedful.recipe import Started, train
@@ -85,7 +86,7 @@ def compare_grid(
     out: str | Path = "",
     dev: Paths = (),
     test: Paths = (),
-    columns: tuple[int, int] = (1, 2),
+    columns: Columns = (1, 2),
     languages: tuple[str, str] = ("", ""),
     minutes_per_run: float = 0.0,
     seeds: Sequence[int] = (),

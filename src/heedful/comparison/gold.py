@@ -8,6 +8,7 @@ from typing import Final, final
 from heedful.comparison.grid import GoldSettings
 from heedful.comparison.run_result import run_key
 from heedful.data.corpus import find_pairs
+from heedful.data.rows import Columns
 from heedful.errors import ConfigError
 from heedful.evaluation.alignment_error import gold_links, score_alignments
 from heedful.predictors.translator import Translator
@@ -43,7 +44,7 @@ class Gold:
         )
 
 
-def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: tuple[int, int]) -> Gold | None:
+def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Columns) -> Gold | None:
     """Read the pairs and links that a comparison names.
 
     Args:

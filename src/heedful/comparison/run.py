@@ -17,7 +17,8 @@ from heedful.comparison.run_result import Items, RunResult, find_run_result, rea
 from heedful.comparison.save_tables import write_tables
 from heedful.comparison.summary import Comparison
 from heedful.config import validate
-from heedful.data.corpus import CorpusFilter, find_pairs
+from heedful.data.corpus import find_pairs
+from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.prepare import MIN_PAIRS, EvaluationSet
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.evaluation.metrics.table import default_metrics

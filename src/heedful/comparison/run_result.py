@@ -11,6 +11,7 @@ from pydantic import Field
 from heedful.config import Config, ConfigType, validate
 from heedful.errors import ConfigError, FileRefused, ResourceError
 from heedful.files import written_whole
+from heedful.formats import COMPARISON_FORMAT
 
 
 class RunResult(Config):
@@ -92,7 +93,9 @@ def write_record(path: Path, record: Config) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(path) as stream:
-            stream.write(json.dumps(record.model_dump(mode="json"), ensure_ascii=False, indent=1) + "\n")
+            stream.write(
+                json.dumps(COMPARISON_FORMAT.stamp(record.model_dump(mode="json")), ensure_ascii=False, indent=1) + "\n"
+            )
     except OSError as error:
         raise ResourceError(f"{path}: not written: {error.strerror or error}") from None
 
@@ -109,10 +112,12 @@ def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
 
     Raises:
         FileRefused: it was changed by somebody else.
+        NewerFormat: a newer heedful wrote it.
     """
     try:
-        return validate(kind, json.loads(path.read_bytes().decode("utf-8")))
-    except (ConfigError, ValueError) as error:
+        facts = COMPARISON_FORMAT.strip(path, dict(json.loads(path.read_bytes().decode("utf-8"))))
+        return validate(kind, facts)
+    except (ConfigError, ValueError, TypeError) as error:
         raise FileRefused(f"{path}: not what a comparison writes: {error}; delete it and run again") from None
 
 

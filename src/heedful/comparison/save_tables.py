@@ -12,6 +12,7 @@ from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import to_markdown
 from heedful.errors import MissingExtra, ResourceError
 from heedful.files import written_whole
+from heedful.formats import COMPARISON_FORMAT
 from heedful.inspection.length_plot import Curve, save_length_plot
 
 
@@ -43,7 +44,7 @@ def write_tables(
     found = summarise(
         grid.title, items, metrics, results, baseline_of(grid, plan.rows), missing, grid.length_edges, remarks=remarks
     )
-    facts = {"command": plan.command, **found.to_dict(), "context": plan.context()}
+    facts = COMPARISON_FORMAT.stamp({"command": plan.command, **found.to_dict(), "context": plan.context()})
     texts = {
         "table.md": to_markdown(found, plan.command),
         "table.json": json.dumps(facts, ensure_ascii=False, indent=1) + "\n",

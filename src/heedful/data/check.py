@@ -16,12 +16,13 @@ from heedful.data.corpus import Pair, check_columns, check_one_side, row_format
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import SeenPairs
-from heedful.data.rows import Columns, RowFormat, TabRows, is_header
+from heedful.data.rows import Columns, RowFormat, is_header
+from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
 from heedful.errors import DataError
-from heedful.text.lines import Lines, read_lines
+from heedful.text.lines import Lines
 from heedful.text.scripts import main_script
-from heedful.text.text_files import check_file, unequal
+from heedful.text.text_files import unequal
 
 _BLOCK_PAIRS: Final = 8192
 _FEW_PAIRS: Final[dict[Role, int]] = {"train": 1_000, "dev": 50, "test": 50}
@@ -91,6 +92,7 @@ class _Reading:
         self._leaks: Final = Tally[tuple[str, Role]]()
         self._num_rows = self._num_usable = 0
         self._num_characters = [0, 0]
+        self._form = "aligned lines"
 
     def run(self, earlier: Sequence["_Reading"]) -> None:
         """Read everything; rows of `earlier` readings should not come again."""
@@ -111,7 +113,7 @@ class _Reading:
     def _pairs(self) -> Iterator[Pair]:
         for path in self._paths:
             try:
-                check_file(path)
+                check_data_file(path)
             except DataError as error:
                 self._refuse("file", error)
         if self._general:
@@ -137,14 +139,18 @@ class _Reading:
                 self._first_message.setdefault("row", str(error))
                 self._kinds.add("row", number)
                 continue
-            if not (is_first and isinstance(rows, TabRows) and self._leaves_out(source, target, path, number)):
+            if is_first:
+                self._form = rows.describe()
+            if is_first and rows.has_header:
+                self._leave_out(path, number)
+            else:
                 yield Pair(source, target, number)
 
     def _pairs_of_two(self) -> Iterator[Pair]:
-        source_path, target_path = (self._paths[column - 1] for column in self._columns)
+        source_path, target_path = (self._paths[int(column) - 1] for column in self._columns)
         try:
             for path, other in zip(self._paths, reversed(self._paths), strict=True):
-                check_one_side(path, other, next(filter(None, read_lines(path, bad_bytes="replace")), ""))
+                check_one_side(path, other, next(filter(None, data_lines(path, bad_bytes="replace")), ""))
         except DataError as error:
             self._refuse("columns", error)
             return
@@ -158,19 +164,18 @@ class _Reading:
             (number, source_text), (_, target_text) = source, target
             if source_text is None or target_text is None:
                 continue
-            if not (number == 1 and self._leaves_out(source_text, target_text, source_path, number)):
+            if number == 1 and is_header(source_text, target_text):
+                self._leave_out(source_path, number)
+            else:
                 yield Pair(source_text, target_text, number)
 
-    def _leaves_out(self, source: str, target: str, path: Path, number: int) -> bool:
-        if not is_header(source, target):
-            return False
+    def _leave_out(self, path: Path, number: int) -> None:
         self._num_rows -= 1
         self._say("note", "headings", "headings, left out", f"{path}:{number}")
-        return True
 
     def _texts(self, path: Path) -> Iterator[tuple[int, str | None]]:
         """Lines with their numbers; None for a line that is not UTF-8."""
-        lines = read_lines(path, bad_bytes="replace")
+        lines = data_lines(path, bad_bytes="replace")
         num_bad = 0
         try:
             for number, text in enumerate(lines, start=1):
@@ -244,7 +249,7 @@ class _Reading:
         means = [characters / max(1, self._num_usable) for characters in self._num_characters]
         scripts = self._script_counts()
         files = tuple(str(path) for path in self._paths)
-        return FileFacts(self.role, files, self._num_rows, self._num_usable, (means[0], means[1]), scripts)
+        return FileFacts(self.role, files, self._num_rows, self._num_usable, (means[0], means[1]), scripts, self._form)
 
     def _script_counts(self) -> tuple[dict[str, int], dict[str, int]]:
         sides: tuple[dict[str, int], dict[str, int]] = ({}, {})

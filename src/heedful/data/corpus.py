@@ -1,29 +1,40 @@
-"""Pairs of texts from one tab-separated file, one JSONL file, or two aligned files; each may be gzipped.
+"""Pairs of texts from one file of columns (TSV, CSV, Parquet, Arrow) or JSONL, or from two aligned files of text.
+
+Files of text may be gzipped.
 
 Reading is lazy and in constant memory, and each iteration reads afresh. What is wrong with a file is one line that
-names the place; what was put right on the way is a note. What to keep of the pairs is chosen here too.
+names the place; what was put right on the way is a note.
 """
 
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, final
 
-import numpy as np
-
-from heedful.data.digests import DigestSet, digest_pair
-from heedful.data.rows import Columns, JsonRows, RowFormat, TabRows, is_header
+from heedful.data.rows import (
+    QUOTED_TABS,
+    TABS,
+    ColumnRows,
+    Columns,
+    JsonRows,
+    RowFormat,
+    csv_style,
+    is_header,
+    is_quoted_tsv,
+)
+from heedful.data.tables import check_data_file, data_lines, is_table
 from heedful.errors import DataError, UsageError
-from heedful.text.lines import Lines, read_lines
-from heedful.text.text_files import check_file, fingerprint_file, stem, unequal
+from heedful.text.lines import Lines
+from heedful.text.text_files import fingerprint_file, stem, unequal
 
 Split = Literal["train", "dev", "test"]
 
 _JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
-_BLOCK_PAIRS: Final = 8192
+_SAMPLE_LINES: Final = 1000
+"""Lines that are looked at to tell how cells are separated and quoted."""
+_SHOWN_CHARACTERS: Final = 40
 
 
 class Pair(NamedTuple):
@@ -74,6 +85,23 @@ class PairFile:
         """
         return self._read_two() if self._rows is None else self._read_one(self._rows)
 
+    def describe(self) -> str:
+        """Say in one line what is read, and show the first pair.
+
+        Returns:
+            Such as "pairs.csv: separated by ',', columns 1 and 2; first pair: 'Hallo' -> 'Hello'".
+        """
+        form = "aligned lines" if self._rows is None else self._rows.describe()
+        names = " and ".join(str(self.paths[index - 1]) for index in self._order)
+        first = next((pair for pair in self if pair.source or pair.target), None)
+        shown = f"; first pair: {_shown(first.source)} -> {_shown(first.target)}" if first else ""
+        return f"{names}: {form}{shown}"
+
+    @property
+    def _order(self) -> tuple[int, ...]:
+        """1-based numbers of the files, that of the source first."""
+        return tuple(column for column in self.columns if isinstance(column, int)) if len(self.paths) == 2 else (1,)
+
     def fingerprint(self) -> dict[str, Any]:
         """Describe the content so that any change shows.
 
@@ -83,7 +111,7 @@ class PairFile:
         return {"columns": list(self.columns), "files": [fingerprint_file(path) for path in self.paths]}
 
     def _read_one(self, rows: RowFormat) -> Iterator[Pair]:
-        lines = read_lines(self.paths[0], nul="refuse")
+        lines = data_lines(self.paths[0], nul="refuse")
         name = lines.name
         for number, line in enumerate(lines, start=1):
             if not line:
@@ -94,8 +122,8 @@ class PairFile:
         self._note_lines(lines)
 
     def _read_two(self) -> Iterator[Pair]:
-        sides = [read_lines(path, nul="refuse") for path in self.paths]
-        source, target = sides[self.columns[0] - 1], sides[self.columns[1] - 1]
+        sides = [data_lines(path, nul="refuse") for path in self.paths]
+        source, target = (sides[number - 1] for number in self._order)
         end = object()
         for number, text in enumerate(source, start=1):
             other = next(target, end)
@@ -122,26 +150,26 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
     """Look at data files and say how to read them.
 
     Args:
-        paths: a TSV or JSONL file, or two files whose lines n belong together.
-        columns: 1-based columns of source and target; of a JSONL file, the keys by their place; of two files,
-            (2, 1) makes the second the source.
+        paths: a file of TSV, CSV, JSONL, Parquet or Arrow, or two files of text whose lines n belong together.
+        columns: columns of source and target: 1-based numbers, or names of headings or keys; of two files, (2, 1)
+            makes the second the source.
 
     Returns:
         The pairs, to be read lazily.
 
     Raises:
-        DataError: a file is missing, empty, no text, or has not the columns asked for.
+        DataError: a file is missing, empty, neither text nor a table, or has not the columns asked for.
+        MissingExtra: a table in Parquet or Arrow, where pyarrow is not installed.
     """
     check_columns(paths, columns)
     for path in paths:
-        check_file(path)
+        check_data_file(path)
     if len(paths) == 2:
         return _find_two(paths, columns)
     number, line = _first_line(paths[0])
     rows = row_format(paths[0], line, number, columns)
-    cells = rows.cells(line, str(paths[0]), number)
-    has_header = isinstance(rows, TabRows) and is_header(*cells)
-    return _not_only_header(PairFile(paths, columns, rows, number if has_header else 0), has_header)
+    rows.cells(line, str(paths[0]), number)
+    return _not_only_header(PairFile(paths, rows.columns, rows, number if rows.has_header else 0), rows.has_header)
 
 
 def check_columns(paths: Sequence[Path], columns: Columns) -> None:
@@ -156,13 +184,18 @@ def check_columns(paths: Sequence[Path], columns: Columns) -> None:
     """
     if len(paths) not in (1, 2):
         raise UsageError(f"expected one file of pairs, or two aligned files, got {len(paths)}")
-    if len(set(columns)) != 2 or min(columns) < 1 or (len(paths) == 2 and max(columns) > 2):
-        allowed = "1,2 or 2,1 for two files" if len(paths) == 2 else "two different numbers from 1"
+    allowed = "1,2 or 2,1 for two files" if len(paths) == 2 else "two different numbers from 1, or two names"
+    are_known = len(paths) == 1 or set(columns) == {1, 2}
+    if (
+        len(set(columns)) != 2
+        or any(column in ("", 0) or str(column).startswith("-") for column in columns)
+        or not are_known
+    ):
         raise UsageError(f"columns {columns[0]},{columns[1]}: expected {allowed}")
 
 
 def row_format(path: Path, line: str, number: int, columns: Columns) -> RowFormat:
-    """Tell JSONL from TSV by the name or the first line, and take the keys or the number of columns from that line.
+    """Tell JSONL, CSV and TSV apart by name and content; keys, names and number of columns are those of the first line.
 
     Args:
         path: a file with both sides in it.
@@ -176,14 +209,20 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
     Raises:
         DataError: the columns asked for are not there.
     """
-    form = JsonRows if _is_json(path, line) else TabRows
-    return form.of(line, columns, str(path), number)
+    if is_table(path) or _is_json(path, line):
+        return JsonRows.of(line, columns, str(path), number)
+    lines = [other for other in islice(data_lines(path, bad_bytes="replace"), _SAMPLE_LINES) if other]
+    if _suffix(path) == ".csv":
+        style = csv_style(lines)
+    else:
+        style = QUOTED_TABS if is_quoted_tsv(lines) else TABS
+    return ColumnRows.of(line, columns, str(path), number, style)
 
 
 def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:
     for path, other in zip(paths, reversed(paths), strict=True):
         check_one_side(path, other, _first_line(path)[1])
-    source, target = (next(read_lines(paths[column - 1])) for column in columns)
+    source, target = (next(data_lines(paths[int(column) - 1])) for column in columns)
     has_header = is_header(source, target)
     return _not_only_header(PairFile(paths, columns, None, int(has_header)), has_header)
 
@@ -197,11 +236,12 @@ def check_one_side(path: Path, other: Path, line: str) -> None:
         line: its first line that is not empty.
 
     Raises:
-        DataError: it is JSONL, or TSV with more than one column.
+        DataError: it is JSONL or a table, or has more than one column.
     """
     # The content alone says little: either side of a corpus may be program code or JSON.
     suffix = _suffix(path)
-    if suffix in _JSON_SUFFIXES or (suffix == ".tsv" and "\t" in line):
+    separators = {".tsv": "\t", ".csv": ","}.get(suffix)
+    if is_table(path) or suffix in _JSON_SUFFIXES or (separators and separators in line):
         raise DataError(f"{path}: holds both sides of its pairs; give it alone, not with {other}")
 
 
@@ -212,7 +252,7 @@ def _not_only_header(pairs: PairFile, has_header: bool) -> PairFile:
 
 
 def _first_line(path: Path) -> tuple[int, str]:
-    for number, line in enumerate(read_lines(path, nul="refuse"), start=1):
+    for number, line in enumerate(data_lines(path, nul="refuse"), start=1):
         if line:
             return number, line
     raise DataError(f"{path}: nothing but empty lines")
@@ -222,6 +262,10 @@ def _is_json(path: Path, first: str) -> bool:
     # A tab inside a JSON string is always escaped, so a line with tabs that starts with a brace is a row of a TSV.
     looks_so = first.startswith("{") and first.rstrip().endswith("}") and "\t" not in first
     return looks_so or _suffix(path) in _JSON_SUFFIXES
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
 
 
 def _suffix(path: Path) -> str:
@@ -257,98 +301,6 @@ def split_of(source: str, dev_share: float, test_share: float) -> Split:
     if place < test_share:
         return "test"
     return "dev" if place >= 1.0 - dev_share else "train"
-
-
-@dataclass(frozen=True)
-class CorpusReport:
-    """What was read and what was kept. A pair left out counts once, under the first reason that applies."""
-
-    num_read: int
-    num_kept: int
-    num_empty: int
-    """Left out: one side blank."""
-    num_too_long: int
-    """Left out: one side has too many characters."""
-    num_duplicates: int
-    """Left out: the same pair came before."""
-    num_identical: int
-    """Kept: source and target are the same."""
-    notes: tuple[str, ...] = ()
-
-    def summary(self) -> str:
-        """Say it in one line.
-
-        Returns:
-            Such as "9 of 10 pairs kept (1 empty left out)".
-        """
-        reasons = ((self.num_empty, "empty"), (self.num_too_long, "too long"), (self.num_duplicates, "repeated"))
-        left_out = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
-        identical = f"; in {self.num_identical:,} both sides are the same" if self.num_identical else ""
-        kept = f"{self.num_kept:,} of {self.num_read:,} pairs kept"
-        return f"{kept}{f' ({left_out} left out)' if left_out else ''}{identical}"
-
-
-@final
-class CorpusFilter:
-    """Leaves out pairs that cannot be learned from, and counts them; 8 bytes of memory a pair kept."""
-
-    def __init__(self, max_characters: int) -> None:
-        """Start counting at nothing.
-
-        Args:
-            max_characters: most characters of either side.
-        """
-        self._max_characters: Final = max_characters
-        self._seen: Final = DigestSet()
-        self._num_read = self._num_empty = self._num_too_long = self._num_identical = 0
-        self._num_fit = 0
-
-    def apply(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pass on what is to be kept, a block at a time; may be called for several files in turn.
-
-        Args:
-            pairs: any pairs.
-
-        Yields:
-            Those with text on both sides, not too long, and not met before in any call.
-        """
-        fitting = (pair for pair in pairs if self._fits(pair))
-        while block := list(islice(fitting, _BLOCK_PAIRS)):
-            digests = np.fromiter((digest_pair(pair.source, pair.target) for pair in block), dtype=np.uint64)
-            for pair, is_new in zip(block, self._seen.add(digests), strict=True):
-                if is_new:
-                    self._num_identical += pair.source == pair.target
-                    yield pair
-
-    def _fits(self, pair: Pair) -> bool:
-        self._num_read += 1
-        if not pair.source.strip() or not pair.target.strip():
-            self._num_empty += 1
-            return False
-        if max(len(pair.source), len(pair.target)) > self._max_characters:
-            self._num_too_long += 1
-            return False
-        self._num_fit += 1
-        return True
-
-    def report(self, notes: Iterable[str] = ()) -> CorpusReport:
-        """Sum up what `apply` has read so far.
-
-        Args:
-            notes: of the files, to keep with the numbers.
-
-        Returns:
-            The report.
-        """
-        return CorpusReport(
-            num_read=self._num_read,
-            num_kept=len(self._seen),
-            num_empty=self._num_empty,
-            num_too_long=self._num_too_long,
-            num_duplicates=self._num_fit - len(self._seen),
-            num_identical=self._num_identical,
-            notes=tuple(notes),
-        )
 
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import FileRefused
+from heedful.formats import ENCODED_FORMAT
 
 Ids = NDArray[np.integer]
 _PIECE: Final = 1 << 18
@@ -137,9 +138,11 @@ class EncodedCorpus:
 
         Raises:
             FileRefused: files are missing or have another size than was written.
+            NewerFormat: a newer heedful wrote them.
         """
         try:
-            facts = json.loads((folder / "encoded.json").read_text(encoding="utf-8"))
+            path = folder / "encoded.json"
+            facts = ENCODED_FORMAT.strip(path, dict(json.loads(path.read_text(encoding="utf-8"))))
             source, target = (_open_side(folder, name, facts) for name in ("source", "target"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileRefused(f"{folder}: not an encoded corpus: {error}; delete the folder to encode again") from None
@@ -184,7 +187,7 @@ def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vo
                 array("q", [counts[side]]).tofile(offsets_file)
             num_pairs += 1
     facts = {"dtype": dtype, "num_pairs": num_pairs} | {f"num_{name}_ids": counts[i] for i, name in enumerate(names)}
-    (folder / "encoded.json").write_text(json.dumps(facts), encoding="utf-8", newline="\n")
+    (folder / "encoded.json").write_text(json.dumps(ENCODED_FORMAT.stamp(facts)), encoding="utf-8", newline="\n")
     return num_pairs
 
 

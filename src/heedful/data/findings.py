@@ -89,6 +89,8 @@ class FileFacts:
     """Of the usable rows' sources and targets."""
     scripts: tuple[dict[str, int], dict[str, int]]
     """Usable rows by the script of most of their letters, sources and targets; "" where there are no letters."""
+    form: str
+    """The format of the files and the columns read, in words."""
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,20 @@ call for the same files reads none of their pairs.
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.data.corpus import CorpusFilter, Pair, PairFile, group_references, split_of
+from heedful.data.corpus import Pair, PairFile, group_references, split_of
+from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
 from heedful.data.encoded import EncodedCorpus, write_encoded
 from heedful.data.leakage import SeenPairs, leakage
 from heedful.errors import DataError
 from heedful.files import written_whole
+from heedful.formats import PREPARED_FORMAT
 from heedful.text.dictionary import align_pairs, learn_dictionary
 from heedful.text.tokenizer import (
     TextConfig,
@@ -134,7 +136,8 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     prepared = _prepare(files, config, folder)
     sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
     with written_whole(folder / "run" / "data" / PREPARED) as stream:
-        json.dump(facts | sets | {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}, stream)
+        rest = {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}
+        json.dump(PREPARED_FORMAT.stamp(facts | sets | rest), stream)
     return prepared
 
 
@@ -155,8 +158,8 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     data = folder / "run" / "data"
     if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
         return None
-    held = json.loads((data / PREPARED).read_text(encoding="utf-8"))
-    if any(held[name] != facts[name] for name in facts):
+    held = _read_facts(data / PREPARED)
+    if any(held.get(name) != facts[name] for name in facts):
         return None
     source, target, _ = _load_tokenizers(config, folder)
     dev, test = (EvaluationSet(**held[name]) for name in ("dev", "test"))
@@ -174,7 +177,8 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     split = _Split(files, num_pairs)
     data = folder / "run" / "data"
     data.mkdir(parents=True, exist_ok=True)
-    lines = [*report.notes, report.summary()]
+    described = [part.describe() for part in (files.train, files.dev, files.test) if part]
+    lines = [*described, *report.notes, report.summary()]
     source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
     names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
@@ -248,12 +252,12 @@ def _tokenizers(
         made = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
         names = {f"{s}_tokenizer": made[s].save(folder, f"tokenizer-{s}") for s in made}
         trained = (made["source"], made["target"])
-    kept.write_text(json.dumps(names), encoding="utf-8", newline="\n")
+    _write_facts(kept, names)
     return *trained, names
 
 
 def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    names = json.loads((folder / TOKENIZERS).read_text(encoding="utf-8"))
+    names = _read_facts(folder / TOKENIZERS)
     form = config.normalization
     source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
     return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
@@ -269,6 +273,8 @@ def _dictionary(
     if config.target_units != "words" or config.source_units == "characters":
         return {}
     learned = folder / "run" / "data" / "dictionary.json"
+    if learned.is_file():
+        _read_facts(learned)
     if not (learned.is_file() and (folder / DICTIONARY).is_file()):
         pairs: list[tuple[list[str], list[str]]] = []
         num_places = 0
@@ -282,8 +288,18 @@ def _dictionary(
                 break
             pairs.append((words[0], words[1]))
         learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
-        learned.write_text(json.dumps(len(pairs)), encoding="utf-8", newline="\n")
+        _write_facts(learned, {"num_pairs": len(pairs)})
     return {"dictionary": DICTIONARY}
+
+
+def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(PREPARED_FORMAT.stamp(facts)), encoding="utf-8", newline="\n")
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    """Read a file of `run/data`; one of format 1 may be a bare number of pairs."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return PREPARED_FORMAT.strip(path, {"num_pairs": content} if isinstance(content, int) else content)
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
@@ -309,7 +325,7 @@ def _encode(
     """Encode the training pairs unless that was done, and count those that are too long."""
     counted = data / "too_long.json"
     if (data / "encoded.json").is_file() and counted.is_file():
-        return int(json.loads(counted.read_text(encoding="utf-8")))
+        return int(_read_facts(counted)["num_pairs"])
     source_tokenizer, target_tokenizer = tokenizers
     num_long = 0
 
@@ -324,7 +340,7 @@ def _encode(
                 yield source, target
 
     write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
-    counted.write_text(json.dumps(num_long), encoding="utf-8", newline="\n")
+    _write_facts(counted, {"num_pairs": num_long})
     return num_long
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, cast, final
 
 from heedful.errors import UsageError
+from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
 
 METRICS: Final = "metrics.jsonl"
 HISTORY: Final = "history.jsonl"
@@ -59,10 +60,11 @@ def read_run(model: Path) -> RunRecord:
 
     Raises:
         UsageError: the folder holds no training run.
+        NewerFormat: a newer heedful made it.
     """
     run = model / "run"
-    validations = [line for line in read_lines(run / METRICS) if {"step", "scores"} <= line.keys()]
-    history = read_lines(run / HISTORY)
+    validations = [line for line in read_lines(run / METRICS, METRICS_FORMAT) if {"step", "scores"} <= line.keys()]
+    history = read_lines(run / HISTORY, HISTORY_FORMAT)
     if not validations and not history:
         raise UsageError(
             f"{model}: holds no training run (no {run.name}/{METRICS}); give a folder that heedful train made"
@@ -70,18 +72,22 @@ def read_run(model: Path) -> RunRecord:
     config = next((text for place in CONFIG_PLACES if (text := _text(model / place))), "")
     states = sorted((run / "checkpoints").glob("[0-9]*/state.json"), key=lambda path: path.parent.name.rjust(20))
     newest = _tree(states[-1]).get("state", {}) if states else {}
-    found = _tree(model / "heedful.json"), _tree(run / "test.json"), newest
-    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, *found)
+    about, tested = _tree(model / "heedful.json", MODEL_FORMAT), _tree(run / "test.json", TEST_SCORES_FORMAT)
+    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, tested, newest)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
     """Read a file of JSON objects, one a line.
 
     Args:
         path: the file; one that is not there has no lines.
+        kind: the format of each line.
 
     Returns:
-        The objects; a line that a crash cut off is left out.
+        The objects without their versions; a line that a crash cut off is left out.
+
+    Raises:
+        NewerFormat: a newer heedful wrote a line.
     """
     found: list[dict[str, Any]] = []
     for line in _text(path).split("\n"):
@@ -90,7 +96,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(value, dict):
-            found.append(cast(dict[str, Any], value))
+            found.append(kind.strip(path, cast(dict[str, Any], value)))
     return found
 
 
@@ -121,9 +127,12 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _tree(path: Path) -> dict[str, Any]:
+def _tree(path: Path, kind: Format | None = None) -> dict[str, Any]:
     try:
         value = json.loads(_text(path) or "{}")
     except ValueError:
         return {}
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    tree = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    if kind is not None and tree:
+        kind.check(path, tree)
+    return tree

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.labelled import LabelledTexts
+from heedful.data.rows import Columns
 from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.predictors.interface import Predictor
@@ -151,12 +152,12 @@ class Classifier(Predictor):
                 pieces = tuple(self.tokenizer.pieces(ids.tolist()))
                 yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2)) -> LabelReport:
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport:
         """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
 
         Args:
             paths: a TSV or JSONL file, or two aligned files.
-            columns: 1-based columns of text and label.
+            columns: columns of text and label, by 1-based number or by name.
 
         Returns:
             Accuracy, macro-F1 and scores of each label.
@@ -168,7 +169,7 @@ class Classifier(Predictor):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         return score_labels([found.label for found in self.stream(items.texts)], items.labels)
 
-    def measure_files(self, paths: tuple[Path, ...], columns: tuple[int, int]) -> LabelReport:
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> LabelReport:
         items = LabelledTexts.of(find_pairs(paths, columns))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Protocol
 
+from heedful.data.rows import Columns
 from heedful.runtime.folder import ModelFolder
 
 
@@ -53,12 +54,12 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def measure_files(self, paths: tuple[Path, ...], columns: tuple[int, int]) -> Measured:
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:
         """Score the model on an evaluation file, as `heedful evaluate` does.
 
         Args:
             paths: one file, or two aligned files.
-            columns: 1-based columns.
+            columns: by 1-based number or by name.
 
         Returns:
             The scores.

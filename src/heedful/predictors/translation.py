@@ -1,14 +1,12 @@
 """Translations of texts, and the scores of many of them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import find_pairs
+from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
 from heedful.evaluation.report import Report
@@ -102,12 +100,11 @@ class MeasuredTranslations:
         return self.report.to_dict()
 
 
-def read_items(paths: Sequence[Path], columns: tuple[int, int] = (1, 2), limit: int = 0) -> EvaluationSet:
+def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:
     """Read sources with their references.
 
     Args:
-        paths: a TSV or JSONL file, or two aligned files; rows of one source are its references.
-        columns: 1-based columns of source and target.
+        pairs: rows of an evaluation file; rows of one source are its references.
         limit: most sources; 0 = all.
 
     Returns:
@@ -116,7 +113,7 @@ def read_items(paths: Sequence[Path], columns: tuple[int, int] = (1, 2), limit: 
     Raises:
         DataError: no row has a source, or a file cannot be read.
     """
-    items = EvaluationSet.of(find_pairs(paths, columns))
+    items = EvaluationSet.of(pairs)
     if not len(items):
-        raise DataError(f"{paths[0]}: no row has a source; give pairs to score")
+        raise DataError(f"{pairs.paths[0]}: no row has a source; give pairs to score")
     return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items

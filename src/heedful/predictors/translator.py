@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
@@ -227,18 +229,18 @@ class Translator(Predictor):
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int, int] = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2), **settings: Any) -> Report:
         """Translate an evaluation file and score the output, as `heedful evaluate` does.
 
         Args:
-            paths: a TSV or JSONL file, or two aligned files; rows of one source are its references.
-            columns: 1-based columns of source and target.
+            paths: one file of pairs, or two aligned files; rows of one source are its references.
+            columns: columns of source and target, by 1-based number or by name.
             settings: keywords of `measure`, such as metrics.
 
         Returns:
             Scores with signatures, by source length too.
         """
-        return self.measure(read_items([Path(path) for path in paths], columns), **settings).report
+        return self.measure(read_items(find_pairs([Path(path) for path in paths], columns)), **settings).report
 
     def measure(
         self,
@@ -280,8 +282,8 @@ class Translator(Predictor):
         before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
         return MeasuredTranslations(outputs, report(outputs), seconds, asked.beam, num_replaced, before)
 
-    def measure_files(self, paths: tuple[Path, ...], columns: tuple[int, int]) -> MeasuredTranslations:
-        return self.measure(read_items(paths, columns))
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
+        return self.measure(read_items(find_pairs(paths, columns)))
 
     def _translate_window(
         self,

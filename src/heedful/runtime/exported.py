@@ -15,12 +15,12 @@ from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
 from heedful.files import sync
+from heedful.formats import ENGINE_FORMAT
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
 from heedful.runtime.folder import ModelFolder, digest
 from heedful.search.config import SearchConfig
 
-FORMAT: Final = 1
 MANIFEST: Final = "engine.json"
 FOLDER: Final = "engines"
 ENGINES: Final = ("ctranslate2", "onnx", "ctranslate2-int8", "onnx-int8")
@@ -102,16 +102,24 @@ class Exported:
             FileRefused: it is out of date, or its files are missing or changed.
             MissingExtra: the package that runs it is not installed.
         """
-        if self.fault:
-            raise FileRefused(f"{self.path}: {self.fault}")
-        for name, checksum in self.facts["files"].items():
-            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != checksum:
-                raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
+        self.verify()
         if self.name.startswith("onnx"):
             from heedful.runtime.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
         return ctranslate2_backend(self.name, self.path, max_length, is_named)
+
+    def verify(self) -> None:
+        """Compare all files with the hashes that were noted when they were written.
+
+        Raises:
+            FileRefused: it is out of date, or its files are missing or changed.
+        """
+        if self.fault:
+            raise FileRefused(f"{self.path}: {self.fault}")
+        for name, checksum in self.facts["files"].items():
+            if Path(name).name != name or not (self.path / name).is_file() or digest(self.path / name) != checksum:
+                raise FileRefused(f"{self.path / name}: missing or changed since it was written; {_again(self.name)}")
 
 
 def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
@@ -169,9 +177,9 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
     """
     files = {path.name: digest(path) for path in sorted(files_folder.iterdir())}
     weights = folder.facts["files"][folder.file("weights").name]
-    manifest = {"format": FORMAT, "engine": name, "weights": weights, **facts, "parity": asdict(parity), "files": files}
+    about = {"engine": name, "weights": weights, **facts, "parity": asdict(parity), "files": files}
     with (files_folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as file:
-        json.dump(manifest, file, ensure_ascii=False, indent=1)
+        json.dump(ENGINE_FORMAT.stamp(about), file, ensure_ascii=False, indent=1)
     for path in files_folder.iterdir():
         sync(path)
     final_path = folder.path / FOLDER / name
@@ -198,8 +206,12 @@ def _read(path: Path) -> Mapping[str, Any] | None:
 def _fault(name: str, facts: Mapping[str, Any] | None, folder: ModelFolder, max_length: int) -> str:
     if facts is None:
         return f"not an engine: it has no readable {MANIFEST}; {_again(name)}"
-    if facts.get("format") != FORMAT or facts.get("engine") != name:
-        return f"of another format or kind than this heedful reads; {_again(name)}"
+    try:
+        ENGINE_FORMAT.check(folder.path / FOLDER / name / MANIFEST, facts)
+    except FileRefused as error:
+        return f"{error}; or {_again(name)}"
+    if facts.get("engine") != name:
+        return f"of another kind than this heedful reads; {_again(name)}"
     if facts.get("weights") != folder.facts["files"].get(folder.facts.get("weights")):
         return f"out of date: it was made from other weights than the model has now; {_again(name)}"
     if int(facts.get("max_length", 0)) < max_length:

@@ -6,14 +6,15 @@ Renaming `heedful.json` into place is the only commit point: whatever happens be
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.errors import FileRefused, UsageError
+from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.files import written_whole
+from heedful.formats import KEY, MODEL_FORMAT
 
-FORMAT: Final = 1
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
 
@@ -58,8 +59,12 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         path: the folder, with all files already in it.
         facts: what JSON can hold.
         files: names of the immutable files.
+
+    Raises:
+        NewerFormat: the folder is a model of a newer heedful.
     """
-    manifest = {"format": FORMAT, **facts, "files": {name: digest(path / name) for name in files}}
+    refuse_newer(path)
+    manifest = MODEL_FORMAT.stamp({**facts, "files": {name: digest(path / name) for name in files}})
     with written_whole(path / MANIFEST) as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
 
@@ -75,7 +80,8 @@ def open_folder(path: Path) -> ModelFolder:
 
     Raises:
         UsageError: there is no such folder, or it is no model.
-        FileRefused: a file is missing or changed, or the model needs a newer heedful.
+        FileRefused: a file is missing or changed.
+        NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
         raise UsageError(f"{path}: {'not a folder' if path.exists() else 'no such model'}{_models_beside(path)}")
@@ -85,10 +91,10 @@ def open_folder(path: Path) -> ModelFolder:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
     except (ValueError, RecursionError) as error:
         raise FileRefused(f"{path / MANIFEST}: damaged: {error}") from None
+    if isinstance(manifest, dict):
+        MODEL_FORMAT.check(path / MANIFEST, manifest)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
-    if manifest.get("format") != FORMAT:
-        raise FileRefused(f"{path}: format {manifest.get('format')!r}; this heedful reads format {FORMAT}: update it")
     for name, checksum in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")
@@ -97,6 +103,46 @@ def open_folder(path: Path) -> ModelFolder:
         if digest(path / name) != checksum:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
     return ModelFolder(path, manifest)
+
+
+def refuse_newer(path: Path) -> None:
+    """Refuse to write into a model folder of a newer heedful.
+
+    Args:
+        path: a folder; one that is no model, or a damaged one, is not refused.
+
+    Raises:
+        NewerFormat: a newer heedful made it.
+    """
+    with suppress(OSError, ValueError, RecursionError):
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        if isinstance(manifest, dict) and isinstance(manifest.get(KEY), int):
+            MODEL_FORMAT.check(path / MANIFEST, manifest)
+
+
+def claim(path: Path) -> None:
+    """Make the folder of a training, and prove that it can be written before any work is done.
+
+    Args:
+        path: the folder; it may be there, with a training in it.
+
+    Raises:
+        UsageError: it holds something else.
+        NewerFormat: a newer heedful trained in it; nothing is changed.
+        ResourceError: it cannot be written.
+    """
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path}: exists and is not a folder; choose another --out")
+    if path.is_dir() and any(path.iterdir()) and not (path / "run").is_dir():
+        raise UsageError(f"{path}: holds files that are no training run; choose another --out")
+    refuse_newer(path)
+    probe = path / ".writable"
+    try:
+        (path / "run").mkdir(parents=True, exist_ok=True)
+        probe.write_text("heedful", encoding="utf-8", newline="\n")
+        probe.unlink()
+    except OSError as error:
+        raise ResourceError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
 
 
 def digest(path: Path) -> str:

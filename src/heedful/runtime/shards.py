@@ -16,6 +16,7 @@ from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError
 from heedful.files import sync, written_whole
+from heedful.formats import SHARDS_FORMAT
 from heedful.text.lines import open_bytes, raw_lines, read_lines
 from heedful.text.text_files import check_file, fingerprint_file
 
@@ -166,12 +167,13 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
     Raises:
         UsageError: the folder was begun with something else, or holds other things.
         FileRefused: the record is damaged.
+        NewerFormat: a newer heedful began it.
     """
     path = folder / MANIFEST
     record: dict[str, Any] = {"about": json.loads(json.dumps(about)), "sources": {}}
     if path.is_file():
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
+            before = SHARDS_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8")))
             differing = [key for key in record["about"] if before["about"].get(key) != record["about"][key]]
             record["sources"] = dict(before["sources"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -184,7 +186,7 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
         if record["sources"].setdefault(name, sha256) != sha256:
             raise UsageError(f"{folder}: begun with another {name}; name another folder with --output")
     with written_whole(path) as stream:
-        json.dump(record, stream, ensure_ascii=False, indent=1)
+        json.dump(SHARDS_FORMAT.stamp(record), stream, ensure_ascii=False, indent=1)
 
 
 def _cut(source: Path, output: Path, shard_lines: int) -> tuple[Shard, ...]:

@@ -11,7 +11,8 @@ import numpy as np
 from torch import nn
 
 from heedful.config import Tree
-from heedful.data.corpus import CorpusFilter, Pair, PairFile, find_pairs, split_of
+from heedful.data.corpus import Pair, PairFile, find_pairs, split_of
+from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
 from heedful.data.prepare import HELD_OUT_PAIRS, MIN_PAIRS, TOKENIZER_LINES
@@ -19,6 +20,7 @@ from heedful.errors import DataError
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
 from heedful.files import written_whole
+from heedful.formats import PREPARED_FORMAT
 from heedful.models.text_classifier import TextClassifier, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
@@ -72,7 +74,7 @@ class Classification(Task[PairFile, ClassificationData]):
         text = experiment.text
         if not ((folder / PREPARED).is_file() and (folder / "run/data/encoded.json").is_file()):
             _prepare(files, text, folder)
-        facts = json.loads((folder / PREPARED).read_text(encoding="utf-8"))
+        facts = PREPARED_FORMAT.strip(folder / PREPARED, json.loads((folder / PREPARED).read_text(encoding="utf-8")))
         labels = tuple(facts["labels"])
         tokenizer = load_tokenizer(folder / facts["tokenizer"], text.source_units, text.normalization)
         train = EncodedCorpus.read(folder / "run/data")
@@ -174,6 +176,7 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     with written_whole(folder / LABELS) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     lines = [
+        *(part.describe() for part in files.values()),
         *report.notes,
         report.summary(),
         f"{len(parts['train']):,} texts for training, {len(parts['dev']):,} for validation, "
@@ -182,7 +185,8 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
     name = tokenizer.save(folder, "tokenizer")
     with written_whole(folder / PREPARED) as stream:
-        json.dump({"tokenizer": name, "labels": labels, "report": lines, **sets}, stream, ensure_ascii=False)
+        facts = {"tokenizer": name, "labels": labels, "report": lines, **sets}
+        json.dump(PREPARED_FORMAT.stamp(facts), stream, ensure_ascii=False)
 
 
 def _encoded(

@@ -10,6 +10,7 @@ from torch import nn
 
 from heedful.config import Tree
 from heedful.data.batch import Sampler
+from heedful.data.rows import Columns
 from heedful.experiment import Experiment, build_model
 from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
@@ -27,7 +28,7 @@ class Recipe:
     """The model folder; None = named after the data."""
     dev: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
-    columns: tuple[int, int] = (1, 2)
+    columns: Columns = (1, 2)
     languages: tuple[str, str] = ("", "")
     task: str = ""
     """Key of `heedful.tasks.table.TASKS`; empty = what the settings say, or translation."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import DataError, UsageError, did_you_mean
 from heedful.files import written_whole
+from heedful.formats import DICTIONARY_FORMAT, KEY
 from heedful.text.lines import read_lines
 from heedful.text.links import Links, combine_links, links_from_weights
 from heedful.text.vocabulary import SPECIAL_TOKENS, UNK
@@ -25,6 +26,7 @@ Method = Literal["forward", "backward", "intersection", "union", "grow-diag"]
 LARGEST_PAIR: Final = 40_000
 """Source words times target words above which `align_pairs` leaves a pair without links: 200 words on each side."""
 
+_HEADER: Final = re.compile(r"#heedful dictionary (\d{1,9})")
 # What a line of a table, or UTF-8, cannot hold; a byte order mark is lost where it begins a file.
 _NOT_IN_A_CELL: Final = re.compile("[\t\n\r\0\ufeff\ud800-\udfff]")
 
@@ -94,10 +96,14 @@ class Dictionary:
 
         Raises:
             DataError: the file cannot be read or is no dictionary; the message names file:line.
+            NewerFormat: a newer heedful wrote it.
         """
         entries: dict[str, Entry] = {}
         for number, line in enumerate(read_lines(path, nul="refuse"), 1):
             cells = line.split("\t")
+            if number == 1 and (version := _HEADER.fullmatch(line)):
+                DICTIONARY_FORMAT.check(path, {KEY: int(version[1])})
+                continue
             if len(cells) not in (2, 4):
                 problem = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
                 raise DataError(f"{path}:{number}: {problem}; expected source, target, probability and count")
@@ -120,6 +126,7 @@ class Dictionary:
             path: where to; an old file stays whole until the new one is.
         """
         with written_whole(path) as stream:
+            stream.write(f"#heedful dictionary {DICTIONARY_FORMAT.version}\n")
             for source, entry in sorted(self.entries.items()):
                 stream.write(f"{source}\t{entry.target}\t{entry.probability!r}\t{entry.num_links}\n")
 

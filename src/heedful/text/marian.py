@@ -9,7 +9,8 @@ from typing import Any, Final, final
 
 import sentencepiece
 
-from heedful.errors import FileRefused
+from heedful.errors import FileRefused, NewerFormat
+from heedful.formats import MARIAN_TOKENIZER_FORMAT
 from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
@@ -60,14 +61,27 @@ class MarianTokenizer(Tokenizer):
 
         Raises:
             FileRefused: the file is missing or is no such tokenizer.
+            NewerFormat: a newer heedful wrote it.
         """
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
+            MARIAN_TOKENIZER_FORMAT.check(path, held)
             tokens, model = held["tokens"], base64.b64decode(held["model"], validate=True)
             if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
                 raise FileRefused("its tokens are no list of strings")
             return cls(model, Vocabulary(tokens), normalization)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, binascii.Error, FileRefused) as error:
+        except NewerFormat:
+            raise
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            binascii.Error,
+            FileRefused,
+        ) as error:
             raise FileRefused(f"{path}: not a tokenizer: {error}") from None
 
     def encode(self, text: str) -> list[int]:
@@ -88,7 +102,8 @@ class MarianTokenizer(Tokenizer):
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}{SUFFIX}"
-        held = {"tokens": self.vocabulary.tokens, "model": base64.b64encode(self.model).decode("ascii")}
+        model = base64.b64encode(self.model).decode("ascii")
+        held = MARIAN_TOKENIZER_FORMAT.stamp({"tokens": self.vocabulary.tokens, "model": model})
         (folder / file_name).write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8", newline="\n")
         return file_name
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, final
 
 from heedful.errors import FileRefused
+from heedful.formats import VOCABULARY_FORMAT
 
 PAD: Final = 0
 UNK: Final = 1
@@ -70,26 +71,30 @@ class Vocabulary:
             The vocabulary.
 
         Raises:
-            FileRefused: the file is not a list of distinct strings.
+            FileRefused: the file holds no list of distinct strings.
+            NewerFormat: a newer heedful wrote it.
         """
         try:
             tokens = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError, OSError) as error:
             raise FileRefused(f"{path}: not a vocabulary: {error}") from None
+        if isinstance(tokens, dict):  # the bare list was format 1
+            tokens = VOCABULARY_FORMAT.strip(path, tokens).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise FileRefused(f"{path}: not a vocabulary: expected a JSON list of strings")
+            raise FileRefused(f"{path}: not a vocabulary: expected its tokens as a list of strings")
         try:
             return cls(tokens)
         except FileRefused as error:
             raise FileRefused(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
-        """Write the tokens as a JSON list.
+        """Write the tokens as JSON.
 
         Args:
             path: where to.
         """
-        path.write_text(json.dumps(self.tokens, ensure_ascii=False, indent=0), encoding="utf-8", newline="\n")
+        facts = VOCABULARY_FORMAT.stamp({"tokens": self.tokens})
+        path.write_text(json.dumps(facts, ensure_ascii=False, indent=0), encoding="utf-8", newline="\n")
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -3,13 +3,14 @@
 One folder each, `checkpoints/000123/`, written under another name, synced, then renamed into place; its manifest holds
 the sha256 of every file, so a damaged one is recognised, named and passed over for the one before it. One is removed by
 renaming it away first: a folder with a number for a name was whole when it got it, and is whole until it loses it.
+One of a newer heedful is refused, and never removed.
 """
 
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
@@ -20,14 +21,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from heedful.errors import FileRefused, ResourceError
+from heedful.errors import FileRefused, NewerFormat, ResourceError
 from heedful.files import sync, write_through
+from heedful.training.checkpoint_formats import MANIFEST, manifest_bytes, read_manifest, upgrade
 
 _NAME: Final = re.compile(r"\d{6,}")
 _HALF_DONE: Final = re.compile(r"\.\d{6,}-\d+(-\d+)?")
-_MANIFEST: Final = "manifest.json"
 _STATE: Final = "state.json"
 _TENSORS: Final = ".safetensors"
+
+
+class _Damaged(FileRefused):
+    """A checkpoint that is not as it was written; the one before it is taken."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,11 @@ class CheckpointFolder:
 
         Raises:
             ResourceError: the disk is full or refuses; earlier checkpoints are untouched.
+            NewerFormat: a newer heedful saved the same step; nothing is changed.
         """
         name = f"{checkpoint.step:06d}"
+        if newer := self._newer(name):
+            raise newer
         half_done = self.path / f".{name}-{os.getpid()}"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -84,25 +92,31 @@ class CheckpointFolder:
             raise ResourceError(f"{self.path}: checkpoint of step {checkpoint.step} not saved: {error}") from None
         place = names.index(name) + 1
         for old in (*names[:place][: -self._num_kept], *names[place:]):
+            if self._newer(old):
+                continue
             try:
                 self._discard(old)
             except OSError as error:
                 self._warn(f"{self.path / old}: old checkpoint not removed: {error.strerror}")
 
-    def load_newest(self) -> Checkpoint | None:
+    def load_newest(self, parameter_order: Sequence[str] = ()) -> Checkpoint | None:
         """Read the newest checkpoint whose files are what was written.
+
+        Args:
+            parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
 
         Returns:
             It, or None where there is none yet.
 
         Raises:
-            FileRefused: there are checkpoints but all are damaged.
+            FileRefused: there are checkpoints but all are damaged, or the newest is of another model.
+            NewerFormat: the newest was saved by a newer heedful.
         """
         names = self._names()
         for name in reversed(names):
             try:
-                return _read(self.path / name)
-            except FileRefused as error:
+                return _read(self.path / name, parameter_order)
+            except _Damaged as error:
                 self._warn(f"{error}; taking the one before it")
         if names:
             raise FileRefused(f"{self.path}: all {len(names)} checkpoints are damaged; delete the folder to start over")
@@ -119,6 +133,16 @@ class CheckpointFolder:
         aside = next(path for number in count() if not (path := self.path / f".{name}-{os.getpid()}-{number}").exists())
         (self.path / name).rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
+
+    def _newer(self, name: str) -> NewerFormat | None:
+        """The refusal of a checkpoint that a newer heedful saved; None for any other."""
+        try:
+            read_manifest(self.path / name)
+        except NewerFormat as error:
+            return error
+        except (OSError, ValueError):
+            pass
+        return None
 
     def _names(self) -> list[str]:
         if not self.path.is_dir():
@@ -137,23 +161,24 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
     for name, tensors in checkpoint.tensors.items():
         write(name + _TENSORS, save({key: tensor.contiguous() for key, tensor in tensors.items()}))
     write(_STATE, json.dumps({"step": checkpoint.step, "state": checkpoint.state}).encode())
-    write_through(folder / _MANIFEST, json.dumps(hashes, indent=1).encode())
+    write_through(folder / MANIFEST, manifest_bytes(hashes))
     sync(folder)
 
 
-def _read(folder: Path) -> Checkpoint:
+def _read(folder: Path, parameter_order: Sequence[str]) -> Checkpoint:
     try:
-        held: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         tensors: dict[str, Mapping[str, Tensor]] = {}
-        hashes = json.loads((folder / _MANIFEST).read_bytes().decode())
-        for name, written in {_STATE: None, **hashes}.items():
-            content = (folder / name).read_bytes() if Path(name).name == name else b""
-            if sha256(content).hexdigest() != written:
-                raise FileRefused(f"{folder / name}: not as it was written")
+        version, hashes = read_manifest(folder)
+        for name, stated in {_STATE: None, **hashes}.items():
+            raw = (folder / name).read_bytes() if Path(name).name == name else b""
+            if sha256(raw).hexdigest() != stated:
+                raise _Damaged(f"{folder / name}: not as it was written")
             if name == _STATE:
-                held = json.loads(content)
+                content = json.loads(raw)
             else:
-                tensors[name.removesuffix(_TENSORS)] = load(content)
-        return Checkpoint(int(held["step"]), tensors, held["state"])
+                tensors[name.removesuffix(_TENSORS)] = load(raw)
+        step, state = int(content["step"]), dict(content["state"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise FileRefused(f"{folder}: damaged checkpoint: {error}") from None
+        raise _Damaged(f"{folder}: damaged checkpoint: {error}") from None
+    return Checkpoint(step, upgrade(version, tensors, parameter_order, folder), state)

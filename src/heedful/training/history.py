@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
+from heedful.formats import HISTORY_FORMAT
+
 if TYPE_CHECKING:
     from heedful.training.loop import Progress, Watcher
 
@@ -70,7 +72,7 @@ class History:
             self._append({"event": "resumed" if self.step else "began", "step": self.step, **self._facts})
 
     def _append(self, event: Mapping[str, Any]) -> None:
-        line = {**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+        line = HISTORY_FORMAT.stamp({**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")})
         with suppress(OSError), self._path.open("a+b") as file:
             # A crash may have cut the last line off: it must not swallow this one.
             end = file.seek(0, os.SEEK_END)

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from heedful.errors import ResourceError, UsageError
+from heedful.errors import UsageError
 from heedful.files import write_through
 
 NAME: Final = "lock"
@@ -145,26 +145,3 @@ def _refusal(path: Path, is_file_telling: bool) -> str:
     way_out = f"; if it is gone, delete {path}" if is_file_telling else ""
     folder = path.parent.parent if path.parent.name == "run" else path.parent
     return f"{folder}: {who} is training in it; wait for it, or choose another --out{way_out}"
-
-
-def claim(folder: Path) -> None:
-    """Make the folder of a training, and prove that it can be written before any work is done.
-
-    Args:
-        folder: of the model.
-
-    Raises:
-        UsageError: it holds something else.
-        ResourceError: it cannot be written.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: exists and is not a folder; choose another --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "run").is_dir():
-        raise UsageError(f"{folder}: holds files that are no training run; choose another --out")
-    probe = folder / ".writable"
-    try:
-        (folder / "run").mkdir(parents=True, exist_ok=True)
-        probe.write_text("heedful", encoding="utf-8", newline="\n")
-        probe.unlink()
-    except OSError as error:
-        raise ResourceError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None

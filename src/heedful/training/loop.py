@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.training.checkpoint import Checkpoint
+from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.loss import TrainingStep
@@ -361,12 +362,13 @@ class Trainer:
             The step of the newest checkpoint that is whole; 0 where there is none.
 
         Raises:
-            FileRefused: there are checkpoints but all are damaged, or not every process sees them.
+            FileRefused: there are checkpoints but all are damaged, or not every process sees them, or a newer heedful
+                saved them.
         """
         if self._is_ready:
             return self._course.step
         self._is_ready = True
-        checkpoint = self._storage.load()
+        checkpoint = self._storage.load(self._learner.parameter_order)
         steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
         if len(set(steps)) > 1:
             raise FileRefused(f"{self._folder}: the processes read different checkpoints there; let all see one folder")
@@ -375,7 +377,9 @@ class Trainer:
         if checkpoint is None:
             return 0
         self._learner.restore(checkpoint.tensors)
-        self._course = TrainerState(**checkpoint.state)
+        self._course = read_state(
+            TrainerState, checkpoint.state, self._folder / "checkpoints" / f"{checkpoint.step:06d}"
+        )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
         # A limit that ended the run may have been raised since.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.files import written_whole
+from heedful.formats import METRICS_FORMAT
 
 
 @final
@@ -31,7 +32,7 @@ class MetricsLog:
         Args:
             facts: what JSON can hold; "step" among it.
         """
-        self._lines.append(json.dumps(facts, ensure_ascii=False) + "\n")
+        self._lines.append(json.dumps(METRICS_FORMAT.stamp(facts), ensure_ascii=False) + "\n")
 
     def flush(self) -> None:
         """Write what was added to the disk itself; after an error the next call writes it all.
@@ -57,20 +58,26 @@ class MetricsLog:
 
         Args:
             step: of the checkpoint.
+
+        Raises:
+            NewerFormat: a line is of a newer heedful; nothing is changed.
         """
         if not self.path.is_file():
             return
         lines = self.path.read_bytes().split(b"\n")[:-1]
-        kept = list(takewhile(lambda line: _logged_step(line) <= step, lines))
+        kept = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
         if len(b"\n".join([*kept, b""])) != self.path.stat().st_size:
             with written_whole(self.path) as file:
                 file.writelines(line.decode() + "\n" for line in kept)
         self._size = self.path.stat().st_size
 
 
-def _logged_step(line: bytes) -> float:
+def _logged_step(path: Path, line: bytes) -> float:
     """The step of a line; one that nobody could write is later than all."""
     try:
-        return int(json.loads(line)["step"])
+        facts = json.loads(line)
+        if isinstance(facts, dict):
+            METRICS_FORMAT.check(path, facts)
+        return int(facts["step"])
     except (ValueError, KeyError, TypeError):
         return math.inf

@@ -1,6 +1,6 @@
 """The papers' optimizers, by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import torch
@@ -80,28 +80,33 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
             return torch.optim.SGD(groups, config.learning_rate)
 
 
-def store_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def store_optimizer(optimizer: torch.optim.Optimizer, parameter_order: Sequence[str]) -> dict[str, Tensor]:
     """Flatten an optimizer's state for saving.
 
     Args:
         optimizer: which.
+        parameter_order: names of its parameters, in its own order.
 
     Returns:
-        Tensors named by the place of their parameter and their role, such as "3.exp_avg".
+        Tensors named by their parameter and their role, such as "encoder.weight.exp_avg".
     """
     state: dict[int, dict[str, Tensor]] = optimizer.state_dict()["state"]
-    return {f"{index}.{role}": tensor for index, roles in state.items() for role, tensor in roles.items()}
+    return {f"{parameter_order[index]}.{role}": tensor for index in state for role, tensor in state[index].items()}
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], parameter_order: Sequence[str]
+) -> None:
     """Put a flattened state back.
 
     Args:
         optimizer: made for the same parameters with the same configuration.
         tensors: what `store_optimizer` gave.
+        parameter_order: names of its parameters, in its own order.
     """
+    indices = {name: index for index, name in enumerate(parameter_order)}
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, _, role = name.partition(".")
-        state.setdefault(int(index), {})[role] = tensor
+    for key, tensor in tensors.items():
+        name, _, role = key.rpartition(".")
+        state.setdefault(indices[name], {})[role] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,7 +1,7 @@
 """What a training leaves on disk: checkpoints, the best model, a log. A disk that refuses costs it nothing but time."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
@@ -47,19 +47,23 @@ class Storage:
         """Of the newest checkpoint that is whole; 0 = there is none."""
         self._failure = ""
 
-    def load(self) -> Checkpoint | None:
+    def load(self, parameter_order: Sequence[str] = ()) -> Checkpoint | None:
         """Read the newest checkpoint that is whole.
+
+        Args:
+            parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
 
         Returns:
             It, or None where there is none yet.
 
         Raises:
-            FileRefused: there are checkpoints but all are damaged.
+            FileRefused: there are checkpoints but all are damaged, or the newest is of another model.
+            NewerFormat: the newest was saved by a newer heedful.
         """
-        checkpoint = self._checkpoints.load_newest()
+        checkpoint = self._checkpoints.load_newest(parameter_order)
         if checkpoint is not None:
             self.saved_step = checkpoint.step
-            self._kept = {name: checkpoint.state[name] for name in self._kept}
+            self._kept = {name: checkpoint.state.get(name, value) for name, value in self._kept.items()}
         return checkpoint
 
     def cut(self) -> None:

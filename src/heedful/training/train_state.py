@@ -59,6 +59,12 @@ class TrainState:
         """The learning rate of the last update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
+    @property
+    def parameter_order(self) -> list[str]:
+        """Names of the optimizer's parameters, in its own order."""
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        return [names[id(parameter)] for group in self.optimizer.param_groups for parameter in group["params"]]
+
     def differentiate(self, batches: Sequence[Batch], divisor: int) -> tuple[float, float]:
         """Compute the gradient of all processes' loss over a divisor, and clip it.
 
@@ -156,7 +162,7 @@ class TrainState:
         groups = {
             "model": dict(self.model.named_parameters()),
             "average": self._average.tensors(),
-            "optimizer": store_optimizer(self.optimizer),
+            "optimizer": store_optimizer(self.optimizer, self.parameter_order),
         }
         return {group: {name: whole(held) for name, held in tensors.items()} for group, tensors in groups.items()}
 
@@ -171,9 +177,8 @@ class TrainState:
         for name, parameter in named.items():
             parameter.copy_(laid_as(tensors["model"][name], parameter))
         self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
-        placed = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         state: dict[str, Tensor] = {}
-        for name, held in tensors["optimizer"].items():
-            parameter = placed[int(name.partition(".")[0])]
-            state[name] = laid_as(held, parameter) if held.shape == parameter.shape else held
-        restore_optimizer(self.optimizer, state)
+        for name, tensor in tensors["optimizer"].items():
+            parameter = named[name.rpartition(".")[0]]
+            state[name] = laid_as(tensor, parameter) if tensor.shape == parameter.shape else tensor
+        restore_optimizer(self.optimizer, state, self.parameter_order)

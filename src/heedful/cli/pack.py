@@ -1,0 +1,41 @@
+"""Pack a model to ship it: the folder without `run/`, which only training needs.
+
+OUT is a folder to make, which is a model like any other, or an archive that holds one, where its name ends in .zip or
+.tar. Every file is compared with the hash that was noted when it was written; OUT is there whole or not at all.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.messages import Messages, readable_size
+from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+
+
+def run(
+    model: ModelPath,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "--out", "-o", metavar="OUT", help="Folder, .zip or .tar to write.", show_default=False
+        ),
+    ],
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Pack a model."""
+    from heedful.runtime.folder import open_folder
+    from heedful.runtime.pack import pack
+
+    messages = Messages(quiet)
+    folder = open_folder(model)
+    num_before = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    packed = pack(folder, output)
+    for name, reason in packed.left_out.items():
+        messages.say(f"engine {name} left out: {reason}")
+    engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""
+    sizes = f"{readable_size(packed.num_bytes)} of {readable_size(num_before)}"
+    print(f"{packed.path}: {sizes}, {packed.num_files} files{engines}")

@@ -1,0 +1,150 @@
+"""Tables of columns, Parquet and Arrow, such as Hugging Face's `datasets` writes; they are given as lines of JSON.
+
+So every reader of JSONL reads them too, with the same keys, messages and row numbers. pyarrow, of the extra `parquet`,
+is needed for these files only.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, cast, final
+
+from heedful.errors import DataError, MissingExtra
+from heedful.text.lines import Lines, read_lines
+from heedful.text.text_files import check_file
+
+SUFFIXES: Final = (".parquet", ".arrow")
+_MAGIC: Final = (b"PAR1", b"ARROW1")
+_BATCH_ROWS: Final = 1024
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+"""The first bytes of a stream of Arrow."""
+
+
+def is_table(path: Path) -> bool:
+    """Tell a table by its content, or where that is a stream, by its name too.
+
+    Args:
+        path: a data file.
+
+    Returns:
+        Whether it is a table of Parquet or Arrow.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) or (head.startswith(_CONTINUATION) and path.suffix.lower() in SUFFIXES)
+
+
+def check_data_file(path: Path) -> None:
+    """Refuse a file that is neither text nor a table.
+
+    Args:
+        path: a data file.
+
+    Raises:
+        DataError: it does not exist, is a folder, a pipe, empty, binary, or in UTF-16.
+    """
+    if not is_table(path):
+        check_file(path)
+
+
+def data_lines(
+    path: Path, bad_bytes: Literal["refuse", "replace"] = "refuse", nul: Literal["keep", "refuse"] = "keep"
+) -> Lines:
+    """Read a data file line by line, a table as lines of JSON.
+
+    Args:
+        path: a data file.
+        bad_bytes: as for `read_lines`.
+        nul: as for `read_lines`.
+
+    Returns:
+        The lines; of a table, line n is row n. While they are read they raise `DataError` for a damaged file, and
+        `MissingExtra` for a table where pyarrow is not installed.
+    """
+    if not is_table(path):
+        return read_lines(path, bad_bytes=bad_bytes, nul=nul)
+    return read_lines(cast(BinaryIO, io.BufferedReader(_Rows(path))), str(path), bad_bytes, nul)
+
+
+@final
+class _Rows(io.RawIOBase):
+    """A stream of JSON lines, one a row; nothing is opened before the first byte is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines: Final = _json_rows(path)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        if not self._rest:
+            self._rest = next(self._lines, b"")
+        view = memoryview(buffer)
+        size = min(len(view), len(self._rest))
+        view[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def _json_rows(path: Path) -> Iterator[bytes]:
+    """The rows of a table as JSON, a batch at a time; columns that are neither text nor numbers are null.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
+        DataError: the file is damaged.
+    """
+    try:
+        import pyarrow  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtra("pyarrow", "parquet", f"{path}: a table in Parquet or Arrow") from None
+    try:
+        for batch in _batches(path):
+            rows = batch.select(_plain_columns(batch.schema)).to_pylist()
+            names = batch.schema.names
+            lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
+            yield "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+    except (pyarrow.ArrowException, OSError, TypeError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise DataError(f"{path}: cannot be read as a table: {reason}; fetch or write the file again") from None
+
+
+def _batches(path: Path) -> Iterator[Any]:
+    # pyarrow is not installed everywhere, and its types are of no use here.
+    with path.open("rb") as file:
+        head = file.read(len(_CONTINUATION))
+    if head == _MAGIC[0]:
+        from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+
+        with parquet.ParquetFile(path) as table:
+            yield from table.iter_batches(_BATCH_ROWS)
+        return
+    from pyarrow import ipc  # pyright: ignore[reportMissingImports]
+
+    if head == _CONTINUATION:
+        with ipc.open_stream(path) as stream:
+            yield from stream
+        return
+    with ipc.open_file(path) as table:
+        for index in range(table.num_record_batches):
+            yield table.get_batch(index)
+
+
+def _plain_columns(schema: Any) -> list[str]:
+    from pyarrow import types  # pyright: ignore[reportMissingImports]
+
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+
+    def is_text(kind: Any) -> bool:
+        return any(is_kind(kind.value_type if types.is_dictionary(kind) else kind) for is_kind in texts)
+
+    def is_plain(kind: Any) -> bool:
+        if types.is_struct(kind):  # {"de": ..., "en": ...}
+            return all(is_text(field.type) for field in kind)
+        return is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+
+    return [field.name for field in schema if is_plain(field.type)]

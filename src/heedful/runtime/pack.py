@@ -1,0 +1,158 @@
+"""Packing: the part of a model folder that one ships, copied into a folder or one archive, whole or not at all.
+
+Packed are `heedful.json`, the files it names and the engines that may be used; not `run/`, which only training needs.
+Every file is hashed while it is copied, so that nothing is shipped that is not what the manifests say.
+"""
+
+import io
+import os
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, final
+
+from heedful.config import read_toml, validate
+from heedful.errors import FileRefused, ResourceError, UsageError
+from heedful.files import sync, write_through
+from heedful.runtime.exported import FOLDER as ENGINES
+from heedful.runtime.exported import MANIFEST as ENGINE_MANIFEST
+from heedful.runtime.exported import find_exported
+from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder
+from heedful.text.tokenizer import TextConfig
+
+ARCHIVES: Final = (".zip", ".tar")
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+"""The date of each file in an archive, so that the same model gives the same bytes."""
+_MODE: Final = 0o644
+
+Write = Callable[[str, bytes], None]
+"""Writes a file of a relative name."""
+
+
+@final
+@dataclass(frozen=True)
+class Packed:
+    """A packed model."""
+
+    path: Path
+    num_files: int
+    num_bytes: int
+    """Bytes of the folder's files, or of the archive."""
+    engines: tuple[str, ...]
+    """Names of the engines packed with it."""
+    left_out: Mapping[str, str]
+    """Engines that were not packed, and why."""
+
+
+def pack(folder: ModelFolder, out: Path) -> Packed:
+    """Pack a model.
+
+    Args:
+        folder: the model, verified.
+        out: a folder to make, or an archive to write where its name ends in .zip or .tar; an archive holds one folder
+            of the same name without the ending.
+
+    Returns:
+        The packed model; a folder is a model like any other.
+
+    Raises:
+        UsageError: there is something at `out` already, or it lies in the model.
+        FileRefused: a file is not what its manifest says.
+        ResourceError: the disk is full or refuses; if anything is at `out` then, it is whole.
+    """
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out}: exists; choose another --output")
+    if folder.path.resolve() in out.resolve().parents:
+        raise UsageError(f"{out}: lies in the model; choose an --output elsewhere")
+    hashes, engines, left_out = _files(folder)
+    temporary = out.with_name(f".{out.name}-{os.getpid()}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        num_bytes = _write(folder.path, hashes, temporary, out)
+        temporary.rename(out)
+        sync(out.parent)
+    except OSError as error:
+        _remove(temporary)
+        raise ResourceError(f"{out}: not written: {error.strerror or error}") from None
+    except BaseException:
+        _remove(temporary)
+        raise
+    return Packed(out, len(hashes), num_bytes, engines, left_out)
+
+
+def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[str, str]]:
+    """The files to pack with their sha256, empty for a manifest; the engines among them; those left out, and why."""
+    hashes = {MANIFEST: "", **folder.facts["files"]}
+    text = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
+    engines: list[str] = []
+    left_out: dict[str, str] = {}
+    for name, engine in find_exported(folder, text.max_tokens).items():
+        if engine.fault:
+            left_out[name] = engine.fault
+            continue
+        engine.verify()
+        engines.append(name)
+        hashes[f"{ENGINES}/{name}/{ENGINE_MANIFEST}"] = ""
+        hashes |= {f"{ENGINES}/{name}/{file}": digest for file, digest in engine.facts["files"].items()}
+    return hashes, tuple(engines), left_out
+
+
+def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -> int:
+    """Write all files under a temporary name; how many bytes there are then."""
+    if out.suffix not in ARCHIVES:
+        temporary.mkdir()
+        _copy(model, hashes, lambda name, content: _write_file(temporary / name, content))
+        for parent in {parent for name in hashes for parent in Path(name).parents}:
+            sync(temporary / parent)
+        return sum((temporary / name).stat().st_size for name in hashes)
+    if out.suffix == ".zip":
+        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED) as archive:
+            _copy(model, hashes, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
+    else:
+        with tarfile.open(temporary, "x", format=tarfile.PAX_FORMAT) as archive:
+            _copy(model, hashes, lambda name, content: _add_to_tar(archive, f"{out.stem}/{name}", content))
+    sync(temporary)
+    return temporary.stat().st_size
+
+
+def _copy(model: Path, hashes: Mapping[str, str], write: Write) -> None:
+    """Hand over each file, if it is what its manifest says.
+
+    Raises:
+        FileRefused: it is not.
+    """
+    for name, digest in hashes.items():
+        content = (model / name).read_bytes()
+        if digest and sha256(content).hexdigest() != digest:
+            raise FileRefused(f"{model / name}: changed since it was written; copy the folder again or train anew")
+        write(name, content)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_through(path, content)
+
+
+def _add_to_zip(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    about = zipfile.ZipInfo(name, _DATE)
+    about.external_attr = _MODE << 16
+    archive.writestr(about, content)
+
+
+def _add_to_tar(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    about = tarfile.TarInfo(name)
+    about.size, about.mode = len(content), _MODE
+    archive.addfile(about, io.BytesIO(content))

@@ -1,0 +1,36 @@
+"""`heedful pack`: what it says, and that its result is a model."""
+
+from pathlib import Path
+
+from tests.cli.command import heedful
+from tests.cli.conftest import Trained
+
+
+def test_a_packed_model_translates_as_the_model_does(trained: Trained, tmp_path: Path):
+    done = heedful("pack", trained.model, "-o", tmp_path / "shipped")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"{tmp_path / 'shipped'}: ")
+    assert done.out.count("\n") == 1
+    assert "kB of " in done.out
+    assert not (tmp_path / "shipped" / "run").exists()
+    texts = b"abc\nfade\n"
+    before, after = (heedful("translate", model, stdin=texts) for model in (trained.model, tmp_path / "shipped"))
+    assert (before.code, before.out) == (after.code, after.out)
+    assert heedful("info", tmp_path / "shipped").code == 0
+
+
+def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
+    done = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
+    assert done.code == 0, done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["shipped.zip"]
+    again = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
+    assert (again.code, len(again.err.splitlines())) == (2, 1)
+    assert "exists; choose another --output" in again.err
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "none"):
+        done = heedful("pack", tmp_path / folder, "-o", tmp_path / "out")
+        assert (done.code, done.out) == (2, "")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,86 @@
+"""Tables in Parquet and Arrow are the same pairs as JSONL, and are refused by name where they are damaged."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heedful.data.check import check_corpus
+from heedful.data.corpus import find_pairs
+from heedful.data.tables import data_lines, is_table
+from heedful.errors import DataError, MissingExtra
+
+ROWS = [{"id": number, "de": f'Wort {number}\t"ä"\u2028', "en": f"word {number}"} for number in range(2500)]
+
+
+@pytest.fixture
+def pyarrow() -> Any:
+    return pytest.importorskip("pyarrow")
+
+
+def write(path: Path, rows: list[dict[str, Any]], pyarrow: Any) -> Path:
+    """A file of each kind that Hugging Face's datasets writes: to_parquet, save_to_disk, and Arrow's own."""
+    from pyarrow import ipc, parquet
+
+    table = pyarrow.Table.from_pylist(rows)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=700)
+        return path
+    kind = ipc.new_stream if path.name.startswith("stream") else ipc.new_file
+    with path.open("wb") as file, kind(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=700)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "stream.arrow", "file.arrow"])
+def test_tables_give_the_pairs_of_jsonl(name: str, tmp_path: Path, pyarrow: Any):
+    path = write(tmp_path / name, ROWS, pyarrow)
+    lines = tmp_path / "a.jsonl"
+    lines.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    assert is_table(path)
+    for columns in ((1, 2), (2, 1), ("en", "de"), (3, 2)):
+        assert [*find_pairs([path], columns)] == [*find_pairs([lines], columns)]
+    assert (
+        find_pairs([path]).describe() == f"{path}: keys 'de' and 'en'; first pair: 'Wort 0\\t\"ä\"\\u2028' -> 'word 0'"
+    )
+    facts = check_corpus([path]).files[0]
+    assert (facts.num_rows, facts.num_usable) == (2500, 2500)
+    assert find_pairs([path]).fingerprint()["files"][0]["size"] == path.stat().st_size
+
+
+def test_translations_may_be_nested_and_other_columns_are_let_be(tmp_path: Path, pyarrow: Any):
+    rows = [{"image": b"\xff", "translation": {"de": "a", "en": "b"}, "list": [1], "score": 0.5}]
+    assert [pair[:2] for pair in find_pairs([write(tmp_path / "a.parquet", rows, pyarrow)])] == [("a", "b")]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "stream.arrow", "file.arrow"])
+def test_a_damaged_table_is_refused_by_name(name: str, tmp_path: Path, pyarrow: Any):
+    path = write(tmp_path / name, ROWS, pyarrow)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(
+        DataError, match=rf"{name}: cannot be read as a table: .*; fetch or write the file again"
+    ) as caught:
+        list(find_pairs([path]))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("head", [b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"])
+def test_without_pyarrow_the_install_line_is_said(head: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "a.arrow"
+    path.write_bytes(head + bytes(100))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'heedful\[parquet\]'") as caught:
+        find_pairs([path])
+    assert caught.value.exit_code == 6
+
+
+def test_text_is_no_table(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"a\tb\n")
+    assert not is_table(path)
+    assert [*data_lines(path)] == ["a\tb"]
+    assert isinstance(data_lines(path), type(data_lines(tmp_path / "none")))
+    assert not is_table(tmp_path / "none")
