@@ -391,11 +391,13 @@ def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
     assert (len(run.kept), len(again.kept)) == (2, 0)
 
 
-def test_higher_is_better_for_all_but_losses_and_error_rates(tmp_path: Path):
+def test_higher_is_better_for_all_but_the_scores_named(tmp_path: Path):
     for metric, best_step in (("bleu", 3), ("exact_match", 3), ("chrf", 3), ("token_error_rate", 2), ("loss", 2)):
         run = make_run(tmp_path / metric, validate_every=1, max_steps=3, select_by=metric)
-        values = iter([2.0, 1.0, 3.0])
-        run.validate = lambda model, metric=metric, values=values: Validation({metric: next(values)})
+        values, falling = iter([2.0, 1.0, 3.0]), frozenset({"loss", "token_error_rate"})
+        run.validate = lambda model, metric=metric, values=values, falling=falling: Validation(
+            {metric: next(values)}, lower_is_better=falling
+        )
         assert run.trainer().run().best_step == best_step
 
 
@@ -573,7 +575,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
 
     def note(module: torch.nn.Module, inputs: object, output: object) -> None:
         if module.training:
-            losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
+            losses.append((float(output.total.detach()), int(output.num_units)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
     trainer._learner.module.register_forward_hook(note)

@@ -67,7 +67,7 @@ def test_the_sum_over_parts_is_that_of_the_whole():
     whole = step(*batch())
     parts = [step(*(part[rows] for part in batch())) for rows in (slice(0, 1), slice(1, 4))]
     assert float((whole.total - parts[0].total - parts[1].total).detach()) == pytest.approx(0.0, abs=1e-11)
-    assert int(whole.num_tokens) == sum(int(part.num_tokens) for part in parts)
+    assert int(whole.num_units) == sum(int(part.num_units) for part in parts)
 
 
 def test_extra_losses_are_added_and_see_what_they_need(monkeypatch: pytest.MonkeyPatch):
