@@ -10,9 +10,11 @@ import pytest
 from heedful.data.labelled import LabelledTexts
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError, UsageError
+from heedful.export.labels import export_classifier
 from heedful.predictors.classifier import Classifier, load_classifier
 from heedful.runtime.folder import open_folder
 from tests.architecture.package import SOURCE
+from tests.cli.test_export import without_torch
 from tests.tasks.reviews import reviews, write_reviews
 from tests.tasks.test_classification import Run
 
@@ -54,8 +56,11 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
     classifier = load_classifier(model)
     with pytest.raises(UsageError, match="got a string"):
         classifier.classify("one text")
-    with pytest.raises(UsageError, match="--engine onnx: a classifier runs alone and by PyTorch"):
-        Classifier(open_folder(model), engine="onnx")
+    folder = open_folder(model)
+    with pytest.raises(UsageError, match="a classifier runs alone"):
+        Classifier(folder, ensemble=[folder])
+    with pytest.raises(UsageError, match="has no engine ctranslate2"):
+        Classifier(folder, engine="ctranslate2")
     with pytest.raises(TypeError, match="got EvaluationSet"):
         classifier.measure(EvaluationSet([], []))
     (tmp_path / "empty.tsv").write_text("a text\t \n", encoding="utf-8")
@@ -82,3 +87,25 @@ def test_without_pytorch_it_says_what_is_missing(model: Path):
     assert done.returncode == 6
     assert "torch" in done.stderr.lower()
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("preset", ["bag", "text_classifier"])
+def test_an_exported_graph_says_the_same_without_pytorch(preset: str, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    data = write_reviews(tmp_path / "reviews.tsv")
+    Run(data, tmp_path / "m", "training.max_steps=40", preset=preset).train()
+    plain = load_classifier(tmp_path / "m")
+    exported = export_classifier(plain.model(), plain.folder, len(plain.tokenizer), plain.text.max_tokens)
+    assert exported.parity.num_same == exported.parity.num_outputs
+    texts = [text for text, _ in reviews(30, seed=4)]
+    for one, other in zip(
+        plain.classify(texts), load_classifier(tmp_path / "m", engine="auto").classify(texts), strict=True
+    ):
+        assert (one.label, one.pieces) == (other.label, other.pieces)
+        assert one.probability == pytest.approx(other.probability, abs=1e-5)
+        assert (one.attention is None) == (other.attention is None) == (preset == "bag")
+        if one.attention is not None:
+            assert other.attention == pytest.approx(one.attention, abs=1e-5)
+    done = without_torch("classify", tmp_path / "m", *texts)
+    assert (done.code, done.err) == (0, "")
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == [one.label for one in plain.classify(texts)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.cli.options import Debug, Device, ModelPath, OutputPath, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, choose_device, use_threads
 
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification
@@ -36,6 +36,7 @@ def run(
     output_format: Annotated[
         Literal["text", "jsonl"], typer.Option("--format", help="How output is written.")
     ] = "text",
+    engine: Engine = "auto",
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -46,7 +47,7 @@ def run(
     from heedful.files import written_whole
     from heedful.predictors.classifier import load_classifier
 
-    classifier = load_classifier(model, choose_device(device))
+    classifier = load_classifier(model, device if engine == "onnx" else choose_device(device), engine)
     # At a terminal, each line is answered at once.
     window = 1 if not texts and source is None and sys.stdin.isatty() else 2048
     with ExitStack() as stack:

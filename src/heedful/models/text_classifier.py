@@ -8,9 +8,7 @@ h_i of a bidirectional GRU, u_i = tanh(W_w h_i + b_w), alpha = softmax(u_i . u_w
 from collections.abc import Mapping
 from typing import Final, Literal, final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -22,6 +20,7 @@ from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
 from heedful.layers.recurrent_stack import BidirectionalStack
 from heedful.models.inputs import Inputs, inputs_on, token_inputs
+from heedful.runtime.labels import Floats, LabelRun
 from heedful.search.inputs import TokenArrays
 
 
@@ -107,33 +106,21 @@ class TextClassifier(nn.Module):
         return dropout(vectors, self.config.dropout, self.training)
 
 
-def label_log_probs(
-    model: TextClassifier, texts: TokenArrays, batch_tokens: int = 8192
-) -> tuple[NDArray[np.float32], list[NDArray[np.float32] | None]]:
-    """Classify texts in batches of like length.
+def label_run(model: TextClassifier) -> LabelRun:
+    """Make the function that classifies one batch with PyTorch.
 
     Args:
         model: in evaluation mode.
-        texts: token ids.
-        batch_tokens: most positions of a batch, padding included; one text always fits.
 
     Returns:
-        [text, label] log probabilities in nats; and for each text its attention [position], None from a model that has
-        none.
+        A function for `heedful.runtime.labels.label_log_probs`.
     """
     device = next(model.parameters()).device
-    lengths = texts.num_positions
-    log_probs = np.zeros((len(texts), model.output.out_features), dtype=np.float32)
-    attention: list[NDArray[np.float32] | None] = [None] * len(texts)
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    with torch.inference_mode():
-        while start < len(order):
-            rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))]
-            scores, weights = model(inputs_on(device, texts.take(rows)), ("weights",))
-            log_probs[rows] = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
-            if weights is not None:
-                for row, own in zip(rows, weights.float().cpu().numpy(), strict=True):
-                    attention[row] = own[: lengths[row]]
-            start += len(rows)
-    return log_probs, attention
+
+    def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
+        with torch.inference_mode():
+            scores, weights = model(inputs_on(device, texts), ("weights",))
+            log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
+            return log_probs, None if weights is None else weights.float().cpu().numpy()
+
+    return run

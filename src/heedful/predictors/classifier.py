@@ -17,7 +17,9 @@ from heedful.data.rows import Columns
 from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.predictors.interface import Predictor
+from heedful.runtime.exported import find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.text.tokenizer import TextConfig
@@ -61,16 +63,16 @@ class Classifier(Predictor):
         Args:
             folder: a verified model folder.
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
-            engine: torch, or "auto", which is the same: other engines run no classifier yet.
+            engine: what computes: torch, onnx where `heedful export` wrote it, or "auto": onnx where it gives PyTorch's
+                answers and its package is installed, else torch.
             ensemble: none; it is there so that every predictor is made alike.
 
         Raises:
-            UsageError: another engine or an ensemble was asked for.
+            UsageError: there is no such engine, or an ensemble was asked for.
             FileRefused: the list of labels is damaged.
         """
-        if engine not in ("auto", "torch") or ensemble:
-            asked = "an ensemble" if ensemble else f"--engine {engine}"
-            raise UsageError(f"{folder.path}: {asked}: a classifier runs alone and by PyTorch; leave it out")
+        if ensemble:
+            raise UsageError(f"{folder.path}: a classifier runs alone; leave the ensemble out")
         self.folder = folder
         self.text: Final = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
         self.tokenizer: Final = load_tokenizer(
@@ -81,7 +83,12 @@ class Classifier(Predictor):
         except (OSError, ValueError) as error:
             raise FileRefused(f"{folder.file('labels')}: not readable: {error}") from None
         self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
+        self.exported: Final = find_exported(folder, self.text.max_tokens)
+        if engine not in ("auto", "torch"):
+            named_engine(self.exported, engine, folder)
+        self._engine: Final = engine
         self._device: Final = device
+        self._run: LabelRun | None = None
         self._model: TextClassifier | None = None
 
     def model(self) -> "TextClassifier":
@@ -139,18 +146,46 @@ class Classifier(Predictor):
         Yields:
             One classification for each text, in order.
         """
-        model, remaining = self.model(), iter(texts)
-        from heedful.models.text_classifier import label_log_probs
-
+        run, remaining = self._label_run(), iter(texts)
         while window := list(islice(remaining, window_texts)):
             encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
-            log_probs, attention = label_log_probs(model, TokenArrays([ids for ids, _ in encoded]))
+            log_probs, attention = label_log_probs(run, TokenArrays([ids for ids, _ in encoded]))
             for text, (ids, was_cut), row, weights in zip(window, encoded, log_probs, attention, strict=True):
                 order = np.argsort(-row, kind="stable")
                 shares = {self.labels[index]: float(np.exp(row[index])) for index in order}
                 label = self.labels[order[0]]
                 pieces = tuple(self.tokenizer.pieces(ids.tolist()))
                 yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
+
+    def _label_run(self) -> LabelRun:
+        """Load what computes, on first use."""
+        if self._run is None:
+            self._run = self._graph()
+        if self._run is None:
+            model = self.model()
+            from heedful.models.text_classifier import label_run
+
+            self._run = label_run(model)
+        return self._run
+
+    def _graph(self) -> LabelRun | None:
+        """The exported graph, if it was named, or nobody named another engine and it gives PyTorch's answers.
+
+        Raises:
+            MissingExtra: it was named, and ONNX Runtime is not installed.
+        """
+        exported = self.exported.get("onnx")
+        if self._engine == "torch" or exported is None:
+            return None
+        if self._engine == "auto" and (exported.fault or not exported.parity.is_exact):
+            return None
+        exported.verify()
+        try:
+            return LabelGraph(exported.path)
+        except MissingExtra:
+            if self._engine != "auto":
+                raise
+            return None
 
     def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport:
         """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
@@ -176,21 +211,22 @@ class Classifier(Predictor):
         return self.measure(items)
 
 
-def load_classifier(path: str | Path, device: str = "cpu") -> Classifier:
+def load_classifier(path: str | Path, device: str = "cpu", engine: str = "torch") -> Classifier:
     """Open a folder with a text classifier.
 
     Args:
         path: made by `heedful train DATA --task classification`.
         device: where PyTorch computes.
+        engine: what computes; see `Classifier`.
 
     Returns:
         The classifier; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, or it does another task.
+        UsageError: there is no model there, it does another task, or there is no such engine in it.
         FileRefused: a file was changed or is missing.
     """
     folder = open_folder(Path(path))
     if folder.task != "classification":
         raise UsageError(f"{path}: a model for {folder.task}, which does not classify; see: heedful info {path}")
-    return Classifier(folder, device)
+    return Classifier(folder, device, engine)

@@ -21,7 +21,8 @@ from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
 from heedful.files import written_whole
 from heedful.formats import PREPARED_FORMAT
-from heedful.models.text_classifier import TextClassifier, label_log_probs
+from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.runtime.labels import label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.interface import Prepared, Recipe, Task
@@ -124,7 +125,7 @@ class Classification(Task[PairFile, ClassificationData]):
         def validate(model: nn.Module) -> Validation:
             if not isinstance(model, TextClassifier):
                 raise TypeError(f"classification is validated with a text classifier, got {type(model).__name__}")
-            log_probs, _ = label_log_probs(model, texts)
+            log_probs, _ = label_log_probs(label_run(model), texts)
             said = [data.labels[number] for number in log_probs.argmax(axis=1)]
             report = score_labels(said, data.dev.labels)
             starts = range(0, len(known), BATCH_TEXTS)
