@@ -1,7 +1,6 @@
 """A training run: claim the folder, prepare the data, resolve the settings once, train, and score on the test set."""
 
 import json
-import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from torch import nn
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
+from heedful.data.same_data import claim_data
 from heedful.errors import (
     ConfigError,
-    DataError,
     EndedElsewhere,
     NewerFormat,
     NonFiniteError,
@@ -27,10 +26,10 @@ from heedful.errors import (
 )
 from heedful.experiment import DEFAULT_TASK, Experiment, check_resumable, load_experiment, save_model
 from heedful.files import written_whole
-from heedful.formats import DATA_FORMAT, TEST_SCORES_FORMAT
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.pages.training import PAGE, write_training_page
 from heedful.predictors.interface import Predictor
+from heedful.predictors.kept_scores import kept_scores
 from heedful.runtime.folder import claim
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.table import find_task
@@ -48,8 +47,6 @@ EXPERIMENT: Final = "run/experiment.toml"
 
 
 Paths = str | Path | Sequence[str | Path]
-TEST: Final = "run/test.json"
-"""Scores of the kept model on the test set, and the weights that they are of."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ class _Run:
 
 
 def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
-    _same_data(folder, files)
+    claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
     suited = task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before tokenizers are read that would not fit
@@ -177,7 +174,7 @@ def _lead(
     history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
     followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
     step = task.step(experiment, model)
-    trainer = make_trainer(experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
+    trainer = _trainer(experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()
         started(Started(folder, experiment, num_parameters, data, history.step))
@@ -185,7 +182,7 @@ def _lead(
     return outcomes[0]
 
 
-def make_trainer(
+def _trainer(
     experiment: Experiment,
     step: TrainingStep,
     sampler: Sampler,
@@ -194,26 +191,10 @@ def make_trainer(
     validate_model: Callable[[nn.Module], Validation],
     watch: Watcher,
     warn: Callable[[str], None],
-    ranks: Ranks | None = None,
+    ranks: Ranks,
     times: StepTimes = NOT_TIMED,
 ) -> Trainer:
-    """Prepare a training that keeps the best model in a folder all along.
-
-    Args:
-        experiment: fully resolved.
-        step: a fresh model on its device, and the loss of its task.
-        sampler: draws batches that the step takes.
-        folder: the model's folder; checkpoints go to `run` in it, and are gone on from.
-        facts: what `heedful.json` should say: languages, tokenizers.
-        validate_model: gives scores.
-        watch: told how it goes.
-        warn: told what a person should know.
-        ranks: the processes that train together; None = this one alone.
-        times: takes the time of every phase.
-
-    Returns:
-        The trainer, before its first step.
-    """
+    """A training, before its first step, that keeps the best model in the folder all along."""
     num_parameters = sum(parameter.numel() for parameter in step.parameters())
     device = next(step.parameters()).device
     precision = resolve_precision(experiment.training.precision, device, num_parameters)
@@ -277,7 +258,7 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
     def say_nothing(progress: object) -> None: ...
 
     try:
-        return make_trainer(experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+        return _trainer(experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
     except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
         raise EndedElsewhere(error.exit_code) from None
 
@@ -307,28 +288,6 @@ def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:
     return recipe.out or Path(f"{files['train'].name}.model")
 
 
-def _same_data(folder: Path, files: Mapping[str, DataFile]) -> None:
-    """Refuse to go on with other data than the run began with.
-
-    Raises:
-        DataError: the data changed.
-    """
-    kept = folder / "run" / "data.json"
-    now = {name: part.fingerprint() for name, part in files.items()}
-    if not (folder / EXPERIMENT).is_file():
-        # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
-        shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        with written_whole(kept) as stream:
-            json.dump(DATA_FORMAT.stamp(now), stream, indent=1)
-        return
-    before = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
-    if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
-        raise DataError(
-            f"{folder}: was trained on other data ({', '.join(changed)} changed); "
-            "choose another --out, or delete the folder to start over"
-        )
-
-
 def score_test(started: Started, device: str, say: Callable[[str], None]) -> str:
     """Score the kept model on the test set, once for each model.
 
@@ -342,18 +301,8 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     """
     if not len(started.data.test):
         return ""
-    predictor = find_task(started.experiment.task).open(started.folder, device)
-    kept = started.folder / TEST
-    weights = predictor.folder.facts["weights"]
-    if kept.is_file():
-        before = TEST_SCORES_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
-        if before.get("weights") == weights:
-            return str(before["text"])
-    say(f"predicting {len(started.data.test):,} test items")
-    measured = predictor.measure(started.data.test)
-    facts = TEST_SCORES_FORMAT.stamp({"weights": weights, "text": measured.summary(), **measured.to_dict()})
-    kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
-    return measured.summary()
+    task = find_task(started.experiment.task)
+    return kept_scores(task.open(started.folder, device), started.data.test, say)
 
 
 def train_model(
@@ -428,8 +377,8 @@ def train_model(
     train(recipe, watch, begun, say)
     if runs and (scores := score_test(runs[0], device, say)):
         say(scores.rstrip())
-    chosen = _task(recipe)
-    return chosen.open(_folder(recipe, _files(chosen, recipe)), device)
+    learned = _task(recipe)
+    return learned.open(_folder(recipe, _files(learned, recipe)), device)
 
 
 def _paths(paths: Paths) -> tuple[Path, ...]:

@@ -31,7 +31,7 @@ from heedful.cli.options import (
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.predictors.interface import Predictor
+    from heedful.predictors.interface import Measured, Predictor
     from heedful.predictors.perplexity import Perplexity
     from heedful.predictors.translation import MeasuredTranslations
 
@@ -67,12 +67,7 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     if (other := _other_task(model, device)) is not None:
-        measured = other.measure_files(tuple(data), parse_columns(columns))
-        print(
-            json.dumps(measured.to_dict(), ensure_ascii=False, indent=1)
-            if output_format == "json"
-            else measured.to_text()
-        )
+        _print_measured(other.measure_files(tuple(data), parse_columns(columns)), output_format)
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
@@ -103,6 +98,26 @@ def run(
 
     scored = score(model)
     baseline = score(versus) if versus else None
+    _print_scored(model, scored, versus, baseline, output_format, data, seed)
+
+
+def _other_task(model: Path, device: str) -> "Predictor | None":
+    """The predictor of a model that does another task than translation, which knows no options of search."""
+    from heedful.predictors.table import load
+    from heedful.runtime.folder import open_folder
+
+    return None if open_folder(model).task == "translation" else load(model, choose_device(device))
+
+
+def _print_scored(
+    model: Path,
+    scored: "Scored",
+    versus: Path | None,
+    baseline: "Scored | None",
+    output_format: str,
+    data: list[Path],
+    seed: int,
+) -> None:
     if output_format == "json":
         facts = _facts(model, scored) | {"data": [str(path) for path in data]}
         if versus and baseline:
@@ -117,12 +132,9 @@ def run(
         )
 
 
-def _other_task(model: Path, device: str) -> "Predictor | None":
-    """The predictor of a model that does another task than translation, which knows no options of search."""
-    from heedful.predictors.table import load
-    from heedful.runtime.folder import open_folder
-
-    return None if open_folder(model).task == "translation" else load(model, choose_device(device))
+def _print_measured(measured: "Measured", output_format: str) -> None:
+    is_json = output_format == "json"
+    print(json.dumps(measured.to_dict(), ensure_ascii=False, indent=1) if is_json else measured.to_text().rstrip())
 
 
 def _check_metrics(keys: tuple[str, ...]) -> None:

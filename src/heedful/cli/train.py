@@ -71,16 +71,13 @@ def run(
 ) -> None:
     """Train a model."""
     prepare_training(threads)
-    is_first = place().rank == 0
-    messages = Messages(quiet or not is_first)
+    messages = Messages(quiet or not (is_first := place().rank == 0))
     messages.say(f"reading {', '.join(map(str, data))}")
     begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
     from heedful.recipe import score_test
     from heedful.tasks.interface import Recipe
     from heedful.tasks.table import find_task
 
-    changes = [f"training.seed={seed}"] if seed is not None else []
-    changes += [f"training.max_minutes={minutes}"] if minutes else []
     recipe = Recipe(
         data=tuple(data),
         out=out,
@@ -91,7 +88,7 @@ def run(
         task=task,
         preset=preset,
         config=config,
-        settings=(*changes, *(settings or ())),
+        settings=(*_changes(seed, minutes), *(settings or ())),
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
@@ -99,6 +96,11 @@ def run(
     print(score_test(started, recipe.device, messages.say), end="")
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
+
+
+def _changes(seed: int | None, minutes: float) -> list[str]:
+    changes = [f"training.seed={seed}"] if seed is not None else []
+    return [*changes, *([f"training.max_minutes={minutes}"] if minutes else [])]
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.backends import Backends
+from heedful.backends import Backends, of_same_tokens
 from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
@@ -75,7 +75,7 @@ class Translator(Predictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
-        partners = [_of_same_tokens(each, folder) for each in ensemble]
+        partners = [of_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
@@ -391,16 +391,3 @@ def load_translator(
     if folder.task != "translation":
         raise UsageError(f"{path}: a model for {folder.task}, which does not translate; see: heedful info {path}")
     return Translator(folder, device, engine, [open_folder(Path(each)) for each in ensemble])
-
-
-def _of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a model whose token ids mean something else.
-
-    Raises:
-        UsageError: they do.
-    """
-    for role in ("source_tokenizer", "target_tokenizer"):
-        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
-        if own != other:
-            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
-    return folder

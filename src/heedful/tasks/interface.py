@@ -56,7 +56,7 @@ class DataFile(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(ABC):
     """Data of a run, ready to train on; each task adds fields of its own."""
 
     sizes: tuple[Any, ...]
