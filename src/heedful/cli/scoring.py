@@ -1,4 +1,4 @@
-"""Translate an evaluation set and score the output: what `evaluate`, `train` and `demo` share."""
+"""Evaluation on a set, shared by `evaluate`, `train` and `demo`: translate and score."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
-    """Open a model to run it, with PyTorch only where that is what runs it.
+    """Open a model for running, with PyTorch only where PyTorch runs it.
 
     Args:
         path: the model folder.
@@ -49,7 +49,7 @@ def tell_engine(
     constraints: "Constraints | None" = None,
     is_exact: bool = False,
 ) -> "SearchConfig":
-    """Load what computes, and say what it is where there is a choice.
+    """Load the engine, and print its name where there is a choice.
 
     Args:
         translator: the model.
@@ -64,7 +64,9 @@ def tell_engine(
     """
     backend = translator.backends.searching(search, attention, constraints, is_exact)
     if translator.backends.exported:
-        reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
+        reasons = [
+            f"{name}: {exported.fault}" for name, exported in translator.backends.exported.items() if exported.fault
+        ]
         if backend.name.startswith("ctranslate2") and search.beam > 1:
             reasons.insert(0, "its own beam search, which stops sooner than heedful's")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
@@ -74,7 +76,7 @@ def tell_engine(
 def changed_search(
     translator: "Translator", beam: int | None, nbest: int = 1, changes: Mapping[str, Any] | None = None
 ) -> "SearchConfig":
-    """Lay what the user asked for on the model's own search settings.
+    """Apply the user's options to the model's own search settings.
 
     Args:
         translator: the model.
@@ -88,9 +90,9 @@ def changed_search(
     from heedful.config import validate
     from heedful.search.config import SearchConfig, with_outputs
 
-    given = {name: value for name, value in (changes or {}).items() if value is not None}
+    overrides = {name: value for name, value in (changes or {}).items() if value is not None}
     config = translator.search
-    if given:
+    if overrides:
         carried = {"beam": beam} if beam else {}
-        config = validate(SearchConfig, config.model_dump(mode="json") | carried | given, "search")
+        config = validate(SearchConfig, config.model_dump(mode="json") | carried | overrides, "search")
     return with_outputs(config, beam or 0, nbest)

@@ -1,4 +1,4 @@
-"""Batches of about equally long pairs under a token budget, in an order that is a function of seed and epoch."""
+"""Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ class PairBatch:
     source: IntArray
     """[batch, source] ids, each row ending in eos."""
     source_lengths: IntArray
-    """[batch] real ids in each row."""
+    """[batch] number of ids in each row, without padding."""
     target_in: IntArray
-    """[batch, target] bos, then the gold target without its eos: what the decoder reads (teacher forcing)."""
+    """[batch, target] decoder input: bos and the gold target without eos (teacher forcing)."""
     target_out: IntArray
-    """[batch, target] the gold target and its eos: what the decoder should say."""
+    """[batch, target] decoder output: the gold target and eos."""
     target_lengths: IntArray
-    """[batch] real ids in each row."""
+    """[batch] number of ids in each row, without padding."""
     links: IntArray | None = None
-    """[link, 3] row, target position and source position of linked tokens; None where the corpus has no links."""
+    """[link, 3] row, target position and source position of aligned tokens; None where the corpus has no links."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -49,7 +49,7 @@ class PairBatch:
         return arrays if self.links is None else (*arrays, self.links)
 
     def rows(self, kept: slice) -> "PairBatch":
-        """Take some of the pairs, without the padding that they no longer need.
+        """Select pairs, and drop the padding that they no longer need.
 
         Args:
             kept: which; at least one.
@@ -59,12 +59,12 @@ class PairBatch:
         """
         source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
-        places = np.full(len(self.source), -1)
-        places[kept] = np.arange(len(source_lengths))
+        new_rows = np.full(len(self.source), -1)
+        new_rows[kept] = np.arange(len(source_lengths))
         links = self.links
         if links is not None:
-            links = links[places[links[:, 0]] >= 0]
-            links = np.column_stack((places[links[:, 0]], links[:, 1:]))
+            links = links[new_rows[links[:, 0]] >= 0]
+            links = np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
         return PairBatch(
             self.source[kept, source],
             source_lengths,
@@ -76,7 +76,7 @@ class PairBatch:
 
 
 def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
-    """Stack sequences to a rectangle.
+    """Stack sequences to a rectangle, padded with 0.
 
     Args:
         sequences: ids of each row.
@@ -96,7 +96,7 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
 
 
 def make_batch(corpus: EncodedCorpus, indices: Ids) -> PairBatch:
-    """Collect pairs of a corpus into a batch.
+    """Make a batch of some pairs of a corpus.
 
     Args:
         corpus: encoded pairs.
@@ -134,7 +134,7 @@ class PairSampler:
     """
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
-        """Prepare to draw.
+        """Prepare the iteration.
 
         Args:
             corpus: encoded pairs.
@@ -147,10 +147,10 @@ class PairSampler:
         self._epoch: list[Ids] = []
         self._planned = -1
         self.position = Position(0, 0)
-        """Where it is; may be set, to go on there."""
+        """Current position; set it to continue from there."""
 
     def plan(self, epoch: int) -> list[Ids]:
-        """Cut an epoch into batches.
+        """Divide an epoch into batches.
 
         Args:
             epoch: 0-based.
@@ -208,7 +208,7 @@ def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[P
 def cut_batches(
     source_lengths: Ids, target_lengths: Ids, batch_tokens: int, generator: np.random.Generator
 ) -> list[Ids]:
-    """Walk through pairs so that neighbours are alike on both sides, and cut the walk under the budget.
+    """Order pairs so that neighbours are of similar length on both sides, and cut the order into batches.
 
     The walk is a Hilbert curve through the plane of source and target lengths: a piece of it is a patch about as wide
     as high, so a batch pads either side little. Sorting by one side and then by the other pads the second far more.
@@ -247,7 +247,7 @@ def cut_batches(
 
 
 def _keys_on_curve(source: Ids, target: Ids, shift: IntArray) -> Ids:
-    """Number pairs of lengths in the order of the curve: small numbers, from a table where pairs outnumber its cells.
+    """Position of each pair of lengths on the curve: small numbers, from a table where pairs outnumber its cells.
 
     Args:
         source: [pair] lengths.
@@ -262,24 +262,24 @@ def _keys_on_curve(source: Ids, target: Ids, shift: IntArray) -> Ids:
     if num_cells > max(len(source), 1 << 16):
         return _places_on_curve(source + shift[0], target + shift[1])
     rows, columns = np.divmod(np.arange(num_cells), num_columns)
-    places = _places_on_curve(rows + shift[0], columns + shift[1])
+    positions = _places_on_curve(rows + shift[0], columns + shift[1])
     # Ranks of at most 16 bits are sorted in linear time.
     ranks = np.empty(num_cells, dtype=np.uint16 if num_cells <= 1 << 16 else np.uint32)
-    ranks[np.argsort(places)] = np.arange(num_cells)
+    ranks[np.argsort(positions)] = np.arange(num_cells)
     return ranks[source * np.int64(num_columns) + target]
 
 
 def _places_on_curve(x: IntArray, y: IntArray) -> IntArray:
-    """Number the points (x, y), 0 or larger, in the order of a Hilbert curve; Hilbert 1891."""
-    places = np.zeros_like(x)
+    """Position of points (x, y), 0 or larger, on a Hilbert curve; Hilbert 1891."""
+    positions = np.zeros_like(x)
     side = 1 << int(max(x.max(initial=0), y.max(initial=0))).bit_length()
     half = side >> 1
     while half:
         right, upper = (x & half) > 0, (y & half) > 0
-        places += half * half * ((3 * right) ^ upper)
+        positions += half * half * ((3 * right) ^ upper)
         # The lower quarters are turned, so that the curve leaves each where it enters the next.
         turned, mirrored = ~upper, ~upper & right
         x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
         x, y = np.where(turned, y, x), np.where(turned, x, y)
         half >>= 1
-    return places
+    return positions

@@ -1,4 +1,4 @@
-"""A model as graphs of ONNX: one that reads sources, one that takes a single step, and small ones around it.
+"""Export of a model as ONNX graphs: the encoder, a single decoding step, and small graphs around them.
 
 encode   source, source_lengths -> memory, state of one hypothesis
 step     tokens, memory, state -> log probabilities, next state, attention weights
@@ -66,8 +66,8 @@ class _Step(nn.Module):
         self.state = state
 
     def forward(self, tokens: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        given = iter(tensors)
-        memory, state = rebuild(self.memory, given), rebuild(self.state, given)
+        remaining = iter(tensors)
+        memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
         has_weights = bool(self.model.alignment)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
         results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
@@ -114,11 +114,16 @@ def export_graphs(
         )
         tokens = torch.full((_SOURCES, _HYPOTHESES), 4)
         parts = flatten(memory, "memory") | flatten(state, "state")
-        given = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
+        examples = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
         results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
         step = _Step(model, memory, state)
         record_graph(
-            step, {"tokens": (tokens, {0: "source", 1: "hypothesis"})}, given, results, folder / "step.onnx", max_length
+            step,
+            {"tokens": (tokens, {0: "source", 1: "hypothesis"})},
+            examples,
+            results,
+            folder / "step.onnx",
+            max_length,
         )
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
@@ -173,12 +178,12 @@ def free_axes(
     Returns:
         Names by axis, for each tensor.
     """
-    found: dict[str, dict[int, str]] = {}
+    axes: dict[str, dict[int, str]] = {}
     for name, tensor in one.items():
         sizes = zip(tensor.shape, other[name].shape, strict=True)
         differing = {axis for axis, (size, again) in enumerate(sizes) if size != again}
-        found[name] = known | {axis: varying for axis in differing - known.keys()}
-    return found
+        axes[name] = known | {axis: varying for axis in differing - known.keys()}
+    return axes
 
 
 def record_graph(
@@ -236,7 +241,7 @@ def record_graph(
 
 
 def _fold(graph: Any) -> None:
-    """Compute parts of weights and weights side by side once; the exporter leaves the large ones to every load.
+    """Compute constant expressions of weights once; the exporter leaves large ones to every load.
 
     Only matrices that are constants are put into eight bits.
     """
@@ -247,7 +252,7 @@ def _fold(graph: Any) -> None:
 
 
 def quantize(folder: Path) -> None:
-    """Put a model's graphs into eight bits, in place.
+    """Quantise a model's graphs to eight bits, in place.
 
     Args:
         folder: of the graphs.
@@ -270,7 +275,7 @@ def quantize(folder: Path) -> None:
 
 
 def _products_with_vectors(path: Path) -> list[str]:
-    """Names of products with a constant of one column or none: it has no channels, and takes no room."""
+    """Names of products with a constant of at most one column: it has no channels and takes little room."""
     import onnx
 
     graph = onnx.load(path).graph
@@ -288,7 +293,7 @@ def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[i
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Keep the exporter's warnings and records to itself: they speak of its own inside, and cost more than its work."""
+    """Suppress the exporter's warnings and logs, which concern its internals and cost more time than its work."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
