@@ -78,9 +78,7 @@ def run(
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
-    from heedful.recipe import score_test
     from heedful.tasks.interface import Recipe
-    from heedful.tasks.table import find_task
 
     recipe = Recipe(
         data=tuple(data),
@@ -96,8 +94,15 @@ def run(
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
+    _print_results(started, outcome, recipe.device, messages)
+
+
+def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
+    from heedful.recipe import score_test
+    from heedful.tasks.table import find_task
+
     print(ending(started, outcome))
-    print(score_test(started, recipe.device, messages.say), end="")
+    print(score_test(started, device, messages.say), end="")
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
 
