@@ -186,23 +186,3 @@ class Backends:
         import torch
 
         return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a partner of an ensemble whose token ids mean something else.
-
-    Args:
-        folder: the partner's.
-        like: the model's.
-
-    Returns:
-        The partner's folder.
-
-    Raises:
-        UsageError: its tokenizers differ.
-    """
-    for role in ("source_tokenizer", "target_tokenizer"):
-        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
-        if own != other:
-            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
-    return folder

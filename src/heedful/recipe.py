@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.custom_code import allow_code, is_custom, named_code
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
 from heedful.data.same_data import claim_data
@@ -144,7 +145,7 @@ def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
     """
     settings = (*recipe.settings, f"task={json.dumps(task.name)}")
     experiment = load_experiment(recipe.preset, recipe.config, settings, adapted, task.default_preset)
-    if experiment.model.kind not in task.kinds:
+    if experiment.model.kind not in task.kinds and not is_custom(experiment.model.kind):
         known = ", ".join(sorted(task.kinds))
         raise ConfigError(f"model.kind: a {experiment.model.kind} is no model for {task.name}; known: {known}")
     chosen = experiment.training.select_by
@@ -374,6 +375,7 @@ def train_model(
             scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
+    allow_code(named_code(parse_overrides(recipe.settings)))
     train(recipe, watch, begun, say)
     if runs and (scores := score_test(runs[0], device, say)):
         say(scores.rstrip())

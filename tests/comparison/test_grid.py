@@ -56,7 +56,7 @@ def test_rows_are_base_then_kind_then_row(tmp_path: Path):
         assert experiment.training.max_steps == 7
         assert experiment.training.optimizer.learning_rate == 1e-9
     model = first.model
-    assert (model.kind, model.score, model.window) == ("luong", "dot", "global")
+    assert (model.kind, model.attention.score, model.attention.window) == ("luong", "dot", "global")
     assert (model.hidden_size, model.dropout) == (12, 0.0)
     assert (second.model.kind, second.model.model_size) == ("transformer", 16)
     assert (first.training.label_smoothing, second.training.label_smoothing) == (0.1, 0.5)

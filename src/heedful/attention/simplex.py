@@ -293,5 +293,10 @@ class Entmax(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
+    def why_not_exported(self) -> str | None:
+        if isinstance(self.alpha, float | int) and self.alpha in (1.0, 1.5, 2.0):
+            return None
+        return "entmax is found by bisection but for alpha 1, 1.5 and 2, which a graph has no loop for"
+
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         return Normalized(entmax(scores, allowed, self.alpha))

@@ -1,6 +1,7 @@
 """Structured attention (Kim, Denton, Hoang, Rush 2017): weights are marginals of a distribution over structures."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, final
 
 import torch
@@ -39,10 +40,14 @@ class LinearChain(Normalizer):
     weights_lie_in = "box"
     is_positional = True
     is_shift_invariant = False
+    learned = MappingProxyType({"transition": (2, 2)})
 
     @property
     def inverse_temperature(self) -> float:
         return 1.0
+
+    def why_not_exported(self) -> str | None:
+        return "a chain is computed key after key, which a graph has no loop for"
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
@@ -71,10 +76,14 @@ class NormalizedLinearChain(Normalizer):
     weights_lie_in = "simplex"
     is_positional = True
     is_shift_invariant = False
+    learned = MappingProxyType({"transition": (2, 2)})
 
     @property
     def inverse_temperature(self) -> float:
         return 1.0
+
+    def why_not_exported(self) -> str | None:
+        return "a chain is computed key after key, which a graph has no loop for"
 
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
@@ -143,13 +152,21 @@ class ProjectiveTree(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
+    def why_not_exported(self) -> str | None:
+        return "a tree is computed span after span, which a graph has no loop for"
+
+    def why_not(self, num_queries: int, num_keys: int) -> str | None:
+        if num_keys - num_queries in {0, 1} and num_keys > 0:
+            return None
+        return (
+            f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
+            "or the queries the words and the keys the root and the words"
+        )
+
     def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
-        if num_keys - num_queries not in {0, 1} or num_keys == 0:
-            raise ShapeError(
-                f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
-                "or the queries the words and the keys the root and the words"
-            )
+        if reason := self.why_not(num_queries, num_keys):
+            raise ShapeError(reason)
         rootless = num_keys - num_queries
         arcs = functional.pad(scores.mT, (rootless, 0))
         if allowed is None:

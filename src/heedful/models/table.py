@@ -1,10 +1,13 @@
-"""Every model by the kind that a configuration names, and every preset of sizes."""
+"""Table of models: every kind with its configuration, and every preset of sizes."""
 
+import json
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
 
+from heedful.config import Config
+from heedful.custom_code import import_class, is_custom
 from heedful.models import luong, rnn_encoder_decoder, rnnsearch, text_classifier, transformer
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -13,19 +16,46 @@ from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 
 AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig | TextClassifierConfig
-ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
 
-MODELS: Final[Mapping[str, type[AnyModelConfig]]] = {
+
+def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
+    """Validate by the class that a kind ``module:Class`` names, or by that of one of the package's kinds."""
+    kind = cast(Mapping[str, object], value).get("kind") if isinstance(value, Mapping) else None
+    if isinstance(kind, str) and is_custom(kind):
+        return import_class(kind, Config).model_validate_json(json.dumps(value))
+    if isinstance(value, Config) and is_custom(str(getattr(value, "kind", ""))):
+        return value
+    return known(value)
+
+
+ModelConfig = Annotated[
+    SerializeAsAny[Annotated[AnyModelConfig, Field(discriminator="kind")]], WrapValidator(_custom_or)
+]
+
+MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "transformer": TransformerConfig,
     "rnnsearch": RNNsearchConfig,
     "luong": LuongConfig,
     "rnn_encoder_decoder": RNNEncoderDecoderConfig,
     "text_classifier": TextClassifierConfig,
 }
-PRESETS: Final[Mapping[str, AnyModelConfig]] = {
+PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
     **rnnsearch.PRESETS,
     **luong.PRESETS,
     **rnn_encoder_decoder.PRESETS,
     **text_classifier.PRESETS,
 }
+DEFAULT_PRESET: Final = "small"
+
+
+def model_class(kind: str) -> type[Config]:
+    """Find the configuration of a kind of model.
+
+    Args:
+        kind: in `MODELS`, or ``module:Class``.
+
+    Returns:
+        The class.
+    """
+    return import_class(kind, Config) if is_custom(kind) else MODELS[kind]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from heedful.custom_code import allow_code
 from heedful.errors import FileRefused
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
@@ -18,7 +19,11 @@ PREDICTORS: Final[Mapping[str, Callable[[ModelFolder, str, str, Sequence[ModelFo
 
 
 def load(
-    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
 ) -> Predictor:
     """Open a model folder with the predictor of its task.
 
@@ -27,14 +32,18 @@ def load(
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine.
         ensemble: folders of other models that predict together with it, such as trainings with other seeds.
+        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
+            needs one is refused.
 
     Returns:
         A `Translator` or a `Classifier`; weights load when first used.
 
     Raises:
         UsageError: there is no model there, no such engine in it, or the ensemble does not fit.
-        FileRefused: a file was changed or is missing, or the model is of a task that this heedful does not know.
+        FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or it is of a
+            task that this heedful does not know.
     """
+    allow_code(code)
     folder = open_folder(Path(path))
     if folder.task not in PREDICTORS:
         raise FileRefused(f"{path}: a model for {folder.task}, which this heedful does not know; use a newer one")

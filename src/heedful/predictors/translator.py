@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.backends import Backends, of_same_tokens
+from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.custom_code import allow_code
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
@@ -22,7 +23,7 @@ from heedful.evaluation.report import Report
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
-from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.folder import CONFIG, ModelFolder, open_folder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
@@ -75,7 +76,7 @@ class Translator(Predictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
-        partners = [of_same_tokens(each, folder) for each in ensemble]
+        partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
@@ -369,7 +370,11 @@ class Translator(Predictor):
 
 
 def load_translator(
-    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
 ) -> Translator:
     """Open a folder with a translation model.
 
@@ -377,16 +382,18 @@ def load_translator(
         path: made by `train`.
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
-        ensemble: folders of other models that decode together with it, such as trainings with other seeds.
+        ensemble: folders of other models that decode together with it.
+        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
+            needs one is refused.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, it does another task, there is no such engine in it, or a model of the
-            ensemble has other tokens.
-        FileRefused: a file was changed or is missing.
+        UsageError: no model there, another task, no such engine, or an ensemble of other tokens.
+        FileRefused: a file was changed or is missing, or the model needs code that `code` does not name.
     """
+    allow_code(code)
     folder = open_folder(Path(path))
     if folder.task != "translation":
         raise UsageError(f"{path}: a model for {folder.task}, which does not translate; see: heedful info {path}")
