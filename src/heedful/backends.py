@@ -1,4 +1,4 @@
-"""What computes for a model folder: PyTorch, or an engine that was exported into it; loaded when first used."""
+"""Backends of a model folder: PyTorch, or an exported engine, loaded on first use."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class Backends:
-    """All that can run one model, and the choice among it."""
+    """Backends that can run one model, and the choice among them."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Backends:
         engine: str,
         partners: "Sequence[Backends]" = (),
     ) -> None:
-        """Look what there is; nothing is loaded yet.
+        """Find the backends; nothing is loaded yet.
 
         Args:
             folder: a verified model folder.
@@ -58,7 +58,7 @@ class Backends:
     def searching(
         self, search: SearchConfig, attention: bool = False, demand: Constraints | None = None, is_exact: bool = False
     ) -> Backend:
-        """Give what decodes.
+        """Return the backend for a search.
 
         Args:
             search: beam, penalties and limits.
@@ -84,7 +84,7 @@ class Backends:
         return self._in_blocks(backend) if is_exact else backend
 
     def scoring(self, attention: bool = False, is_exact: bool = False) -> Backend:
-        """Give what reads outputs that are given.
+        """Return the backend for scoring given outputs.
 
         Args:
             attention: whether attention is wanted.
@@ -105,7 +105,7 @@ class Backends:
         return self._in_blocks(backend) if is_exact else backend
 
     def _in_blocks(self, backend: Backend) -> Backend:
-        """A backend that depends on nothing but the source.
+        """Backend whose results depend on nothing but the source.
 
         Raises:
             UsageError: it cannot.
@@ -117,12 +117,12 @@ class Backends:
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
-        """The fastest of this model, and of its partners, as one."""
+        """Fastest backends of this model and of its ensemble partners, combined."""
         found = [each._fastest(known, refusal) for each in (self, *self._partners)]
         return found[0] if len(found) == 1 else together(found)
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
-        """The engine that was named, or the first that has no reason to refuse, known before it is loaded or after."""
+        """Named backend, or the first without a reason to refuse, known before loading or after."""
         if self._engine != "auto":
             return self._open(self._engine)
         for name, exported in self.exported.items():
@@ -162,7 +162,7 @@ class Backends:
         return torch_backend(self.model(), self._max_tokens)
 
     def model(self) -> "Seq2Seq":
-        """Give the PyTorch model, loaded on first use.
+        """Return the PyTorch model, loaded on first use.
 
         Returns:
             The model in evaluation mode, always the same.

@@ -1,4 +1,4 @@
-"""One run as one value: task, model, text, training and search; resolved from presets and files, saved and loaded."""
+"""Experiment: the complete configuration of a run (model, text, training, search), resolved, saved and loaded."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ from heedful.version import __version__
 DEFAULT_TASK: Final = "translation"
 _WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig)
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
-"""Settings of training, and the values by which a person leaves them to `adapt`."""
+"""Training settings that `adapt` chooses, and the values that leave them to it."""
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -47,7 +47,7 @@ FREE_ON_RESUME: Final = (
 
 
 class Experiment(Config):
-    """Everything that decides what a run does, beside its data."""
+    """Complete configuration of a run, without its data."""
 
     task: str = DEFAULT_TASK
     """Key of `heedful.tasks.table.TASKS`."""
@@ -136,7 +136,7 @@ def _of_kind(suited: Tree, kind: str) -> Tree:
 
 
 def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any], default_preset: str) -> Tree:
-    """Give what the preset sets; where another kind of model is asked for, the middle preset of that kind.
+    """Settings of the preset; for another kind of model, those of its middle preset.
 
     The kind that suits the corpus counts where neither preset nor kind was given, nor settings that it has not.
 
@@ -159,7 +159,7 @@ def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any], default_p
 
 
 def _suited_kind(given: Tree, adapted: Mapping[str, Any], usual: str) -> str:
-    """The kind that suits the corpus, if it has all that was set by hand; else the usual one."""
+    """Kind of model that suits the corpus, if it has all settings made by hand; else the default kind."""
     suited = str(adapted.get("model", {}).get("kind", usual))
     set_by_hand = given.get("model", {})
     has_all = isinstance(set_by_hand, dict) and set_by_hand.keys() <= MODELS[suited].model_fields.keys()
@@ -167,7 +167,7 @@ def _suited_kind(given: Tree, adapted: Mapping[str, Any], usual: str) -> str:
 
 
 def has_attention(experiment: Experiment) -> bool:
-    """Say whether a model attends to its source.
+    """Tell whether a model attends to its source.
 
     Args:
         experiment: what to build.
@@ -212,7 +212,7 @@ def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def build_model(experiment: Experiment, sizes: Sequence[Any]) -> nn.Module:
-    """Make the model with fresh parameters, a function of the seed.
+    """Build the model with fresh parameters, a function of the seed.
 
     Args:
         experiment: what to build.
@@ -226,7 +226,7 @@ def build_model(experiment: Experiment, sizes: Sequence[Any]) -> nn.Module:
 
 
 def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Make a folder that holds tokenizers a model, or give the model in it new weights.
+    """Turn a folder with tokenizers into a model folder, or replace the weights in it.
 
     Args:
         folder: the model's folder.
@@ -268,7 +268,7 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
 
 
 def _write_config(folder: Path, text: str) -> None:
-    """Give a model another config.toml; where training goes on, only settings that do not change the model differ."""
+    """Replace config.toml; when training is resumed, only settings that do not change the model differ."""
     path = folder / CONFIG
     if path.is_file() and path.read_bytes() == text.encode():
         return

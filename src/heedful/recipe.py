@@ -1,4 +1,4 @@
-"""A training run: claim the folder, prepare the data, resolve the settings once, train, and score on the test set."""
+"""Recipe of a training run: prepare data, resolve settings, train, keep the best model in its folder."""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -52,14 +52,14 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Started:
-    """Facts that are known once data and model are ready, before the first step."""
+    """Facts about a run once data and model are ready, before the first step."""
 
     folder: Path
     experiment: Experiment
     num_parameters: int
     data: Prepared
     step: int
-    """Step of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
+    """Step of the newest complete checkpoint, from which training continues; 0 = from the start."""
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
     warn: Callable[[str], None],
     times: StepTimes = NOT_TIMED,
 ) -> Outcome:
-    """Train, or go on training, and leave the best model in its folder.
+    """Train, or resume training, and leave the best model in its folder.
 
     Where `torchrun` started several processes, each calls this with the same recipe.
 
@@ -217,7 +217,7 @@ def _trainer(
 def _recorded(
     history: History, trainer: Trainer, folder: Path, warn: Callable[[str], None]
 ) -> Generator[list[Outcome]]:
-    """Note how training ends, and leave a page about it.
+    """Record how training ends, and write the page about it.
 
     Raises:
         Stopped: as it came.
@@ -244,7 +244,7 @@ def _recorded(
 
 
 def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: Ranks, device: str) -> Outcome:
-    """Train with what the first process left in the folder, and with its weights.
+    """Train on another process, with the files and weights of the first.
 
     Raises:
         EndedElsewhere: a signal or a loss that is not finite, of which the first process tells.
@@ -321,7 +321,7 @@ def train_model(
     device: str = "cpu",
     quiet: bool = False,
 ) -> Predictor:
-    """Train a model from Python, as `heedful train` does, and score it on the test set.
+    """Train a model from Python, as `heedful train` does.
 
     Args:
         data: one file of examples, or two aligned files.

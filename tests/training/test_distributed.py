@@ -134,7 +134,7 @@ def test_gradients_are_added_and_numbers_exchanged(tmp_path: Path):
         model = torch.nn.Linear(2, 3)
         with torch.no_grad():
             model.weight.fill_(float(rank))
-        ranks.spread(model)
+        ranks.broadcast(model)
         frozen = torch.nn.Parameter(torch.ones(1), requires_grad=False)
         unused = torch.nn.Parameter(torch.ones(2))
         if rank == 1:

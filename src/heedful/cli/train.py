@@ -12,7 +12,7 @@ Examples:
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from heedful.recipe import Started
     from heedful.tasks.interface import Recipe
     from heedful.training.loop import Outcome
-
-_LOWER_IS_BETTER: Final = ("loss", "token_error_rate")
 
 
 def run(
@@ -179,10 +177,13 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     Returns:
         Two lines.
     """
+    from heedful.tasks.table import find_task
+
     was_done = started.step > 0 and outcome.step == started.step
     status = "had already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
-    best = -outcome.best if metric in _LOWER_IS_BETTER else outcome.best
+    is_falling = metric in find_task(started.experiment.task).lower_is_better
+    best = -outcome.best if is_falling else outcome.best
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
         f"{text}\nbest:  {metric} {best:.2f} on validation, at step {outcome.best_step:,}"

@@ -82,7 +82,11 @@ def evaluate(
 
 
 def quick_scores(
-    hypotheses: Sequence[str], references: References, target_language: str = "", lowercase: bool = False
+    hypotheses: Sequence[str],
+    references: References,
+    target_language: str = "",
+    lowercase: bool = False,
+    metrics: Sequence[str] = QUICK_METRICS,
 ) -> dict[str, float]:
     """Score hypotheses without intervals, for use while training.
 
@@ -91,17 +95,19 @@ def quick_scores(
         references: a list of texts per item, at least one each.
         target_language: a code such as ``de``; chooses BLEU's tokenizer. Empty: guessed from the script.
         lowercase: compare without regard to case.
+        metrics: keys of the table of metrics.
 
     Returns:
-        Scores by key: ``bleu``, ``chrf``, ``exact_match`` and ``token_error_rate``, 0 to 100 (the last may exceed it).
+        Scores by key; of the default metrics 0 to 100, where ``token_error_rate`` may exceed it.
 
     Raises:
         DataError: hypotheses and references do not belong together.
+        UsageError: no such metric.
         MissingExtra: sacreBLEU is not installed.
     """
     check_items(hypotheses, references, hypotheses)
     tokenizer = choose_tokenizer(target_language, (text for texts in references for text in texts)).tokenizer
-    built = {key: build_metric(key, Setting(tokenizer, lowercase)) for key in QUICK_METRICS}
+    built = {key: build_metric(key, Setting(tokenizer, lowercase)) for key in metrics}
     return {key: corpus_score(metric, metric.statistics(hypotheses, references)) for key, metric in built.items()}
 
 

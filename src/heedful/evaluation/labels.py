@@ -15,7 +15,7 @@ _Z: Final = 1.959963984540054
 @final
 @dataclass(frozen=True)
 class LabelScore:
-    """How well one label was predicted."""
+    """Prediction scores of one label."""
 
     label: str
     num_items: int

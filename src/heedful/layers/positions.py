@@ -1,4 +1,4 @@
-"""Where in the sequence a vector stands: sinusoids of any length, or a learned table."""
+"""Position codes: sinusoids of any length, or a learned table."""
 
 import math
 from abc import ABC, abstractmethod
@@ -36,11 +36,11 @@ def sinusoids(positions: Tensor, size: int, is_halved: bool = False) -> Tensor:
 
 
 class Positions(nn.Module, ABC):
-    """Adds to each vector a code of its position."""
+    """Layer that adds a code of its position to each vector."""
 
     @abstractmethod
     def codes(self, start: int, length: int) -> Tensor:
-        """Give the codes of consecutive positions.
+        """Return the codes of consecutive positions.
 
         Args:
             start: first position, from 0.
@@ -52,7 +52,7 @@ class Positions(nn.Module, ABC):
 
     @abstractmethod
     def at(self, places: Tensor) -> Tensor:
-        """Give the codes of any positions; `codes` was asked for all of them before.
+        """Return the codes of any positions; `codes` was called for all of them before.
 
         Args:
             places: [*] int64 positions, from 0.

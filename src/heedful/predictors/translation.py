@@ -15,37 +15,37 @@ from heedful.text.links import format_pharaoh
 
 @dataclass(frozen=True)
 class Alternative:
-    """One output for a source."""
+    """Output for a source."""
 
     text: str
     log_prob: float
-    """Of the whole output, in nats."""
+    """Log probability of the whole output, in nats."""
     score: float
-    """What outputs are ranked by: log_prob after the length penalty."""
+    """Score that outputs are ranked by: log_prob after the length penalty."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """The best output for a source, and what is known of it."""
+    """Best output for a source, with alternatives and attention."""
 
     source: str
     text: str
     log_prob: float
     score: float
     alternatives: tuple[Alternative, ...]
-    """All outputs asked for, best first; the first is this one."""
+    """All requested outputs, best first; the first is this one."""
     source_pieces: tuple[str, ...] = ()
-    """Tokens of the source as the model saw them, eos included; where attention was asked for."""
+    """Tokens of the source as the model saw them, eos included; empty without attention."""
     target_pieces: tuple[str, ...] = ()
     """Tokens of the output, eos included where the model ended it."""
     attention: NDArray[np.float32] | None = None
     """[target piece, source piece] weights."""
     alignment: tuple[tuple[int, int], ...] | None = None
-    """Links (source word, target word), 0-based."""
+    """Alignment links (source word, target word), 0-based."""
     was_cut: bool = False
-    """Whether the source was longer than the model takes, and its end left out."""
+    """Whether the source was longer than the model takes and lost its end."""
     unreplaced: str = ""
-    """What `text` was before its unknown words were replaced; empty where none was."""
+    """Text before its unknown words were replaced; empty where there were none."""
 
     def pharaoh(self) -> str:
         """Write the alignment as ``0-0 1-2``.

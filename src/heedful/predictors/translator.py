@@ -1,4 +1,4 @@
-"""The translator: a trained sequence-to-sequence model that a user holds, for translation and whatever is like it."""
+"""Translator: a loaded model that translates, aligns, scores and evaluates."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ WINDOW_LINES: Final = 2048
 
 @final
 class Translator(Predictor):
-    """A loaded translation model."""
+    """Loaded translation model."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Translator(Predictor):
 
     @property
     def dictionary(self) -> Dictionary:
-        """What unknown words are translated by; empty where the model has none."""
+        """Translations for unknown words; empty where the model has none."""
         if self._dictionary is None:
             has_one = "dictionary" in self.folder.facts
             self._dictionary = Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
         return self._dictionary
 
     def model(self) -> "Seq2Seq":
-        """Give the PyTorch model, loaded on first use.
+        """Return the PyTorch model, loaded on first use.
 
         Returns:
             The model in evaluation mode, always the same.
@@ -173,7 +173,7 @@ class Translator(Predictor):
             num_done += len(window)
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
-        """Say which source word each target word of given pairs comes from, by forced decoding.
+        """Align the words of given pairs, by forced decoding.
 
         The links are those of the model's attention: of a Transformer the mean over the heads of the last two
         layers of its decoder, averaged and summed over the tokens of words.
@@ -195,7 +195,7 @@ class Translator(Predictor):
         return list(self.scored_pairs(pairs, attention=True, batch_tokens=batch_tokens))
 
     def score(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
-        """Say how probable the model finds given targets, by forced decoding.
+        """Score given targets, by forced decoding.
 
         Args:
             pairs: a source and a target each.
@@ -214,7 +214,7 @@ class Translator(Predictor):
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
     ) -> Iterator[ScoredPair]:
-        """Read any number of pairs in constant memory, by forced decoding.
+        """Score any number of pairs in constant memory, by forced decoding.
 
         Args:
             pairs: a source and a target each.

@@ -87,7 +87,9 @@ class Task(ABC, Generic[FileT, DataT]):
     kinds: frozenset[str]
     """Kinds of models that do this task."""
     scores: frozenset[str]
-    """Names of the scores that its validations give; `training.select_by` is one of them."""
+    """Names of the scores that its validations can give; `training.select_by` is one of them."""
+    lower_is_better: frozenset[str] = frozenset({"loss"})
+    """Names of the scores that fall as a model improves."""
 
     @abstractmethod
     def find(self, recipe: Recipe) -> dict[str, FileT]:

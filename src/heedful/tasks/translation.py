@@ -17,8 +17,7 @@ from heedful.data.prepare import EvaluationSet, Sources, choose_units, link_word
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
-from heedful.evaluation.interface import Setting
-from heedful.evaluation.metrics.table import build_metric
+from heedful.evaluation.metrics.table import METRICS, falling_metrics
 from heedful.experiment import Experiment, has_attention
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
@@ -58,7 +57,8 @@ class Translation(Task[PairFile, TranslationData]):
     default_preset = "small"
     command = "translate"
     kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder"})
-    scores = frozenset({"loss", *QUICK_METRICS})
+    scores = frozenset({"loss", *METRICS})
+    lower_is_better = frozenset({"loss", *falling_metrics()})
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
@@ -134,8 +134,8 @@ class Validator:
         self._experiment: Final = experiment
         self._target_tokenizer: Final = prepared.target_tokenizer
         self._language: Final = target_language
-        falling = {key for key in QUICK_METRICS if not build_metric(key, Setting()).higher_is_better}
-        self._lower_is_better: Final = frozenset({"loss", *falling})
+        selected = experiment.training.select_by
+        self._metrics: Final = tuple(dict.fromkeys((*QUICK_METRICS, *((selected,) if selected in METRICS else ()))))
         self._sources: Final = [
             encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
         ]
@@ -153,7 +153,7 @@ class Validator:
             model: in evaluation mode.
 
         Returns:
-            "loss", "bleu", "chrf", "exact_match" and "token_error_rate", and a sample.
+            "loss", "bleu", "chrf", "exact_match", "token_error_rate" and the selecting metric, and samples.
 
         Raises:
             TypeError: the model is of another task.
@@ -163,13 +163,13 @@ class Validator:
         backend = torch_backend(model, self._experiment.text.max_tokens)
         decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
         outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
-        scores = quick_scores(outputs, self._dev.references, self._language)
+        scores = quick_scores(outputs, self._dev.references, self._language, metrics=self._metrics)
         texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
         middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
         loss = log_likelihood(PairStep(model, label_smoothing=0.0), pairs_by_length(self._corpus)).loss
         place = len(others) // 2
         samples = (*others[:place], middle, *others[place:])
-        return Validation({"loss": loss, **scores}, middle, samples, self._lower_is_better)
+        return Validation({"loss": loss, **scores}, middle, samples, Translation.lower_is_better)
 
 
 def _seq2seq(model: nn.Module) -> Seq2Seq:

@@ -1,4 +1,4 @@
-"""The settings of a training."""
+"""Settings of training."""
 
 from typing import Any, Literal, Self
 
@@ -10,31 +10,31 @@ from heedful.training.precision import Precision
 
 
 class TrainingConfig(Config):
-    """How a model is trained. Limits that are 0 do not limit."""
+    """Settings of training; a limit of 0 is no limit."""
 
     seed: int = Field(default=1, ge=0, lt=1 << 31)
     batch_tokens: int = Field(default=0, ge=0)
     """Most positions of a batch on its longer side; 0 chooses from the corpus."""
     accumulate: int = Field(default=1, ge=1)
-    """Batches whose gradients make one update."""
+    """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     alignment_weight: float = Field(default=0.0, ge=0.0)
-    """Of a loss that teaches attention which words belong together, found in the training pairs; 0 = none."""
+    """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
     clip_norm: float = Field(default=1.0, ge=0.0)
-    """Gradients of a larger L2 norm are scaled down to it; 0 = never."""
+    """Largest L2 norm of the gradient; a larger one is scaled down. 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()
     average: float = Field(default=8.0, ge=0.0)
-    """Validate and keep an average of the weights over about the last 1/average of the steps; 0 = the last weights."""
+    """Inverse of the number of last steps whose weights are averaged for validation; 0 = the last weights."""
     precision: Precision = "auto"
     parallel: Literal["data", "sharded"] = "data"
-    """Of several processes, each has the whole model, or a part of it (for models too large for one)."""
+    """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
     max_steps: int = Field(default=0, ge=0)
     max_epochs: int = Field(default=0, ge=0)
     max_target_tokens: int = Field(default=0, ge=0)
-    """Real ones, end marks included, of all epochs together."""
+    """Most target tokens trained on in all epochs together, EOS included, padding not."""
     max_minutes: float = Field(default=0.0, ge=0.0)
     tensorboard: bool = False
-    """Write what is reported to run/tensorboard in the model's folder too."""
+    """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
     validate_every: int = Field(default=0, ge=0)
     """Steps between validations; 0 = about an epoch."""
     patience: int = Field(default=8, ge=1)

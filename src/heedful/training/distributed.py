@@ -1,4 +1,4 @@
-"""One training by several processes, each with a share of every batch; the sum over them is what one would compute.
+"""Data-parallel training: each rank takes a slice of every batch; summed gradients equal single-process training.
 
 The first process prepares, validates, saves and speaks; the others wait for it, but not for ever. All decide the same
 at each step, because what differs between them (clocks, signals, sums) is exchanged.
@@ -28,32 +28,32 @@ if TYPE_CHECKING:  # not in every build of PyTorch
     from torch.distributed.distributed_c10d import Store
 
 DEADLINE_SECONDS: Final = 60.0
-"""A process that takes no part in a sum for so long counts as lost."""
+"""Seconds without taking part in a sum after which a process counts as lost."""
 SILENT_SECONDS: Final = 30.0
-"""And so does the first, while the others wait for it, if it gives no sign of life for so long."""
+"""Seconds without a sign of life after which the first process, for which the others wait, counts as lost."""
 BEAT_SECONDS: Final = 5.0
-"""Between two signs of life."""
+"""Seconds between two signs of life."""
 _BUCKET_BYTES: Final = 1 << 25
 _OF_TALK: Final = ("gloo", "nccl", "connection", "timed out", "peer")
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 
 
 class Share(NamedTuple):
-    """The part of a batch that one process computes."""
+    """Slice of a batch that one process computes."""
 
     batch: Batch
     is_real: bool
-    """False where nothing is left for this process: then it has a row of another one, whose loss must not count."""
+    """False where nothing is left for this process: it then has a row of another one, whose loss must not count."""
 
 
 class Ranks(ABC):
-    """The processes of one training, seen from one of them."""
+    """Processes of one training, from the view of one of them."""
 
     place: RankInfo
 
     @property
     def is_first(self) -> bool:
-        """Whether this one writes and speaks."""
+        """Whether this process writes files and messages."""
         return self.place.rank == 0
 
     def device(self, name: str) -> str:
@@ -68,7 +68,7 @@ class Ranks(ABC):
         return f"cuda:{self.place.local_rank}" if name == "cuda" and self.place.size > 1 else name
 
     def share(self, batch: Batch) -> Share:
-        """Take every size-th row, from the rank-th: neighbours are about equally long, and so are the shares.
+        """Return every size-th row from the rank-th: neighbours are of similar length, and so are the slices.
 
         Args:
             batch: the same on all.
@@ -83,7 +83,7 @@ class Ranks(ABC):
         return Share(batch.rows(slice(rank, None, size) if is_real else slice(0, 1)), is_real)
 
     def seed(self, seed: int, step: int) -> int:
-        """Make the seed of dropout, a function of the training's seed, the step and the rank.
+        """Return the seed of dropout, a function of the training's seed, the step and the rank.
 
         Args:
             seed: of the training, less than 2^31.
@@ -96,7 +96,7 @@ class Ranks(ABC):
 
     @contextmanager
     def connected(self) -> Generator[None]:
-        """Have what is raised within, where processes talk without being asked to, say who is lost.
+        """Turn errors of implicit communication within the context into LostProcess.
 
         Yields:
             Nothing.
@@ -104,8 +104,8 @@ class Ranks(ABC):
         yield
 
     @abstractmethod
-    def spread(self, model: nn.Module) -> None:
-        """Give all the first one's parameters.
+    def broadcast(self, model: nn.Module) -> None:
+        """Broadcast the first process's parameters.
 
         Args:
             model: of the same shape on all.
@@ -116,7 +116,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Replace each gradient by its sum over all; none counts as zero.
+        """Replace each gradient by its sum over all processes; a missing one counts as zero.
 
         Args:
             parameters: the same on all.
@@ -141,7 +141,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
-        """Let the first do something while the others wait, as long as it gives signs of life.
+        """Run a function on the first process while the others wait, as long as it gives signs of life.
 
         Args:
             body: what it does; the others don't call it.
@@ -157,11 +157,11 @@ class Ranks(ABC):
 
 @final
 class Alone(Ranks):
-    """A training by one process."""
+    """Training by one process."""
 
     place = RankInfo()
 
-    def spread(self, model: nn.Module) -> None: ...
+    def broadcast(self, model: nn.Module) -> None: ...
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None: ...
 
@@ -174,10 +174,10 @@ class Alone(Ranks):
 
 @final
 class Together(Ranks):
-    """One process of several, connected by gloo, and on GPUs by NCCL."""
+    """Training by several processes, connected by gloo, and on GPUs by NCCL."""
 
     def __init__(self, place: RankInfo, store: "Store") -> None:
-        """Begin at nothing.
+        """Connect to the store.
 
         Args:
             place: this one's.
@@ -187,7 +187,7 @@ class Together(Ranks):
         self._store: Final = store
         self._turns: Final = count()
 
-    def spread(self, model: nn.Module) -> None:
+    def broadcast(self, model: nn.Module) -> None:
         with torch.no_grad(), self._connected():
             for parameter in model.parameters():
                 distributed.broadcast(parameter.detach(), 0)
@@ -235,7 +235,7 @@ class Together(Ranks):
 
     @contextmanager
     def _beating(self, key: str) -> Generator[None]:
-        """Give signs of life while the body runs."""
+        """Give signs of life within the context."""
         is_done = threading.Event()
 
         def beat() -> None:
@@ -301,7 +301,7 @@ class Together(Ranks):
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Generator[list[nn.Parameter]]:
-    """Cut parameters, in their order, into pieces of about equal size and of one type."""
+    """Divide parameters, in their order, into buckets of about equal size and of one dtype."""
     bucket: list[nn.Parameter] = []
     num_bytes = 0
     for parameter in parameters:
@@ -321,7 +321,7 @@ def _flat(bucket: Sequence[nn.Parameter]) -> Tensor:
 
 @contextmanager
 def joined(device: str) -> Generator[Ranks]:
-    """Join the other processes that `torchrun` started, if it did.
+    """Connect to the other processes that `torchrun` started, if it did.
 
     Args:
         device: where to compute.

@@ -1,4 +1,4 @@
-"""How probable a model finds gold targets: forced decoding, summed over a corpus."""
+"""Log likelihood of gold targets by forced decoding, summed over a corpus."""
 
 import math
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from heedful.training.loss import LossSum, TrainingStep
 
 @dataclass(frozen=True)
 class Likelihood:
-    """What a model gives the targets of a corpus."""
+    """Log likelihood of the targets of a corpus."""
 
     log_prob: float
-    """Of all targets together, in nats, at most 0."""
+    """Log probability of all targets together, in nats, at most 0."""
     num_units: int
     """Target tokens, end marks included; at least 1."""
 
@@ -26,7 +26,7 @@ class Likelihood:
 
     @property
     def perplexity(self) -> float:
-        """exp(loss): comparable only between models with the same target tokens."""
+        """Perplexity exp(loss): comparable only between models with the same target tokens."""
         return math.exp(min(self.loss, 700.0))
 
 

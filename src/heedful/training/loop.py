@@ -1,4 +1,4 @@
-"""The training loop: steps, validation, the best model, checkpoints, early stopping."""
+"""Training loop: steps, validation, best model, checkpoints, early stopping."""
 
 import math
 import time
@@ -27,31 +27,31 @@ from heedful.training.train_state import TrainState
 
 @dataclass(frozen=True)
 class Validation:
-    """What validating a model gave."""
+    """Result of a validation."""
 
     scores: Mapping[str, float]
-    """Score by metric name; "loss" is the mean negative log likelihood of a gold unit, in nats."""
+    """Scores by metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
     sample: tuple[str, str, str] = ("", "", "")
-    """Source, reference and the model's output of one fixed sentence."""
+    """Source, reference and output of one fixed sentence."""
     samples: tuple[tuple[str, str, str], ...] = ()
-    """The same of a few fixed sentences, short to long."""
+    """Sources, references and outputs of a few fixed sentences, short to long."""
     lower_is_better: frozenset[str] = frozenset({"loss"})
     """Names of the scores of which a lower one is better."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a person watching wants to know."""
+    """Progress report for display."""
 
     step: int
     epoch: float
     loss: float
     """Mean smoothed loss of a token since the last report, in nats."""
     tokens_per_second: float
-    """Real target tokens trained on, since the last report."""
+    """Target tokens per second since the last report, padding not counted."""
     learning_rate: float
     seconds: float
-    """Trained so far, over all resumes."""
+    """Seconds of training so far, over all resumes."""
     done: float
     """Share of the tightest limit that is used up, in [0, 1]; 0 where there is no limit."""
     validation: Validation | None = None
@@ -59,10 +59,10 @@ class Progress:
 
 
 class Watcher(Protocol):
-    """Whoever follows the training: a progress bar, a log."""
+    """Callback that follows the training, such as a progress bar or a log."""
 
     def __call__(self, progress: Progress) -> None:
-        """Take a report.
+        """Receive a report.
 
         Args:
             progress: where training is.
@@ -72,7 +72,7 @@ class Watcher(Protocol):
 
 @dataclass
 class TrainerState:
-    """What changes while training, beside the tensors; all of it goes into checkpoints."""
+    """State of the training loop beside the tensors; part of every checkpoint."""
 
     step: int = 0
     epoch: int = 0
@@ -80,12 +80,12 @@ class TrainerState:
     seconds: float = 0.0
     num_target_tokens: int = 0
     update_seconds: float = 0.0
-    """Of `seconds`, what updates took; the rest was validation."""
+    """Seconds spent in updates, part of `seconds`; the rest was validation."""
     recent_loss: float = 0.0
-    """Since the last validation, like the two below: summed over tokens, in nats."""
+    """Loss since the last validation, summed over tokens, in nats."""
     recent_tokens: int = 0
     recent_seconds: float = 0.0
-    """Of updates."""
+    """Seconds spent in updates since the last validation."""
     best: float = -math.inf
     best_step: int = 0
     num_without_better: int = 0
@@ -94,7 +94,7 @@ class TrainerState:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How training ended."""
+    """Outcome of a training."""
 
     step: int
     seconds: float
@@ -102,9 +102,9 @@ class Outcome:
     best_step: int
     reason: str
     num_target_tokens: int
-    """Trained on, in all epochs together."""
+    """Target tokens trained on, in all epochs together."""
     tokens_per_second: float
-    """Real target tokens per second of updates, validation left out; over all resumes."""
+    """Target tokens per second of updates, without padding and validation, over all resumes."""
 
 
 @dataclass
@@ -122,7 +122,7 @@ CHECKPOINT_SECONDS: Final = 300.0
 
 @final
 class Trainer:
-    """Trains a model on the batches of a task, and goes on where it stopped."""
+    """Training loop over an encoded corpus, which continues where it stopped."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Trainer:
         ranks: Ranks | None = None,
         times: StepTimes = NOT_TIMED,
     ) -> None:
-        """Put the parts together.
+        """Assemble the parts.
 
         Args:
             step: model and loss; the model is trained in place.
@@ -209,7 +209,7 @@ class Trainer:
         return Outcome(*found, course.num_target_tokens, speed)
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
-        """Let all decide the same: any one's signal, the first one's clock.
+        """Make all processes take the same decision: the signal of any, the clock of the first.
 
         Returns:
             The signal, 0 = none, and whether it is time for a checkpoint.
@@ -290,7 +290,7 @@ class Trainer:
 
     @property
     def saved_step(self) -> int:
-        """Of the newest checkpoint; 0 = there is none."""
+        """Step of the newest checkpoint; 0 = there is none."""
         return self._storage.saved_step
 
     @property
@@ -310,7 +310,7 @@ class Trainer:
         return ""
 
     def _epochs(self) -> float:
-        """How many have passed, parts of one included."""
+        """Number of epochs so far, with fractions."""
         return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
     def _progress(self) -> Progress:
@@ -356,7 +356,7 @@ class Trainer:
         self._ranks.first(check)
 
     def resume(self) -> int:
-        """Go back to where the last training in the folder was, unless that was done.
+        """Restore the newest checkpoint of the folder, unless that was done.
 
         Returns:
             The step of the newest checkpoint that is whole; 0 where there is none.

@@ -1,4 +1,4 @@
-"""Training steps: model and loss as one module, whatever the task."""
+"""Loss: maximum likelihood with teacher forcing, label-smoothed, over real tokens only."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 
 class LossSum(NamedTuple):
-    """Sums over a batch, to be divided by counts over as many batches or ranks as make a step."""
+    """Sums over a batch, to be divided by counts over the batches and ranks of a step."""
 
     total: Tensor
-    """Loss that is minimised: negative log likelihood, smoothed, and extra losses, summed over the units."""
+    """Objective: smoothed negative log likelihood and extra losses, summed over real tokens."""
     log_likelihood: Tensor
-    """Log likelihood of the gold units, without smoothing, in nats; detached."""
+    """Log likelihood of the gold tokens, without smoothing, in nats; detached."""
     num_correct: Tensor
-    """Number of gold units that are the most probable ones; detached."""
+    """Number of gold tokens that are the most probable ones; detached."""
     num_units: Tensor
     """Number of units: real target tokens, EOS included, or labels."""
 

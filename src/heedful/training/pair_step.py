@@ -18,7 +18,7 @@ class PairStep(TrainingStep):
     """A sequence-to-sequence model and the loss of its targets."""
 
     def __init__(self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0) -> None:
-        """Join them.
+        """Combine model and loss.
 
         Args:
             model: a sequence-to-sequence model.

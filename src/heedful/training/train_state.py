@@ -1,4 +1,4 @@
-"""The weights, their optimizer and their average: all that an update changes, and how."""
+"""Training state: weights, optimizer and average, and their updates."""
 
 import copy
 import math
@@ -24,10 +24,10 @@ from heedful.training.step_times import NOT_TIMED, StepTimes
 
 @final
 class TrainState:
-    """A model that learns, by one process or by several together."""
+    """Model in training with its optimizer and average, on one process or several."""
 
     def __init__(self, step: TrainingStep, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
-        """Begin with the first process's weights.
+        """Start from the first process's weights.
 
         Args:
             step: model and loss, on their device; the model is trained in place.
@@ -42,7 +42,7 @@ class TrainState:
         self._ranks: Final = ranks
         self.device: Final = next(model.parameters()).device
         self._is_sharded: Final = config.parallel == "sharded" and ranks.place.size > 1
-        ranks.spread(model)
+        ranks.broadcast(model)
         # Who validates calls parts of a model, which the parts of a sharded one do not bear.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
         self.model: Final = model
@@ -58,7 +58,7 @@ class TrainState:
 
     @property
     def rate(self) -> float:
-        """The learning rate of the last update."""
+        """Learning rate of the last update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
     @property
@@ -103,7 +103,7 @@ class TrainState:
         return sum(row[0] for row in self._ranks.gather(total)), float(norm)
 
     def update(self, step: int, rate: float) -> None:
-        """Go a step along the gradient.
+        """Update the weights along the gradient.
 
         Args:
             step: from 1.
@@ -120,7 +120,7 @@ class TrainState:
             buffer.fill_(sum(row[0] for row in rows) / len(rows))
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
-        """Bring a batch to the device.
+        """Move a batch to the device.
 
         Args:
             batch: of the task.
@@ -131,7 +131,7 @@ class TrainState:
         return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in batch.arrays()]
 
     def averaged(self) -> dict[str, Tensor]:
-        """Give the weights that are validated and kept; all processes call this.
+        """Return the weights that are validated and kept; all processes call this.
 
         Returns:
             By parameter name, tied ones once; they may change with the next update.
@@ -141,7 +141,7 @@ class TrainState:
 
     @contextmanager
     def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
-        """Have a model with the weights that are validated, in evaluation mode.
+        """Provide a model with the weights that are validated, in evaluation mode.
 
         Args:
             weights: from `averaged`.
@@ -160,7 +160,7 @@ class TrainState:
             yield self._spare.eval()
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give all that a checkpoint needs; all processes call this.
+        """Return the tensors of a checkpoint; all processes call this.
 
         Returns:
             Whole tensors by group (model, average, optimizer) and name; they may change with the next update.
@@ -174,7 +174,7 @@ class TrainState:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go back to a checkpoint; all processes call this.
+        """Restore a checkpoint; all processes call this.
 
         Args:
             tensors: what `tensors` gave, on as many processes or on others.

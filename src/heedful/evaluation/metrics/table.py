@@ -42,6 +42,15 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
     return _SUITED[target_units]
 
 
+def falling_metrics() -> frozenset[str]:
+    """List the metrics that fall as outputs improve, such as error rates.
+
+    Returns:
+        Keys of `METRICS` whose `Metric.higher_is_better` is False.
+    """
+    return frozenset(key for key, make in METRICS.items() if not make(Setting()).higher_is_better)
+
+
 def build_metric(key: str, setting: Setting) -> Metric:
     """Make a metric of the table.
 
