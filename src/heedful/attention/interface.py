@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.attention.lowered import ExpKey, LoweredScore
@@ -14,6 +15,18 @@ Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
 Scope = Literal["row", "matrix"]
 """What a normalizer must see at once: all scores of one query, or those of all queries."""
 
+Scores = Float[Tensor, "*rows key"]
+"""Scores of whole rows, or the weights that come of them; the axes of the rows are [*batch, query]."""
+
+Allowed = Bool[Tensor, "*#rows key"]
+"""Who may attend whom, True = may."""
+
+RowIds = Int[Tensor, "*rows"]
+"""Numbers of the rows in a whole call, from which noise is drawn."""
+
+OfRows = Float[Tensor, "*rows"]
+"""A number for each row."""
+
 Region = Literal["simplex", "sub-simplex", "box"]
 """Where the weights of a query lie: they sum to 1, to at most 1, or each is in [0, 1]."""
 
@@ -23,12 +36,12 @@ Region = Literal["simplex", "sub-simplex", "box"]
 class PreparedKey:
     """Keys after the part of a score that does not depend on the query, computed once per source."""
 
-    key: Tensor
+    key: Float[Tensor, "*batch key size"]
     """[*batch, key, size]"""
     exp_key: ExpKey | None = None
     """Of additive scores the exponentials, where a kernel takes them."""
 
-    def select(self, rows: Tensor) -> "PreparedKey":
+    def select(self, rows: Int[Tensor, " kept"]) -> "PreparedKey":
         """Keep some sources.
 
         Args:
@@ -59,7 +72,7 @@ class Score(nn.Module, ABC):
         self.hidden_size = hidden_size
 
     @abstractmethod
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         """Do the work that needs only the keys.
 
         Args:
@@ -70,7 +83,12 @@ class Score(nn.Module, ABC):
         """
 
     @abstractmethod
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredScore:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredScore:
         """Turn queries and prepared keys into pairs.
 
         Args:
@@ -87,19 +105,19 @@ class Score(nn.Module, ABC):
 class Attended:
     """What attention gives back; fields beside `context` only when asked with `need`."""
 
-    context: Tensor
+    context: Float[Tensor, "*batch query value_depth"]
     """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
     kernel: str
     """Name of the kernel that ran."""
-    weights: Tensor | None = None
+    weights: Float[Tensor, "*batch query key"] | None = None
     """[*batch, query, key] before dropout."""
-    log_normalizer: Tensor | None = None
+    log_normalizer: Float[Tensor, "*batch query"] | None = None
     """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
-    argmax: Tensor | None = None
+    argmax: Int[Tensor, "*batch query"] | None = None
     """[*batch, query] key of largest weight; 0 where nothing may be attended."""
-    entropy: Tensor | None = None
+    entropy: Float[Tensor, "*batch query"] | None = None
     """[*batch, query] of the weights, or of the distribution they were drawn from, in nats."""
-    log_prob: Tensor | None = None
+    log_prob: Float[Tensor, "*batch query"] | None = None
     """[*batch, query] of the key that was drawn, in nats."""
 
 
@@ -107,13 +125,13 @@ class Attended:
 class Normalized:
     """Weights of whole rows, and what is known beside them; what is None can be had from the weights, or not at all."""
 
-    weights: Tensor
+    weights: Scores
     """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
-    log_normalizer: Tensor | None = None
+    log_normalizer: OfRows | None = None
     """[*batch, query] log of the sum of exponentials; -inf for an empty row."""
-    entropy: Tensor | None = None
+    entropy: OfRows | None = None
     """[*batch, query] of the distribution that weights were drawn from, in nats; None: that of the weights."""
-    log_prob: Tensor | None = None
+    log_prob: OfRows | None = None
     """[*batch, query] of the key that was drawn, in nats; 0 for an empty row."""
 
 
@@ -144,7 +162,7 @@ class Normalizer(ABC):
         return self
 
     @abstractmethod
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         """Turn scores into weights.
 
         Args:
@@ -156,7 +174,7 @@ class Normalizer(ABC):
             The weights, and what is known beside them.
         """
 
-    def weigh(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Tensor:
+    def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:
         """Turn scores into weights, and compute nothing else.
 
         Args:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool, Float, Real, Shaped
 from torch import Tensor
 
 from heedful.errors import ShapeError
@@ -12,12 +13,12 @@ from heedful.errors import ShapeError
 class Gaussian:
     """Factors exp(-(j - centre)^2 / (2 sigma^2)) of the weights, taken after normalising; Luong et al. 2015, eq. 10."""
 
-    centre: Tensor
+    centre: Real[Tensor, "*leading #query"]
     """[*leading, 1 or query] real place among the keys, float32 or finer; receives gradient."""
     sigma: Tensor | float
     """Above 0, in keys; a tensor has shape []."""
 
-    def factors(self, places: Tensor, num_leading: int) -> Tensor:
+    def factors(self, places: Tensor, num_leading: int) -> Float[Tensor, "*leading #query key"]:
         """Compute the factors.
 
         Args:
@@ -35,11 +36,11 @@ class Gaussian:
 class MaskBounds:
     """The normal form of a mask for a given number of queries and keys."""
 
-    start: Tensor
+    start: Real[Tensor, "*#leading #query"]
     """[*leading, 1 or query] first key a query may attend."""
-    stop: Tensor
+    stop: Real[Tensor, "*#leading #query"]
     """[*leading, 1 or query] one past the last."""
-    dense: Tensor | None = None
+    dense: Bool[Tensor, "*#leading #query key"] | None = None
     """[*leading, 1 or query, key] True = may attend, on top of the interval; None = all."""
     gaussian: Gaussian | None = None
     """What weights are multiplied by after normalising."""
@@ -106,7 +107,7 @@ class MaskBounds:
         _check_leading(start.dim() - 1, num_leading)
         return lead(start, num_leading, 1), lead(stop, num_leading, 1)
 
-    def allowed(self, num_leading: int, num_keys: int) -> Tensor:
+    def allowed(self, num_leading: int, num_keys: int) -> Bool[Tensor, "*leading #query key"]:
         """Write the mask out.
 
         Args:
@@ -128,7 +129,7 @@ class MaskBounds:
         return full
 
 
-def lead(bounds: Tensor, leading: int, trailing: int) -> Tensor:
+def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     """Insert axes after the leading ones, so that leading axes align from the left.
 
     Args:

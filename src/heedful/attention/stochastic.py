@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.attention.interface import Normalized, Normalizer
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
 from heedful.attention.softmax import SOFTMAX, require_positive
 from heedful.errors import ShapeError
@@ -30,17 +31,17 @@ _SECOND_FACTOR: Final = 0x94D049BB133111EB - (1 << 64)
 class Drawn:
     """A key drawn for each query, and the distribution that it came from."""
 
-    weights: Tensor
+    weights: Scores
     """[*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed."""
-    log_prob: Tensor
+    log_prob: Float[Tensor, "*batch query"]
     """[*batch, query] of the drawn key, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
-    entropy: Tensor
+    entropy: Float[Tensor, "*batch query"]
     """[*batch, query] of the distribution, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
-    probabilities: Tensor
+    probabilities: Scores
     """[*batch, query, key] the distribution, with gradient: soft weights."""
 
 
-def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> Tensor:
+def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> RowIds:
     """Number the rows of a whole call from 0 on, so that a tile of them can be computed again.
 
     Args:
@@ -53,7 +54,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
     return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
 
 
-def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
+def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tensor, "*batch query key"]:
     """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream of its own.
 
     Args:
@@ -72,7 +73,7 @@ def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
     return _mix(rows[..., None] + torch.arange(1, num_keys + 1, device=row_ids.device) * _STEP)
 
 
-def gumbel_noise(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torch.dtype = torch.float32) -> Tensor:
+def gumbel_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torch.dtype = torch.float32) -> Scores:
     """Make noise -log(-log u), u uniform in (0, 1): the argmax of scores + noise is a draw from their softmax.
 
     Args:
@@ -91,7 +92,7 @@ def gumbel_noise(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torc
     return uniform.neg_().log1p_().neg_().log_().neg_()
 
 
-def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+def hard(scores: Scores, allowed: Allowed | None = None) -> Scores:
     """Put all weight on the key of the largest score; of equal ones on the first.
 
     Args:
@@ -113,7 +114,7 @@ def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     return weights if allowed is None else weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
 
 
-def sample(scores: Tensor, allowed: Tensor | None, seed: Tensor | int, row_ids: Tensor | None = None) -> Drawn:
+def sample(scores: Scores, allowed: Allowed | None, seed: Tensor | int, row_ids: RowIds | None = None) -> Drawn:
     """Draw one key for each query from softmax(scores).
 
     The weights carry no gradient; learn with `reinforce_loss` on log_prob and entropy. Xu et al. 2015, section 4.1.
@@ -142,8 +143,8 @@ def sample(scores: Tensor, allowed: Tensor | None, seed: Tensor | int, row_ids: 
 
 
 def straight_through(
-    scores: Tensor, allowed: Tensor | None = None, seed: Tensor | int | None = None, row_ids: Tensor | None = None
-) -> Tensor:
+    scores: Scores, allowed: Allowed | None = None, seed: Tensor | int | None = None, row_ids: RowIds | None = None
+) -> Scores:
     """Choose one key for each query, and let gradients through as if the weights were softmax(scores).
 
     Bengio et al. 2013, arXiv:1308.3432: biased, but without the variance of REINFORCE.
@@ -163,13 +164,13 @@ def straight_through(
 
 
 def gumbel_softmax(
-    scores: Tensor,
-    allowed: Tensor | None,
+    scores: Scores,
+    allowed: Allowed | None,
     seed: Tensor | int,
     temperature: Tensor | float = 1.0,
     is_hard: bool = False,
-    row_ids: Tensor | None = None,
-) -> Tensor:
+    row_ids: RowIds | None = None,
+) -> Scores:
     """Relax a draw from softmax(scores): weights = softmax((scores + noise) / temperature).
 
     Jang et al. 2017, arXiv:1611.01144, eq. 2; as the temperature goes to 0 the weights become the one-hot draw.
@@ -196,13 +197,13 @@ def gumbel_softmax(
 
 
 def reinforce_loss(
-    log_prob: Tensor,
-    reward: Tensor,
+    log_prob: Float[Tensor, "..."],
+    reward: Float[Tensor, "*leading"],
     baseline: Tensor | float,
-    entropy: Tensor,
+    entropy: Float[Tensor, "..."],
     reward_weight: float = 1.0,
     entropy_weight: float = 0.0,
-) -> Tensor:
+) -> Float[Tensor, "..."]:
     """Compute the loss whose gradient is REINFORCE's, to be added to the negative log likelihood.
 
     loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
@@ -229,7 +230,7 @@ def reinforce_loss(
     return -reward_weight * advantage * log_prob - entropy_weight * entropy
 
 
-def update_baseline(baseline: Tensor, reward: Tensor, decay: float = 0.9) -> Tensor:
+def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], decay: float = 0.9) -> Float[Tensor, ""]:
     """Move the expected reward towards what a minibatch got: b <- decay b + (1 - decay) mean(reward).
 
     Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.
@@ -296,7 +297,7 @@ class Hard(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(hard(scores, allowed))
 
 
@@ -327,7 +328,7 @@ class Sampled(Normalizer):
     def seeded(self) -> "Sampled":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
         return Normalized(drawn.weights, entropy=drawn.entropy, log_prob=drawn.log_prob)
 
@@ -356,7 +357,7 @@ class StraightThrough(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(straight_through(scores, allowed, self.seed, row_ids))
 
 
@@ -389,6 +390,6 @@ class GumbelSoftmax(Normalizer):
     def seeded(self) -> "GumbelSoftmax":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         seed = _fresh_seed() if self.seed is None else self.seed
         return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, seed, row_ids))

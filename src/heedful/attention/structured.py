@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.interface import Normalized, Normalizer, Scope
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scope, Scores
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.structured_chain import binary_chain_log_odds
 from heedful.attention.structured_tree import projective_tree_marginals
@@ -44,7 +44,7 @@ class LinearChain(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         weights = log_odds.sigmoid()
         return Normalized(weights if allowed is None else weights.masked_fill(~allowed, 0.0), log_normalizer)
@@ -76,7 +76,7 @@ class NormalizedLinearChain(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         # In logs, so that marginals too small for a float still share out the weight.
         return Normalized(SOFTMAX.normalize(functional.logsigmoid(log_odds), allowed).weights, log_normalizer)
@@ -143,7 +143,7 @@ class ProjectiveTree(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
         if num_keys - num_queries not in {0, 1} or num_keys == 0:
             raise ShapeError(
