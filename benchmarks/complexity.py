@@ -99,7 +99,7 @@ class Kind:
     name: str
     cost: str
     exponents: tuple[int, int]
-    """Of n and d, in the paper."""
+    """Exponents of n and d, in the paper."""
     steps: str
     path: str
     lengths: tuple[int, ...]

@@ -64,7 +64,7 @@ def ours(path: Path, beam: int, length: int) -> Decode:
 
 
 def alone(path: Path, beam: int, length: int, batch_tokens: int, threads: int) -> tuple[Decode, Decode]:
-    """What decodes, and what tells lines without marks in their outputs from others."""
+    """CTranslate2 alone as a decoder, and a test for lines without special tokens in their outputs."""
     tokenizer = load(path).source_tokenizer
     names = token_names(len(tokenizer))
     ids = {name: token for token, name in enumerate(names)}

@@ -38,7 +38,7 @@ SECTIONS: Final = ("units", "additive", "memory", "training", "decoding", "pairs
 
 
 class Units(NamedTuple):
-    """What a device does in a second."""
+    """Rates of a device's units, in results a second."""
 
     arithmetic: float
     """Operations of float32 outside matrix products."""
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Where and how large."""
+    """Device, sizes and number of repetitions."""
 
     device: str
     repeats: int

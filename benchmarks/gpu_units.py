@@ -1,4 +1,4 @@
-"""How many results a cycle the units of a GPU give: the figures that every floor of benchmarks/gpu.py is made of.
+"""Results per cycle of a GPU's units: the rates that every floor of benchmarks/gpu.py is made of.
 
     python benchmarks/gpu_units.py [--repeats N]
 

@@ -1,4 +1,4 @@
-"""What batches could gain at most if waiting sources took the places of those that are done.
+"""Upper bound of the gain if waiting sources replaced finished ones within a batch.
 
     OMP_NUM_THREADS=1 python benchmarks/refilling.py MODEL SOURCE [--engine torch] [--beam 5] [--limit 500]
 

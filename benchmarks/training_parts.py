@@ -1,4 +1,4 @@
-"""What each part of a training step is worth: the small Transformer's step with one part at a time taken away.
+"""Worth of each part of a training step: the small Transformer's step with one part at a time taken away.
 
     python benchmarks/training_parts.py [--steps 12] [--batch-tokens 4096]
 
@@ -34,7 +34,7 @@ from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.precision import resolve_precision
 
 KNOWN_BATCHES = 60
-"""Whose shapes the whole step has seen before it is timed."""
+"""Batches of shapes that the whole step has seen before it is timed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def logits_first(
     gold: Tensor,
     smoothing: float = 0.0,
 ) -> CrossEntropy:
-    """What `linear_cross_entropy` gives, from all logits at once."""
+    """Loss of `linear_cross_entropy`, from all logits at once."""
     logits = functional.linear(features, weight, bias).float()
     total = functional.cross_entropy(logits, gold, reduction="sum", label_smoothing=smoothing)
     with torch.no_grad():

@@ -35,7 +35,7 @@ WARM_STEPS = 6
 
 
 class Plain(nn.Module):
-    """What people write first: nn.Transformer, padding masks, logits of everything, cross_entropy."""
+    """Model as people write it first: nn.Transformer, padding masks, logits of everything, cross_entropy."""
 
     def __init__(self, size: int = 256) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ from heedful.layers import sinusoids
 WIDTH: Final = 720
 """Pixels of all pictures; pages show them about as wide."""
 SCORES: Final = (2.0, 1.6, 0.4, -0.2, 1.0, -1.0)
-"""Of six keys, for several pictures."""
+"""Scores of six keys, for several pictures."""
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ FOLDER: Final = Path(__file__).resolve().parent
 TABLE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 LINKS: Final = {"arXiv:": "https://arxiv.org/abs/", "doi:": "https://doi.org/"}
 ENGLISH_WORDS: Final = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,}\b")
-"""What a sentence has and a formula has not."""
+"""Pattern of a sentence, which no formula matches."""
 
 
 class Language(NamedTuple):

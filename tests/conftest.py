@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis without a stopwatch, Triton's interpreter, and the corpora beside the project."""
+"""Shared setup of all tests: Hypothesis without a deadline, Triton's interpreter, the corpora beside the project."""
 
 import importlib.util
 import os

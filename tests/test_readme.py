@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import heedful
-from heedful.cli.main import VERBS, main
+from heedful.cli.main import COMMANDS, main
 from tests.architecture.package import ROOT
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -78,7 +78,7 @@ def test_the_readme_is_short(language: str):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_of_commands_names_every_command_and_no_other(language: str):
     commands = [cells[0].strip("`").split()[1] for cells in table(page(f"README{language}"), "heedful demo")]
-    assert sorted(commands) == sorted(VERBS)
+    assert sorted(commands) == sorted(COMMANDS)
 
 
 def test_results_are_the_same_in_both_languages():

@@ -1,4 +1,4 @@
-"""TOML and dotted overrides in, frozen validated models out.
+"""Configuration: TOML and dotted overrides in, frozen validated models out.
 
 Every part of heedful that can be configured owns a subclass of `Config` beside the code that reads it;
 this module knows none of them. Unknown keys, wrong types and out-of-range values are refused with the
@@ -20,7 +20,7 @@ Tree = dict[str, Any]
 
 
 class Config(BaseModel):
-    """A frozen, strict configuration: unknown keys are errors and "10" is not 10."""
+    """Frozen, strict configuration: unknown keys are errors, and "10" is not 10."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
 
@@ -51,7 +51,7 @@ def read_toml(path: Path) -> Tree:
 
 
 def parse_overrides(settings: Sequence[str]) -> Tree:
-    """Turn ``["training.steps=10"]`` into nested dictionaries.
+    """Parse ``["training.steps=10"]`` into nested dictionaries.
 
     The value is read as TOML; what is not TOML is taken as a string, so quotes can be left out.
 
@@ -88,7 +88,7 @@ def parse_overrides(settings: Sequence[str]) -> Tree:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
-    """Return `base` with `over` laid on it, table by table.
+    """Merge two trees, table by table; values of `over` win.
 
     Args:
         base: nested dictionaries.
@@ -109,7 +109,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
 
 
 def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "") -> ConfigType:
-    """Build `config` from nested dictionaries, or say in one line what is wrong.
+    """Build `config` from nested dictionaries, or raise an error of one line.
 
     Args:
         config: the class to build.
@@ -147,7 +147,7 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
 
 
 def _keys_beside(config: type[Config], path: Sequence[str]) -> list[str]:
-    """The keys that exist in the table where `path` ends; every alternative's keys where it is a union."""
+    """Keys of the table where `path` ends; of all alternatives where it is a union."""
     candidates: list[type[Config]] = [config]
     for part in path[:-1]:
         annotations = [c.model_fields[part].annotation for c in candidates if part in c.model_fields]

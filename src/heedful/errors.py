@@ -1,4 +1,4 @@
-"""The exceptions heedful raises; each class owns its exit code.
+"""Exceptions of heedful; each class has its exit code.
 
 HeedfulError (1: a bug of ours when nothing more special applies)
 ├── UsageError          2    the command, its options or the configuration are wrong
@@ -31,33 +31,33 @@ class HeedfulError(Exception):
 
 
 class UsageError(HeedfulError):
-    """A command, an option or an argument is wrong."""
+    """Wrong command, option or argument."""
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """A configuration key or value is wrong."""
+    """Wrong configuration key or value."""
 
 
 class DataError(UsageError):
-    """A data file is missing, empty or malformed."""
+    """Missing, empty or malformed data file."""
 
 
 class ShapeError(UsageError, ValueError):
-    """Tensor axes that must agree differ; the message gives both shapes."""
+    """Tensor axes that must agree but differ; the message gives both shapes."""
 
 
 class NeedError(UsageError, ValueError):
-    """An attention summary was asked of a normalizer or kernel that cannot provide it."""
+    """Request for an attention summary that the normalizer or kernel cannot provide."""
 
 
 class KernelUnsupported(UsageError, ValueError):
-    """A kernel named by hand cannot do what was asked."""
+    """Kernel chosen by name that cannot compute the request."""
 
 
 class FileRefused(HeedfulError):
-    """A model or checkpoint is corrupt, unsafe, foreign or does not fit."""
+    """Model or checkpoint that is corrupt, unsafe, foreign or does not fit."""
 
     exit_code = 3
 
@@ -67,23 +67,23 @@ class NewerFormat(FileRefused):
 
 
 class NonFiniteError(HeedfulError):
-    """The loss or a gradient became infinite or not a number."""
+    """Loss or gradient that is infinite or not a number."""
 
     exit_code = 4
 
 
 class ResourceError(HeedfulError):
-    """Disk, memory or device ran out."""
+    """Lack of disk space, memory or device."""
 
     exit_code = 5
 
 
 class LostProcess(ResourceError):
-    """Another process of the same training ended or is silent."""
+    """Death or silence of another process of the same training."""
 
 
 class MissingExtra(HeedfulError):
-    """An optional dependency is not installed."""
+    """Optional dependency that is not installed."""
 
     exit_code = 6
 
@@ -92,7 +92,7 @@ class MissingExtra(HeedfulError):
 
 
 class EndedElsewhere(HeedfulError):
-    """Another process of the same training ended it and says why; this one ends with the same code and says nothing."""
+    """End of the training by another process, which prints the reason; this one exits silently with the same code."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__("")
@@ -100,7 +100,7 @@ class EndedElsewhere(HeedfulError):
 
 
 class Stopped(HeedfulError):
-    """A signal ended the run; everything was saved before this was raised."""
+    """End of a run by a signal, after everything was saved."""
 
     exit_code = 130
 

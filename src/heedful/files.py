@@ -1,4 +1,4 @@
-"""Durable writes: a file is there whole or not at all, and on the disk when a call returns."""
+"""Durable writes: files that are complete or absent, and on the disk when the call returns."""
 
 import os
 from collections.abc import Generator
@@ -11,7 +11,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @contextmanager
 def written_whole(path: Path) -> Generator[TextIO]:
-    """Write a text file beside its place and rename it there when all went well.
+    """Write a text file beside its final name and rename it there on success.
 
     Args:
         path: where to.
@@ -33,7 +33,7 @@ def written_whole(path: Path) -> Generator[TextIO]:
 
 
 def write_through(path: Path, content: bytes) -> None:
-    """Write a new file, and return when it is on the disk itself.
+    """Write a new file, and return when it is on the disk.
 
     Args:
         path: where to; what it is in has to be synced for its name to last.
@@ -53,7 +53,7 @@ def write_through(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the operating system write a file, or the names in a folder, to disk now.
+    """Make the operating system write a file, or the names in a folder, to disk now.
 
     Args:
         path: which.

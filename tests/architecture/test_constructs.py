@@ -1,4 +1,4 @@
-"""What the package may not contain: checks that vanish, text read by the platform's rules, pickles, code from data."""
+"""Constructs that the package may not contain: checks that vanish, platform encodings, pickles, code from data."""
 
 import ast
 from collections.abc import Callable, Mapping

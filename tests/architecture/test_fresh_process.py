@@ -1,4 +1,4 @@
-"""What a fresh process loads: nothing heavy for a start, nothing of PyTorch to run a model."""
+"""Modules that a fresh process loads: nothing heavy for a start, no PyTorch to run a model."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Who may import whom: names from the module that defines them, layers in one direction, no PyTorch at run time."""
+"""Import rules: names from the module that defines them, layers in one direction, no PyTorch at run time."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""What a call is computed from: its tensors are found and replaced, whatever score, mask and normalizer it has."""
+"""Inputs of a call: their tensors are found and replaced, for every score, mask and normalizer."""
 
 import pytest
 import torch

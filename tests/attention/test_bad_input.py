@@ -1,4 +1,4 @@
-"""What `attend` is given by mistake, and at the ends of the range of numbers: a clear error or the documented value."""
+"""Wrong arguments of `attend`, and numbers at the ends of their range: a clear error or the documented value."""
 
 import math
 from collections.abc import Callable

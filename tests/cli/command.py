@@ -1,4 +1,4 @@
-"""The command line in this process: what a shell would see of it."""
+"""The command line within the test process, as a shell would see it."""
 
 import io
 import sys
@@ -8,7 +8,7 @@ from heedful.cli.main import main
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """Outcome of a command."""
 
     code: int
     out: str

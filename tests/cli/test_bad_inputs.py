@@ -1,4 +1,4 @@
-"""What people hand in by mistake: each is told in one line with what, where and what to do, and the right exit code."""
+"""Bad inputs: each gives one line with what, where and what to do, and the right exit code."""
 
 import gzip
 import shutil
@@ -184,35 +184,35 @@ def test_training_refuses_options(
     assert [word for word in words if word not in done.errors[0]] == [], done.errors[0]
 
 
-VERBS_OF_MODELS = (("translate", "abc"), ("evaluate", "DATA"), ("info",))
+COMMANDS_OF_MODELS = (("translate", "abc"), ("evaluate", "DATA"), ("info",))
 
 
-@pytest.mark.parametrize("verb", VERBS_OF_MODELS, ids=lambda verb: verb[0])
-def test_what_is_no_model(verb: tuple[str, ...], trained: Trained, tmp_path: Path):
-    more = [str(trained.data) if word == "DATA" else word for word in verb[1:]]
-    done = heedful(verb[0], tmp_path / "none.model", *more)
+@pytest.mark.parametrize("command", COMMANDS_OF_MODELS, ids=lambda command: command[0])
+def test_what_is_no_model(command: tuple[str, ...], trained: Trained, tmp_path: Path):
+    more = [str(trained.data) if word == "DATA" else word for word in command[1:]]
+    done = heedful(command[0], tmp_path / "none.model", *more)
     assert (done.code, done.out) == (2, "")
     assert is_one_line(done)
     assert "none.model: no such model" in done.errors[0]
-    done = heedful(verb[0], tmp_path, *more)
+    done = heedful(command[0], tmp_path, *more)
     assert done.code == 2
     assert "not a model: it has no heedful.json" in done.errors[0]
-    done = heedful(verb[0], trained.data, *more)
+    done = heedful(command[0], trained.data, *more)
     assert done.code == 2
     assert "words.tsv: not a folder; models beside it: words.model" in done.errors[0]
 
 
-@pytest.mark.parametrize("verb", VERBS_OF_MODELS, ids=lambda verb: verb[0])
+@pytest.mark.parametrize("command", COMMANDS_OF_MODELS, ids=lambda command: command[0])
 @pytest.mark.parametrize("kind", ["config.toml", "model-", "tokenizer", "heedful.json"])
-def test_a_changed_file_is_refused(verb: tuple[str, ...], kind: str, trained: Trained, tmp_path: Path):
+def test_a_changed_file_is_refused(command: tuple[str, ...], kind: str, trained: Trained, tmp_path: Path):
     model = tmp_path / "m"
     shutil.copytree(trained.model, model)
     (path,) = (path for path in model.iterdir() if path.name.startswith(kind))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x80
     path.write_bytes(content)
-    more = [str(trained.data) if word == "DATA" else word for word in verb[1:]]
-    done = heedful(verb[0], model, *more)
+    more = [str(trained.data) if word == "DATA" else word for word in command[1:]]
+    done = heedful(command[0], model, *more)
     assert (done.code, done.out) == (3, "")
     assert is_one_line(done)
     assert path.name in done.errors[0]

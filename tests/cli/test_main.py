@@ -1,4 +1,4 @@
-"""The command as a whole: finding verbs, help, one line for every failure, exit codes."""
+"""The command as a whole: finding commands, help, one line for every failure, exit codes."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful import __version__
-from heedful.cli.main import VERBS
+from heedful.cli.main import COMMANDS
 from heedful.errors import FileRefused
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
@@ -17,7 +17,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException, *more: str) -> Done:
-    """What is seen of an error inside a verb."""
+    """Output for an error inside a command."""
 
     def broken(*values: object, **named: object) -> None:
         raise error
@@ -26,12 +26,12 @@ def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException, *more: str) -> 
     return heedful("doctor", *more)
 
 
-def test_help_lists_every_verb_with_its_line():
+def test_help_lists_every_command_with_its_line():
     done = heedful("--help")
     assert done.code == 0
     assert done.err == ""
-    for verb in VERBS:
-        assert any(f"│ {verb} " in line for line in done.out.split("\n")), verb
+    for command in COMMANDS:
+        assert any(f"│ {command} " in line for line in done.out.split("\n")), command
     assert "Train a model from pairs of texts" in done.out
 
 
@@ -39,25 +39,25 @@ def test_no_arguments_show_help():
     assert heedful() == heedful("--help")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_and_takes_the_global_options(verb: str):
-    done = heedful(verb, "--device", "cpu", "--threads", "1", "--quiet", "--debug", "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_takes_the_global_options(command: str):
+    done = heedful(command, "--device", "cpu", "--threads", "1", "--quiet", "--debug", "--help")
     assert (done.code, done.err) == (0, "")
-    assert f"heedful {verb}" in done.out
+    assert f"heedful {command}" in done.out
 
 
 def test_version():
     assert heedful("--version") == (0, f"heedful {__version__}\n", "")
 
 
-def test_a_misspelt_verb_is_guessed():
-    assert heedful("trian", "x.tsv") == (2, "", "heedful: error: no verb 'trian'; did you mean 'train'?\n")
+def test_a_misspelt_command_is_guessed():
+    assert heedful("trian", "x.tsv") == (2, "", "heedful: error: no command 'trian'; did you mean 'train'?\n")
 
 
-def test_an_unknown_verb_lists_all():
+def test_an_unknown_command_lists_all():
     done = heedful("zzz")
     assert done.code == 2
-    assert f"known: {', '.join(VERBS)}" in done.err
+    assert f"known: {', '.join(COMMANDS)}" in done.err
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(arguments: list[str], said:
     assert said in done.err
 
 
-def test_only_the_verb_that_runs_is_imported():
+def test_only_the_command_that_runs_is_imported():
     program = (
         "import sys; from heedful.cli.main import main; main(['list', 'metrics']); "
         "print(sorted(m for m in sys.modules if m.startswith('heedful.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert "heedful.cli.list" in done.stderr
-    assert not any(f"heedful.cli.{verb}'" in done.stderr for verb in VERBS if verb != "list")
+    assert not any(f"heedful.cli.{command}'" in done.stderr for command in COMMANDS if command != "list")
 
 
 def test_an_unexpected_error_is_one_line_that_asks_for_debug(monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""Findings made up for tests: outputs that are right for some sources and wrong for others."""
+"""Made-up results: outputs that are right for some sources and wrong for others."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What a grid is made of when it runs: one recipe for each row and seed, and the commands that stand for them."""
+"""Runs of a grid: one recipe for each row and seed, and the commands that stand for them."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Findings on disk: whole, recognised, and refused when they are something else."""
+"""Results on disk: complete, recognised, and refused when they are something else."""
 
 import json
 from pathlib import Path

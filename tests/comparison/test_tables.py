@@ -1,4 +1,4 @@
-"""What is printed: every figure in its place, as text and as Markdown."""
+"""Printed tables: every figure in its cell, as text and as Markdown."""
 
 from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import length_rows, score_rows, to_markdown, to_text

@@ -1,4 +1,4 @@
-"""What every implementation of attention must keep, as functions that raise AssertionError where it does not.
+"""Contracts of every implementation of attention, as functions that raise AssertionError where one is broken.
 
 An implementation is called with a case and answers as `attend` does; it may be `attend` with some kernel, or a wrong
 one planted to see that a contract refuses it.

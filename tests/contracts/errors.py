@@ -1,4 +1,4 @@
-"""How far a kernel is from the truth, beside the same formula in plain PyTorch in the same type."""
+"""Error of a kernel, relative to that of the same formula in plain PyTorch in the same dtype."""
 
 import math
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What every sequence-to-sequence model must keep; each function raises AssertionError where a model does not."""
+"""Contracts of every sequence-to-sequence model; each function raises AssertionError where a model breaks it."""
 
 from collections.abc import Callable
 

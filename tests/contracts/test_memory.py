@@ -1,4 +1,4 @@
-"""What `explain` says of memory is true: what a call needs beside its inputs, outputs and gradients is measured."""
+"""Memory of a call beside its inputs, outputs and gradients, measured against the class that `explain` states."""
 
 import tracemalloc
 from collections.abc import Callable

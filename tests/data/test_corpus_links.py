@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from heedful.data import corpus_links
-from heedful.data.corpus_links import link_corpus, spread_links
+from heedful.data.corpus_links import broadcast_links, link_corpus
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import FileRefused
 from heedful.text.dictionary import align_pairs
@@ -135,5 +135,5 @@ def test_damaged_files_are_refused(tmp_path: Path):
 
 
 def test_words_without_a_token_in_common_are_spread_apart():
-    assert spread_links([], [(0,)], [(0,)]) == ([], [])
-    assert spread_links([(1, 0)], [(0,), (1, 2)], [(0, 1)]) == ([1, 1, 2, 2], [0, 1, 0, 1])
+    assert broadcast_links([], [(0,)], [(0,)]) == ([], [])
+    assert broadcast_links([(1, 0)], [(0,), (1, 2)], [(0, 1)]) == ([1, 1, 2, 2], [0, 1, 0, 1])

@@ -121,16 +121,16 @@ def test_texts_that_are_no_alignments_are_refused():
         metric.statistics(["0-0", "x"], [["0-0"], ["0-0"]])
     with pytest.raises(DataError, match="alignment 1: possible links"):
         metric.statistics(["0p0"], [["0-0"]])
-    with pytest.raises(DataError, match="hand-made alignment 1: 'x' is not"):
+    with pytest.raises(DataError, match="manual alignment 1: 'x' is not"):
         metric.statistics(["0-0"], [["x"]])
-    with pytest.raises(DataError, match="sentence 2: 2 hand-made alignments; expected one"):
+    with pytest.raises(DataError, match="sentence 2: 2 manual alignments; expected one"):
         metric.statistics(["0-0", "0-0"], [["0-0"], ["0-0", "0-1"]])
 
 
 def test_other_numbers_of_sentences_are_refused():
-    with pytest.raises(DataError, match="1 alignments and 2 hand-made ones"):
+    with pytest.raises(DataError, match="1 alignments and 2 manual ones"):
         score_alignments([FOUND], [GOLD, GOLD])
-    with pytest.raises(DataError, match="no hand-made alignment"):
+    with pytest.raises(DataError, match="no manual alignment"):
         score_alignments([], [])
 
 

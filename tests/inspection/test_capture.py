@@ -1,4 +1,4 @@
-"""What is captured is what the attentions did, under names that can be found in the model."""
+"""Captured weights are those of the attentions, under the names of their modules."""
 
 import pytest
 import torch

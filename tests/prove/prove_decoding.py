@@ -1,4 +1,4 @@
-"""What is decoded does not depend on how: `make prove-decoding`.
+"""Outputs do not depend on batches, order or engine: `make prove-decoding`.
 
 exact    the same sentences in batches of 1, 2, 3, 7, 16 and 64, each in 5 orders, with --exact: all tokens and the bits
          of all scores are those of the first time; and without it, tokens differ only where two were within 1e-4

@@ -1,4 +1,4 @@
-"""What needs no model; engines with models are tried in tests/export/test_ctranslate2.py."""
+"""CTranslate2 without models; engines with models are tested in tests/export/test_ctranslate2.py."""
 
 from pathlib import Path
 

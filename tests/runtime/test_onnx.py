@@ -1,4 +1,4 @@
-"""What needs no model; engines with models are tried in tests/export/test_onnx.py."""
+"""ONNX Runtime without models; engines with models are tested in tests/export/test_onnx.py."""
 
 from pathlib import Path
 

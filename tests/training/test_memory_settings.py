@@ -1,4 +1,4 @@
-"""What a training process keeps. Memory is measured in processes of its own: the C library forgets no setting."""
+"""Memory settings of a training process, each measured in a new process: the C library forgets no setting."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Where a process stands among others."""
+"""Rank of a process among the processes of a training."""
 
 import pytest
 

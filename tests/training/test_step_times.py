@@ -1,4 +1,4 @@
-"""Where a step's time goes: phases add up, the first steps do not count, products are those that were made."""
+"""Times of the phases of a step: they add up, first steps do not count, products are those that were computed."""
 
 import re
 

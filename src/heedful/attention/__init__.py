@@ -1,4 +1,4 @@
-"""The attention core: every classic mechanism is score x mask x normalizer, read out against values.
+"""Attention core: every classic mechanism is score x mask x normalizer, read out against values.
 
 >>> from heedful.attention import ScaledDot, attend, causal
 """

@@ -1,4 +1,4 @@
-"""All that a call of attention is computed from, as one value: to be cut into tiles, and looked through for tensors.
+"""Inputs of an attention call as one value that can be cut into tiles of queries and searched for tensors.
 
 Pairs, masks and normalizers are dataclasses of tensors and plain values, so the tensors of a call can be found and put
 in the place of others without knowing which score or mask it is.
@@ -24,19 +24,19 @@ _PLAIN: Final = (bool, int, float, str, type(None))
 @final
 @dataclass(frozen=True)
 class AttentionInputs:
-    """What attention of some queries is computed from."""
+    """Inputs of attention for some queries."""
 
     pairs: LoweredScore
     value: Tensor
     """[*batch, key, value_size]"""
     rows: MaskBounds | None
-    """Who may attend whom; None = all."""
+    """Mask bounds; None = every query may attend to every key."""
     normalizer: Normalizer
     row_ids: Tensor | None = None
-    """[*batch, query] numbers of the rows, for noise; None where there is none."""
+    """[*batch, query] index of each row, which noise is a function of; None without noise."""
 
     def of_queries(self, rows: slice) -> "AttentionInputs":
-        """Keep some queries.
+        """Select queries.
 
         Args:
             rows: along the query axis.
@@ -52,7 +52,7 @@ class AttentionInputs:
         )
 
     def types(self) -> dict[str, torch.dtype]:
-        """Say in which types queries share what they share.
+        """Return the dtypes of the tensors that all queries share.
 
         Returns:
             The types of keys and parameters by the names of their fields in `pairs`, and that of "value".
@@ -60,7 +60,7 @@ class AttentionInputs:
         return {"value": self.value.dtype, **{name: tensor.dtype for name, tensor in self.pairs.shared().items()}}
 
     def widened(self) -> "AttentionInputs":
-        """Hold in float32 what queries share in half precision, so that gradients of many tiles are summed in float32.
+        """Convert shared half-precision tensors to float32, so that gradients of many tiles are summed in float32.
 
         In half precision a sum of many would lose what each adds.
 
@@ -71,7 +71,7 @@ class AttentionInputs:
         return self.narrowed({name: wide.get(dtype, dtype) for name, dtype in self.types().items()})
 
     def narrowed(self, types: Mapping[str, torch.dtype]) -> "AttentionInputs":
-        """Hold what queries share in other types.
+        """Convert shared tensors to given dtypes.
 
         Args:
             types: as `types` gives them.
@@ -86,7 +86,7 @@ class AttentionInputs:
 
 
 def is_open(tree: object) -> bool:
-    """Say whether all is seen that a value is made of.
+    """Tell whether all tensors of a value can be found.
 
     Args:
         tree: a dataclass, which may hold others.
@@ -100,7 +100,7 @@ def is_open(tree: object) -> bool:
 
 
 def tensors_of(tree: object) -> list[Tensor]:
-    """Find the tensors.
+    """Return the tensors of a value.
 
     Args:
         tree: a dataclass or tuple, which may hold others.
@@ -112,7 +112,7 @@ def tensors_of(tree: object) -> list[Tensor]:
 
 
 def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
-    """Put other tensors in the places of those there are.
+    """Replace the tensors of a value.
 
     Args:
         tree: a dataclass or tuple, which may hold others.
@@ -142,8 +142,8 @@ def _rebuilt(tree: Tree, tensors: Iterator[Tensor]) -> Tree:
         return tuple(_rebuilt(part, tensors) for part in tree)  # pyright: ignore
     if not is_dataclass(tree):
         return tree
-    made = copy(tree)
+    copied = copy(tree)
     for each in fields(tree):
         # Frozen, and not made anew: that would check what only the caller's values must be.
-        object.__setattr__(made, each.name, _rebuilt(getattr(tree, each.name), tensors))
-    return made
+        object.__setattr__(copied, each.name, _rebuilt(getattr(tree, each.name), tensors))
+    return copied

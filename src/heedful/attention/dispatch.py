@@ -1,4 +1,4 @@
-"""`attend`: every mechanism is score x mask x normalizer, read out against values; here the kernel is chosen."""
+"""Entry point `attend`: checks and lowers a call, then chooses the kernel."""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -34,31 +34,31 @@ KERNELS: Final[tuple[Kernel, ...]] = (
     Tiled(AdditiveScores()),
     Tiled(PlainScores()),
 )
-"""In order of preference."""
+"""All kernels, in order of preference."""
 
 Scoring = Score | Callable[[Tensor, Tensor], Tensor]
-"""A score, or a function from queries and keys to scores."""
+"""Score module, or function from queries and keys to scores."""
 
 observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
-"""Where set, every `attend` computes its weights and shows them to this function."""
+"""Callback for capture: where set, every `attend` computes its weights and passes them on."""
 
 _WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
 
 
 class Choice(NamedTuple):
-    """What one kernel says to a call."""
+    """Answer of one kernel to a call."""
 
     kernel: str
     reason: str
-    """Why it cannot; empty where it can."""
+    """Reason why the kernel cannot run; empty where it can."""
     memory: str
     """Memory allocated beside inputs and outputs."""
     standing: str = ""
-    """Reservation that users should know of, such as that a kernel was never timed."""
+    """Reservation that users should know, such as that a kernel was never timed."""
 
 
 class _Call(NamedTuple):
-    """A call of `attend`, checked and lowered."""
+    """Call of `attend`, checked and lowered."""
 
     score: Score
     pairs: LoweredScore
@@ -140,7 +140,7 @@ def explain(
     dropout: float = 0.0,
     need: Iterable[Need] = (),
 ) -> list[Choice]:
-    """Say which kernel `attend` takes for the same arguments, and why others refuse.
+    """Return which kernel `attend` takes for the same arguments, and why others refuse.
 
     Args:
         query: as for `attend`, as are all others.
@@ -184,7 +184,7 @@ def _lower(
     dropout: float,
     need: frozenset[Need],
 ) -> _Call:
-    """Check a call, and bring it to the form that kernels take.
+    """Check a call, and convert it to the form that kernels take.
 
     Raises:
         RuntimeError: a score of the user's raised it.
@@ -230,7 +230,7 @@ def _lower(
 def _check(
     query: Tensor, key: Tensor, value: Tensor, normalizer: Normalizer, dropout: float, need: frozenset[Need]
 ) -> None:
-    """Refuse what no kernel could make sense of.
+    """Refuse arguments that no kernel can handle.
 
     Raises:
         ShapeError: as `attend`.
@@ -280,12 +280,12 @@ def _choose(request: Request, name: str) -> Kernel:
 
 
 def _against(kernel: Kernel, request: Request) -> str | None:
-    """Why a kernel that is not asked by name is not taken."""
+    """Reason why a kernel is not chosen automatically."""
     return kernel.supports(request) or kernel.declines_auto(request)
 
 
 def _blame_types(score: Score, query: Tensor) -> None:
-    """Say so where the parameters of a score are of another type than what it is given.
+    """Explain an error where the parameters of a score and its inputs differ in dtype.
 
     Raises:
         UsageError: they are.

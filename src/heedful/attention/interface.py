@@ -1,4 +1,4 @@
-"""What makes scores and what turns them into weights, seen from outside."""
+"""Interfaces of scores and normalizers, and the results of attention; depends on no kernel."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from heedful.attention.lowered import ExpKey, LoweredScore
 
 Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
-"""What may be asked beside the context."""
+"""Results that can be requested beside the context."""
 
 Scope = Literal["row", "matrix"]
-"""What a normalizer must see at once: all scores of one query, or those of all queries."""
+"""Scores that a normalizer needs at once: those of one query, or those of all queries."""
 
 Scores = Float[Tensor, "*rows key"]
 """Scores of whole rows, or the weights that come of them; the axes of the rows are [*batch, query]."""
@@ -28,7 +28,7 @@ OfRows = Float[Tensor, "*rows"]
 """A number for each row."""
 
 Region = Literal["simplex", "sub-simplex", "box"]
-"""Where the weights of a query lie: they sum to 1, to at most 1, or each is in [0, 1]."""
+"""Set that contains the weights of a query: sums of 1, sums of at most 1, or each in [0, 1]."""
 
 
 @final
@@ -39,10 +39,10 @@ class PreparedKey:
     key: Float[Tensor, "*batch key size"]
     """[*batch, key, size]"""
     exp_key: ExpKey | None = None
-    """Of additive scores the exponentials, where a kernel takes them."""
+    """Exponentials of the keys of additive scores, for kernels that take them."""
 
     def select(self, rows: Int[Tensor, " kept"]) -> "PreparedKey":
-        """Keep some sources.
+        """Select sources.
 
         Args:
             rows: [kept] indices into axis 0.
@@ -55,15 +55,15 @@ class PreparedKey:
 
 
 class Score(nn.Module, ABC):
-    """A scoring function a(query, key), built from the sizes of both.
+    """Score function a(query, key), built from the sizes of both.
 
     Every score has the same constructor, so that one can be put in another's place.
     """
 
     max_keys: int | None = None
-    """Keys beyond so many cannot be scored and are not attended."""
+    """Largest number of keys that can be scored; keys beyond it are not attended to."""
     is_positional: ClassVar[bool] = False
-    """Whether it counts where a key stands, not only what it is."""
+    """Whether the score depends on the position of a key, not only on its content."""
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Score(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
-        """Do the work that needs only the keys.
+        """Compute the part of the score that depends on the keys alone.
 
         Args:
             key: [*batch, key, key_size].
@@ -89,7 +89,7 @@ class Score(nn.Module, ABC):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredScore:
-        """Turn queries and prepared keys into pairs.
+        """Lower queries and prepared keys to a form that kernels know.
 
         Args:
             query: [*batch, query, query_size].
@@ -103,7 +103,7 @@ class Score(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class Attended:
-    """What attention gives back; fields beside `context` only when asked with `need`."""
+    """Result of attention; fields beside `context` are present only if requested by `need`."""
 
     context: Float[Tensor, "*batch query value_depth"]
     """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
@@ -114,47 +114,47 @@ class Attended:
     log_normalizer: Float[Tensor, "*batch query"] | None = None
     """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
     argmax: Int[Tensor, "*batch query"] | None = None
-    """[*batch, query] key of largest weight; 0 where nothing may be attended."""
+    """[*batch, query] key of the largest weight; 0 where no key may be attended to."""
     entropy: Float[Tensor, "*batch query"] | None = None
-    """[*batch, query] of the weights, or of the distribution they were drawn from, in nats."""
+    """[*batch, query] entropy of the weights, or of the distribution that they were drawn from, in nats."""
     log_prob: Float[Tensor, "*batch query"] | None = None
-    """[*batch, query] of the key that was drawn, in nats."""
+    """[*batch, query] log probability of the drawn key, in nats."""
 
 
 @dataclass(frozen=True)
 class Normalized:
-    """Weights of whole rows, and what is known beside them; what is None can be had from the weights, or not at all."""
+    """Weights of whole rows and their by-products; None where derived from the weights, or unavailable."""
 
     weights: Scores
     """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
     log_normalizer: OfRows | None = None
     """[*batch, query] log of the sum of exponentials; -inf for an empty row."""
     entropy: OfRows | None = None
-    """[*batch, query] of the distribution that weights were drawn from, in nats; None: that of the weights."""
+    """[*batch, query] entropy of the distribution that weights were drawn from, in nats; None: use the weights."""
     log_prob: OfRows | None = None
-    """[*batch, query] of the key that was drawn, in nats; 0 for an empty row."""
+    """[*batch, query] log probability of the drawn key, in nats; 0 for an empty row."""
 
 
 class Normalizer(ABC):
-    """Scores to weights, row by row."""
+    """Map from scores to weights, row by row."""
 
     provides: ClassVar[frozenset[Need]]
     weights_lie_in: ClassVar[Region]
     scope: ClassVar[Scope] = "row"
     is_random: ClassVar[bool] = False
-    """Whether weights depend on noise, and so on the numbers of the rows."""
+    """Whether weights depend on noise, and so on row indices."""
     is_positional: ClassVar[bool] = False
-    """Whether the order of the keys counts, as it does for structures over them."""
+    """Whether weights depend on the order of the keys, as for structures over them."""
     is_shift_invariant: ClassVar[bool] = True
-    """Whether a number added to all scores of a row changes nothing."""
+    """Whether adding a constant to all scores of a row changes nothing."""
 
     @property
     @abstractmethod
     def inverse_temperature(self) -> Tensor | float:
-        """What scores are multiplied by before anything else; kernels fold it into the pairs."""
+        """Factor of the scores, applied before anything else; kernels fold it into the lowered score."""
 
     def seeded(self) -> "Normalizer":
-        """Fix what is left to chance, so that computing a row again repeats it.
+        """Fix the random numbers, so that recomputing a row repeats it.
 
         Returns:
             Itself, or where noise has no seed yet a copy whose seed came from torch's generator.
@@ -163,7 +163,7 @@ class Normalizer(ABC):
 
     @abstractmethod
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
-        """Turn scores into weights.
+        """Compute weights and their by-products from scores.
 
         Args:
             scores: [*batch, query, key], temperature already applied; finite.
@@ -175,7 +175,7 @@ class Normalizer(ABC):
         """
 
     def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:
-        """Turn scores into weights, and compute nothing else.
+        """Compute the weights alone from scores.
 
         Args:
             scores: as for `normalize`.

@@ -1,4 +1,4 @@
-"""What a kernel knows of a score: how query-key pairs make numbers, without the parameters that made them."""
+"""Lowered scores: forms of query-key scores that kernels compute, without the parameters that produced them."""
 
 from abc import ABC
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
-    """Find the common shape; quick where all are the same, as they nearly always are.
+    """Return the common shape; fast where all are the same, as is usual.
 
     Args:
         first: a shape.
@@ -28,25 +28,25 @@ def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
 @final
 @dataclass(frozen=True, eq=False)
 class ExpKey:
-    """e^(2 (key - centre)), computed once per source for step-by-step decoding, and the range that the keys span."""
+    """Exponentials e^(2 (key - centre)), computed once per source for step-by-step decoding, and the keys' range."""
 
     exponential: Tensor
     """[*batch, key, slot] float32, or float64 for float64 keys."""
     rounding: Tensor
-    """[*batch, key, slot] int16, what `exponential` lost when it was rounded."""
+    """[*batch, key, slot] int16 rounding error of `exponential`."""
     centre: Tensor
-    """[hidden] what was subtracted from the keys: 0 where they lie about 0."""
+    """[hidden] offset subtracted from the keys: 0 where they lie around 0."""
     lowest: Tensor
-    """[hidden] smallest key - centre; -inf for a feature that goes through tanh itself."""
+    """[hidden] smallest key - centre; -inf for a feature that is computed by tanh itself."""
     highest: Tensor
-    """[hidden] largest key - centre; inf for a feature that goes through tanh itself."""
+    """[hidden] largest key - centre; inf for a feature that is computed by tanh itself."""
     order: Tensor
     """[slot] int64 feature in each slot, -1 = none."""
     derived: dict[str, object] = field(default_factory=dict, repr=False, kw_only=True)
-    """Forms of the same numbers that a kernel made and keeps here."""
+    """Cache of other forms of these numbers, filled by kernels."""
 
     def select(self, rows: Tensor) -> "ExpKey":
-        """Pick sources.
+        """Select sources.
 
         Args:
             rows: [selected] int64 indices into axis 0.
@@ -60,7 +60,7 @@ class ExpKey:
 
 @dataclass(frozen=True)
 class LoweredScore(ABC):
-    """Queries and keys, lowered; scores are a function of one query and one key at a time."""
+    """Lowered queries and keys; a score is a function of one query and one key."""
 
     query: Tensor
     """[*batch, query, depth]"""
@@ -69,11 +69,11 @@ class LoweredScore(ABC):
 
     @property
     def leading(self) -> torch.Size:
-        """The leading axes of the scores."""
+        """Leading axes of the scores."""
         return broadcast(self.query.shape[:-2], self.key.shape[:-2])
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Give all that scores may send gradient to.
+        """Return the tensors that may receive gradient from scores.
 
         Returns:
             The tensors, in no particular order.
@@ -81,7 +81,7 @@ class LoweredScore(ABC):
         return self.query, self.key
 
     def shared(self) -> dict[str, Tensor]:
-        """Give what all queries have in common.
+        """Return the tensors that all queries share.
 
         Returns:
             Keys and parameters, by the names of their fields.
@@ -90,7 +90,7 @@ class LoweredScore(ABC):
         return {name: tensor for name in others if isinstance(tensor := getattr(self, name), Tensor)}
 
     def of_queries(self, rows: slice) -> Self:
-        """Keep some queries.
+        """Select queries.
 
         Args:
             rows: along the query axis.
@@ -101,7 +101,7 @@ class LoweredScore(ABC):
         return replace(self, query=self.query[..., rows, :])
 
     def with_own_keys(self, key: Tensor) -> Self:
-        """Give each query keys of its own.
+        """Give each query its own keys.
 
         Args:
             key: [*batch, query, near, depth] some of the keys for each query.
@@ -132,7 +132,7 @@ class LoweredAdditive(LoweredScore):
     vector: Tensor
     """[hidden]"""
     exp_key: ExpKey | None = None
-    """What a kernel computed of the keys beforehand."""
+    """Exponentials of the keys, computed beforehand by a kernel."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.query, self.key, self.vector
@@ -152,7 +152,7 @@ class LoweredDistance(LoweredScore):
     bandwidth: Tensor
     """[] above 0"""
     profile: str
-    """A name in `profiles.PROFILES`."""
+    """Name in `profiles.PROFILES`."""
     inverse_temperature: Tensor | float = 1.0
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -169,6 +169,6 @@ class GivenScores(LoweredScore):
     """
 
     function: Callable[[Tensor, Tensor], Tensor]
-    """From [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; infinite scores count as
-    the largest finite ones."""
+    """Function from [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; infinite scores
+    count as the largest finite ones."""
     inverse_temperature: Tensor | float = 1.0

@@ -1,4 +1,4 @@
-"""The normal form of masks: an interval of keys for each query, a table beside it, and a Gaussian."""
+"""Normal form of masks: an interval of keys for each query, optionally a table and a Gaussian."""
 
 from dataclasses import dataclass
 
@@ -11,46 +11,46 @@ from heedful.errors import ShapeError
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Factors exp(-(j - centre)^2 / (2 sigma^2)) of the weights, taken after normalising; Luong et al. 2015, eq. 10."""
+    """Factors exp(-(j - centre)^2 / (2 sigma^2)) of the normalised weights; Luong et al. 2015, eq. 10."""
 
     centre: Real[Tensor, "*leading #query"]
-    """[*leading, 1 or query] real place among the keys, float32 or finer; receives gradient."""
+    """[*leading, 1 or query] real position among the keys, float32 or finer; receives gradient."""
     sigma: Tensor | float
-    """Above 0, in keys; a tensor has shape []."""
+    """Standard deviation in keys, above 0; a tensor has shape []."""
 
-    def factors(self, places: Tensor, num_leading: int) -> Float[Tensor, "*leading #query key"]:
+    def factors(self, positions: Tensor, num_leading: int) -> Float[Tensor, "*leading #query key"]:
         """Compute the factors.
 
         Args:
-            places: [key] or [*leading, query, key] which keys.
+            positions: [key] or [*leading, query, key] which keys.
             num_leading: leading axes of the weights they are for.
 
         Returns:
             [*leading, 1 or query, key], with as many leading axes.
         """
         centre = lead(self.centre, num_leading, 1)[..., None]
-        return torch.exp(-0.5 * ((places - centre) / self.sigma).square())
+        return torch.exp(-0.5 * ((positions - centre) / self.sigma).square())
 
 
 @dataclass(frozen=True)
 class MaskBounds:
-    """The normal form of a mask for a given number of queries and keys."""
+    """Normal form of a mask for a number of queries and keys."""
 
     start: Real[Tensor, "*#leading #query"]
-    """[*leading, 1 or query] first key a query may attend."""
+    """[*leading, 1 or query] first key that a query may attend to."""
     stop: Real[Tensor, "*#leading #query"]
-    """[*leading, 1 or query] one past the last."""
+    """[*leading, 1 or query] index after the last key."""
     dense: Bool[Tensor, "*#leading #query key"] | None = None
-    """[*leading, 1 or query, key] True = may attend, on top of the interval; None = all."""
+    """[*leading, 1 or query, key] True = may attend, within the interval; None = all."""
     gaussian: Gaussian | None = None
-    """What weights are multiplied by after normalising."""
+    """Factors of the normalised weights."""
     is_causal: bool = False
-    """Whether this is exactly the causal triangle, nothing else."""
+    """Whether this is exactly the causal triangle."""
     width: int | None = None
-    """No interval is wider than this, whatever the numbers of queries and keys; None = unknown."""
+    """Largest width of an interval, whatever the numbers of queries and keys; None = unknown."""
 
     def of_queries(self, rows: slice) -> "MaskBounds":
-        """Keep some queries.
+        """Select queries.
 
         Args:
             rows: along the query axis.
@@ -71,7 +71,7 @@ class MaskBounds:
         )
 
     def require_leading(self, leading: tuple[int, ...]) -> None:
-        """Refuse a mask that is for other leading axes than the scores have.
+        """Refuse a mask whose leading axes are not those of the scores.
 
         Args:
             leading: those of the scores.
@@ -90,7 +90,7 @@ class MaskBounds:
                 )
 
     def bounds(self, num_leading: int) -> tuple[Tensor, Tensor]:
-        """Give the intervals with a certain number of leading axes.
+        """Return the intervals with a certain number of leading axes.
 
         Args:
             num_leading: leading axes of the scores they are for.
@@ -108,7 +108,7 @@ class MaskBounds:
         return lead(start, num_leading, 1), lead(stop, num_leading, 1)
 
     def allowed(self, num_leading: int, num_keys: int) -> Bool[Tensor, "*leading #query key"]:
-        """Write the mask out.
+        """Return the mask as a table.
 
         Args:
             num_leading: leading axes of the scores it is for.
@@ -121,8 +121,8 @@ class MaskBounds:
             ShapeError: the mask has more leading axes than the scores.
         """
         start, stop = self.bounds(num_leading)
-        places = torch.arange(num_keys, device=start.device)
-        full = (places >= start[..., None]) & (places < stop[..., None])
+        positions = torch.arange(num_keys, device=start.device)
+        full = (positions >= start[..., None]) & (positions < stop[..., None])
         if self.dense is not None:
             _check_leading(self.dense.dim() - 2, num_leading)
             full = full & lead(self.dense, num_leading, 2)

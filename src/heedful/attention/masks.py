@@ -1,4 +1,4 @@
-"""Who may look at whom, as values combined with ``& | ~``. True = may attend.
+"""Masks: who may attend to whom, as values combined with ``& | ~``. True = may attend.
 
 Nearly every mask lets a query attend an interval of keys, so that is the normal form: for each row of queries the
 keys j with start <= j < stop; what is no interval (``|``, ``~``, a graph) becomes a dense table beside it. A Gaussian
@@ -19,11 +19,11 @@ from heedful.errors import ShapeError, UsageError
 
 
 class Mask(ABC):
-    """A mask that does not know yet for how many queries and keys it will be used."""
+    """Mask that is independent of the numbers of queries and keys."""
 
     @abstractmethod
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        """Bring the mask to its normal form.
+        """Return the normal form for given sizes.
 
         Args:
             num_queries: queries it is used for; they are the last ones where there are fewer than keys.
@@ -47,16 +47,16 @@ class Mask(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class _Interval(Mask):
-    """Keys from `left` before to `right` after the query's own place; None = without bound."""
+    """Keys from `left` before to `right` after the query's own position; None = no bound."""
 
     left: int | None
     right: int | None
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         # The last query stands at the last key, so that one new query sees all cached keys.
-        place = torch.arange(num_keys - num_queries, num_keys, device=device)
-        start = torch.zeros_like(place) if self.left is None else place - self.left
-        stop = torch.full_like(place, num_keys) if self.right is None else place + self.right + 1
+        position = torch.arange(num_keys - num_queries, num_keys, device=device)
+        start = torch.zeros_like(position) if self.left is None else position - self.left
+        stop = torch.full_like(position, num_keys) if self.right is None else position + self.right + 1
         return MaskBounds(
             start,
             stop,
@@ -92,12 +92,12 @@ class _Around(Mask):
         if centre.shape[-1] not in (num_queries, 1):
             raise ShapeError(f"local-p: centres {list(centre.shape)}, but {num_queries} queries")
         gaussian = None if self.sigma is None else Gaussian(centre, self.sigma)
-        place = centre.detach()
+        position = centre.detach()
         if not self.is_bounded:
-            start = torch.zeros_like(place, dtype=torch.int64)
+            start = torch.zeros_like(position, dtype=torch.int64)
             return MaskBounds(start, torch.full_like(start, num_keys), gaussian=gaussian)
-        start = (place - self.half_width).ceil().long()
-        stop = (place + self.half_width).floor().long() + 1
+        start = (position - self.half_width).ceil().long()
+        stop = (position + self.half_width).floor().long() + 1
         return MaskBounds(start, stop, gaussian=gaussian, width=2 * self.half_width + 1)
 
 
@@ -109,10 +109,10 @@ class _Monotonic(Mask):
     lengths: Tensor | None
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        place = torch.arange(self.first, self.first + num_queries, device=device)
+        position = torch.arange(self.first, self.first + num_queries, device=device)
         if self.lengths is not None:
-            place = torch.minimum(place, self.lengths.to(device)[..., None] - 1)
-        return MaskBounds(place - self.half_width, place + self.half_width + 1, width=2 * self.half_width + 1)
+            position = torch.minimum(position, self.lengths.to(device)[..., None] - 1)
+        return MaskBounds(position - self.half_width, position + self.half_width + 1, width=2 * self.half_width + 1)
 
 
 @final
@@ -176,7 +176,7 @@ class _Not(Mask):
 
 
 def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-    """The normal form of a mask that only allows or forbids.
+    """Normal form of a mask without a Gaussian.
 
     Raises:
         UsageError: it has a Gaussian.
@@ -248,8 +248,8 @@ def window(left: int, right: int) -> Mask:
 
     Cost: where keys are many, only left + right + 1 pairs per query are computed; else as `padding`.
     """
-    for name, places in (("left", left), ("right", right)):
-        _require_count(f"window: {name}", places)
+    for name, size in (("left", left), ("right", right)):
+        _require_count(f"window: {name}", size)
     return _Interval(left, right)
 
 
@@ -344,9 +344,9 @@ def graph(adjacency: Bool[Tensor, "*leading #query key"]) -> Mask:
     return _Graph(adjacency)
 
 
-def _require_count(name: str, places: int) -> None:
-    if places != int(places) or places < 0:
-        raise UsageError(f"{name} must be a whole number of at least 0, got {places}")
+def _require_count(name: str, value: int) -> None:
+    if value != int(value) or value < 0:
+        raise UsageError(f"{name} must be a whole number of at least 0, got {value}")
 
 
 def _require_whole(name: str, numbers: Tensor) -> None:
@@ -366,4 +366,4 @@ MASKS: Final[dict[str, Callable[..., Mask]]] = {
     "local_predictive": local_predictive,
     "graph": graph,
 }
-"""Every function that makes a mask, by name."""
+"""All functions that make masks, by name."""

@@ -1,4 +1,4 @@
-"""Every way from scores to weights, by name."""
+"""Table of all normalizers (maps from scores to weights), by name."""
 
 from typing import Final
 
@@ -20,4 +20,4 @@ NORMALIZERS: Final[dict[str, type[Normalizer]]] = {
     "normalized_linear_chain": NormalizedLinearChain,
     "projective_tree": ProjectiveTree,
 }
-"""All can be made without arguments."""
+"""All normalizers; each can be made without arguments."""

@@ -1,4 +1,4 @@
-"""Nadaraya-Watson kernels as scores: log K of a scaled squared distance."""
+"""Profiles of Nadaraya-Watson kernels: log K of a scaled squared distance."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -8,12 +8,12 @@ from torch import Tensor
 
 
 class Profile(NamedTuple):
-    """The shape of a kernel K(u), u = distance / bandwidth."""
+    """Shape of a kernel K(u), u = distance / bandwidth."""
 
     log_kernel: Callable[[Tensor], Tensor]
-    """log K from u^2, both [*]; any finite number where `reach` is exceeded."""
+    """Function from u^2 to log K, both [*]; any finite number beyond `reach`."""
     reach: float
-    """u from which on K is 0; infinite where it never is."""
+    """Least u with K = 0; infinite where there is none."""
 
 
 def _zero(squared: Tensor) -> Tensor:
@@ -42,4 +42,4 @@ PROFILES: Final[dict[str, Profile]] = {
     "epanechnikov": Profile(_epanechnikov, 1.0),
     "constant": Profile(_zero, torch.inf),
 }
-"""exp(-u^2/2), exp(-u), [u < 1], [1 - u]+, [1 - u^2]+ and 1; factors that do not change weights are left out."""
+"""Profiles exp(-u^2/2), exp(-u), [u < 1], [1 - u]+, [1 - u^2]+ and 1, without factors that do not change weights."""

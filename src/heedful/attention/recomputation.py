@@ -1,4 +1,4 @@
-"""Memory for time: what a function saves for its gradients is dropped, and computed again in the backward pass.
+"""Checkpointing: tensors saved for the backward pass are dropped and recomputed there.
 
 Chen et al. 2016 (arXiv 1604.06174), as `torch.utils.checkpoint`, but for functions called in a row whose gradients are
 wanted in a row: what one of them saved is let go when the next one is computed again. PyTorch's holds on to all that
@@ -17,10 +17,10 @@ Result = TypeVar("Result")
 
 @final
 class Recomputation:
-    """Calls functions, each of which is called once more for its gradients."""
+    """Checkpointed calls; each function is called once more in the backward pass."""
 
     def __init__(self, device_type: str) -> None:
-        """Nothing is held yet.
+        """Start without calls.
 
         Args:
             device_type: where the work is done, "cpu" or "cuda": there mixed precision is as it was in the first call.
@@ -31,7 +31,7 @@ class Recomputation:
         self._saved: list[Tensor] = []
 
     def call(self, compute: Callable[[], Result]) -> Result:
-        """Compute something and keep nothing for its gradients.
+        """Call a function, keeping nothing for its gradients.
 
         Args:
             compute: gives the same numbers whenever it is called, if only the tensors that it reads are not changed; to
@@ -49,24 +49,24 @@ class Recomputation:
             num_saved += 1
             return num_saved - 1
 
-        def unpack(place: int) -> Tensor:
+        def unpack(index: int) -> Tensor:
             if self._present != number:
                 self._present, self._saved = -1, []
                 with torch.autocast(self._device_type, dtype, is_mixed):
                     self._saved = _saved_by(compute, num_saved)
                 self._present = number
-            return self._saved[place]
+            return self._saved[index]
 
         with saved_tensors_hooks(pack, unpack):
             return compute()
 
 
 class _AllSaved(Exception):
-    """What follows is the result, which is not needed again."""
+    """Signal that ends a recomputation once all saved tensors exist."""
 
 
 def _saved_by(compute: Callable[[], object], num_saved: int) -> list[Tensor]:
-    """Compute once more, up to the last tensor that is saved.
+    """Recompute up to the last saved tensor.
 
     Raises:
         RuntimeError: fewer are saved than at first.

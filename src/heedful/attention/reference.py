@@ -1,4 +1,4 @@
-"""The oracle: attention as sums over single numbers, float64, slow on purpose. Fast kernels are held to it.
+"""Oracle: attention as sums over single numbers in float64, slow on purpose; kernels are tested against it.
 
 Nothing here is a tensor operation that a kernel might share. None stands for a key that has no score or may not be
 attended.
@@ -16,9 +16,9 @@ from torch import Tensor
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 
 Scores = list[list[float | None]]
-"""[query, key]"""
+"""Scores [query, key]."""
 Weights = list[list[float]]
-"""[query, key]"""
+"""Weights [query, key]."""
 
 LARGEST: Final = torch.finfo(torch.float64).max
 
@@ -30,7 +30,7 @@ def reference_attention(
     allowed: Bool[Tensor, "query key"] | None = None,
     factors: Weights | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Attend: score, mask, normalize, multiply by the Gaussian, average.
+    """Compute attention: score, mask, normalise, multiply by the Gaussian, average.
 
     Args:
         pairs: without leading axes.
@@ -120,11 +120,11 @@ _KERNELS: Final[dict[str, Callable[[float], float | None]]] = {
     "epanechnikov": lambda u: _log(max(0.0, 1 - u**2)),
     "constant": lambda u: 0.0,
 }
-"""log K(u), u = distance / bandwidth; None where K is 0."""
+"""Functions log K(u), u = distance / bandwidth; None where K is 0."""
 
 
 def by_row(weigh: Callable[[list[float]], list[float]]) -> Callable[[Scores], Weights]:
-    """Make a normalizer of all scores out of one of a single row.
+    """Make a normalizer of all scores from one of a single row.
 
     Args:
         weigh: from the scores of the keys that a query may attend, in order, to their weights; not called for none.
@@ -138,14 +138,14 @@ def by_row(weigh: Callable[[list[float]], list[float]]) -> Callable[[Scores], We
     """
 
     def normalize(scores: Scores) -> Weights:
-        return [_spread(weigh, row) for row in scores]
+        return [_on_allowed(weigh, row) for row in scores]
 
     return normalize
 
 
-def _spread(weigh: Callable[[list[float]], list[float]], row: list[float | None]) -> list[float]:
-    given = [score for score in row if score is not None]
-    weights = iter(weigh(given) if given else [])
+def _on_allowed(weigh: Callable[[list[float]], list[float]], row: list[float | None]) -> list[float]:
+    allowed = [score for score in row if score is not None]
+    weights = iter(weigh(allowed) if allowed else [])
     return [0.0 if score is None else next(weights) for score in row]
 
 
@@ -220,7 +220,7 @@ def hard(scores: list[float]) -> list[float]:
         As many weights.
     """
     best = scores.index(max(scores))
-    return [1.0 if place == best else 0.0 for place in range(len(scores))]
+    return [1.0 if index == best else 0.0 for index in range(len(scores))]
 
 
 def linear_chain(scores: list[float], transition: Weights, start: list[float], stop: list[float]) -> list[float]:
@@ -245,8 +245,8 @@ def linear_chain(scores: list[float], transition: Weights, start: list[float], s
     ]
     probabilities = softmax(energies)
     return [
-        math.fsum(probability for states, probability in zip(sequences, probabilities, strict=True) if states[place])
-        for place in range(len(scores))
+        math.fsum(probability for states, probability in zip(sequences, probabilities, strict=True) if states[position])
+        for position in range(len(scores))
     ]
 
 
@@ -271,10 +271,10 @@ def projective_tree(scores: Scores) -> Weights:
     energies: list[float] = []
     for tree in product(nodes, repeat=len(words)) if 0 in heads else ():
         scored = [arcs[word][head] for word, head in zip(words, tree, strict=True)]
-        given = [score for score in scored if score is not None]
-        if len(given) == len(words) and _is_projective(dict(zip(words, tree, strict=True))):
+        allowed = [score for score in scored if score is not None]
+        if len(allowed) == len(words) and _is_projective(dict(zip(words, tree, strict=True))):
             trees.append(tree)
-            energies.append(math.fsum(given))
+            energies.append(math.fsum(allowed))
     weights = [[0.0] * len(arcs) for _ in arcs]
     for tree, probability in zip(trees, softmax(energies) if energies else [], strict=True):
         for word, head in zip(words, tree, strict=True):
@@ -283,7 +283,7 @@ def projective_tree(scores: Scores) -> Weights:
 
 
 def _is_projective(heads: dict[int, int]) -> bool:
-    """Whether all words hang on the root 0, and whatever stands between a word and its head hangs on that head."""
+    """Whether all words depend on the root 0, and every word between a word and its head descends from that head."""
 
     def hangs_on(word: int, head: int) -> bool:
         for _ in range(len(heads) + 1):

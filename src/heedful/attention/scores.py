@@ -1,4 +1,4 @@
-"""How a query is compared with a key. Each score lowers to one of the kinds of pairs that kernels know.
+"""Scores: functions that compare a query with a key. Each lowers to a form that kernels compute.
 
 Paper's names: Bahdanau et al. 2015 (arXiv:1409.0473) e_ij = a(s_{i-1}, h_j); Luong et al. 2015 (arXiv:1508.04025)
 score(h_t, h_s); Vaswani et al. 2017 (arXiv:1706.03762) Q K^T / sqrt(d_k).
@@ -22,7 +22,7 @@ from heedful.errors import ShapeError, UsageError
 
 
 class _Dot(Score):
-    """Common part of dot and scaled dot: both sizes are equal and there are no parameters."""
+    """Base of dot and scaled dot: both sizes are equal, and there are no parameters."""
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         if query_size != key_size:
@@ -35,7 +35,7 @@ class _Dot(Score):
     @property
     @abstractmethod
     def scale(self) -> float:
-        """What dot products are multiplied by."""
+        """Factor of the dot products."""
 
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
@@ -168,7 +168,7 @@ class Location(Score):
 
 
 class _Additive(Score):
-    """Common part of additive and concat: v . tanh(one map of the query + another of the key)."""
+    """Base of additive and concat: v . tanh(one map of the query + another of the key)."""
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
         super().__init__(query_size, key_size, hidden_size or query_size)
@@ -242,7 +242,7 @@ class _Kernel(Score, ABC):
     """a(q, k) = log K(|q - k| / bandwidth): weights are those of Nadaraya-Watson kernel regression."""
 
     profile: ClassVar[str]
-    """A name in `profiles.PROFILES`."""
+    """Name in `profiles.PROFILES`."""
 
     def __init__(
         self,
@@ -321,7 +321,7 @@ class Function(Score):
     """
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        """Keep the function.
+        """Wrap a function.
 
         Args:
             function: from [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; it must
@@ -358,4 +358,4 @@ SCORES: Final[dict[str, type[Score]]] = {
     "epanechnikov": Epanechnikov,
     "constant": Constant,
 }
-"""Every score by name; all are made from (query_size, key_size, hidden_size)."""
+"""All scores by name; each is made from (query_size, key_size, hidden_size)."""

@@ -1,4 +1,4 @@
-"""Sparse weights: sparsemax and entmax, softmax's relatives that give exactly zero to keys that score too low.
+"""Sparse normalizers: sparsemax and entmax, which give exactly zero weight to low scores.
 
 entmax_alpha(z) = argmax over the simplex of p . z + (1 / (alpha (alpha - 1))) sum_j (p_j - p_j^alpha), which is
 p_j = [(alpha - 1) z_j - threshold]_+ ^ (1 / (alpha - 1)) with the threshold that makes the sum 1.
@@ -19,10 +19,10 @@ from heedful.attention.softmax import SOFTMAX, require_positive
 from heedful.errors import ShapeError, UsageError
 
 FLOOR: Final = -1000.0
-"""Where scores this far below the largest of their row are cut off: exp(-1000) is zero in every dtype."""
+"""Distance below the largest score of a row at which scores are cut off: exp(-1000) is zero in every dtype."""
 
 _LARGEST_EXPONENT: Final = 80.0
-"""exp of it is still finite in float32 after a factor of 1000."""
+"""Exponent whose exp is finite in float32 even after a factor of 1000."""
 
 
 def sparsemax(scores: Scores, allowed: Allowed | None = None) -> Scores:
@@ -85,7 +85,7 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Say in what to compute.
+    """Return the dtype of the computation.
 
     Args:
         dtype: of the scores.
@@ -97,7 +97,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def shift(scores: Scores, allowed: Allowed | None) -> Scores:
-    """Move each row so that its largest allowed score is 0, which changes no softmax and no entmax.
+    """Shift each row so that its largest allowed score is 0, which changes no softmax and no entmax.
 
     Args:
         scores: [*batch, query, key].
@@ -158,7 +158,7 @@ class _Entmax(torch.autograd.Function):
 
 
 def _bends(weights: Tensor, excess: Tensor) -> Tensor:
-    """How p = [1 + (alpha - 1) (z - t)]_+ ^ (1 / (alpha - 1)) moves with alpha while t stays; `excess` is alpha - 1.
+    """Derivative of p = [1 + (alpha - 1) (z - t)]_+ ^ (1 / (alpha - 1)) by alpha at constant t; `excess` is alpha - 1.
 
     d p / d alpha = -p (log p)^2 (e^-u - 1 + u) / u^2, u = (alpha - 1) log p; the caller then lets t keep the sum at 1.
     Together they equal Correia et al. 2019, proposition 1, without its differences divided by (alpha - 1)^2, which
@@ -209,18 +209,18 @@ def _entmax15_by_sorting(shifted: Tensor) -> Tensor:
 
 
 def _sorted(shifted: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows from the largest score down, and 1, 2, 3 ..."""
+    """Rows in descending order of scores, and 1, 2, 3 ..."""
     ordered = shifted.sort(dim=-1, descending=True).values
     return ordered, torch.arange(1, shifted.shape[-1] + 1, device=shifted.device, dtype=shifted.dtype)
 
 
 def _last(thresholds: Tensor, has_weight: Tensor) -> Tensor:
-    """The threshold for as many keys as have weight; none have only where nothing is allowed."""
+    """Threshold for the number of keys with weight; none have weight only where no key is allowed."""
     return thresholds.gather(-1, has_weight.sum(dim=-1, keepdim=True).clamp_min_(1).sub_(1))
 
 
 def _bisect(shifted: Tensor, excess: Tensor) -> Tensor:
-    """Find log p_max, which lies between -log num_keys and 0; `excess` is alpha - 1.
+    """Find log p_max in [-log num_keys, 0] by bisection; `excess` is alpha - 1.
 
     Seen from it p_j = p_max [1 + (alpha - 1) z_j / p_max^(alpha - 1)]_+ ^ (1 / (alpha - 1)), which is accurate for
     every alpha and becomes exp(z_j) p_max as alpha approaches 1.
@@ -249,7 +249,7 @@ class Sparsemax(Normalizer):
     """
 
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor has shape [] and receives gradient."""
+    """Temperature above 0; a tensor has shape [] and receives gradient."""
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "simplex"
@@ -274,10 +274,10 @@ class Entmax(Normalizer):
     """
 
     alpha: Tensor | float = 1.5
-    """From 1, softmax, over 2, sparsemax, on; a tensor receives gradient and has shape [], or [*leading, 1, 1] such as
-    [head, 1, 1]: queries share it, as they may come in several tiles."""
+    """Exponent from 1 (softmax) over 2 (sparsemax) on; a tensor receives gradient and has shape [], or [*leading, 1,
+    1] such as [head, 1, 1]: all queries share it, as they may come in several tiles."""
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor has shape [] and receives gradient."""
+    """Temperature above 0; a tensor has shape [] and receives gradient."""
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "simplex"

@@ -11,7 +11,7 @@ from heedful.errors import ShapeError, UsageError
 
 
 def require_positive(temperature: Tensor | float, name: str) -> None:
-    """Refuse a temperature that is not above 0; a tensor is looked into only where that costs no waiting.
+    """Refuse a temperature that is not above 0; a tensor is inspected only where that needs no synchronisation.
 
     Args:
         temperature: what scores are divided by.
@@ -42,7 +42,7 @@ class Softmax(Normalizer):
     """
 
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor has shape [] and receives gradient."""
+    """Temperature above 0; a tensor has shape [] and receives gradient."""
 
     provides = frozenset({"weights", "log_normalizer", "argmax", "entropy"})
     weights_lie_in = "simplex"
@@ -70,7 +70,7 @@ class Softmax(Normalizer):
 
 
 def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Set what is not allowed to -inf, and say which rows allow nothing [*batch, query, 1].
+    """Set scores of forbidden keys to -inf, and return which rows allow none [*batch, query, 1].
 
     Such a row would be 0/0: it keeps all its scores, and what comes of it is set to zero afterwards, so that neither
     its values nor its gradients are ever NaN.
@@ -80,4 +80,4 @@ def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 SOFTMAX: Final = Softmax()
-"""At temperature 1."""
+"""Softmax at temperature 1."""

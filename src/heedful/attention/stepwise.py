@@ -1,4 +1,4 @@
-"""Values attended at one step after the other: their gradient is computed once, for all steps in one product.
+"""Values of step-by-step attention, whose gradient is computed once for all steps in one batched product.
 
 A decoder that feeds what it attended back to itself asks `attend` once for each word. Each time the gradient of all
 values would be made, and added to the one before; sum_t weights_t^T grad_t is one product of matrices instead. In mixed
@@ -18,7 +18,7 @@ from heedful.attention.interface import Attended, Need
 
 @final
 class StepwiseValue:
-    """Values that several calls of `attend` read; differentiable once.
+    """Values that several calls of `attend` share; differentiable once.
 
     Example:
         >>> from heedful.attention.dispatch import attend
@@ -42,18 +42,18 @@ class StepwiseValue:
         device = value.device.type
         narrow = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else value.dtype
         self.constant = value.detach().to(narrow)
-        """What `attend` takes as values; it gets no gradient there."""
+        """Values without gradient, to be passed to `attend`."""
         self._read: list[tuple[Tensor, Tensor]] = []
         wants_gradient = torch.is_grad_enabled() and value.requires_grad
         self._anchor = _Gathered.apply(value, self._read) if wants_gradient else None
 
     @property
     def need(self) -> tuple[Need, ...]:
-        """What `attend` must be asked for: the weights where there is a gradient, else nothing."""
+        """Results that `attend` must be asked for: weights where there is a gradient, else none."""
         return () if self._anchor is None else ("weights",)
 
     def accumulate_value_grad(self, attended: Attended) -> Attended:
-        """Let the values have the gradient of what was read from them.
+        """Register a step for the gradient of the values.
 
         Args:
             attended: what `attend` gave for `constant`, with its weights, and without dropout.
@@ -74,11 +74,11 @@ class StepwiseValue:
 
 @final
 class _Gathered(torch.autograd.Function):
-    """Stands between the values and all that read them, so that going back it comes after the last of those."""
+    """Identity between the values and the steps; backward runs after the last of them."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, read: list[tuple[Tensor, Tensor]]) -> Tensor:
-        ctx.read, ctx.shape, ctx.dtype = read, value.shape, value.dtype
+    def forward(ctx: Any, value: Tensor, steps: list[tuple[Tensor, Tensor]]) -> Tensor:
+        ctx.read, ctx.shape, ctx.dtype = steps, value.shape, value.dtype
         ctx.set_materialize_grads(False)
         # Nothing but a place in the graph.
         return value.new_empty(0)
@@ -98,14 +98,14 @@ class _Gathered(torch.autograd.Function):
 
 @final
 class _Credited(torch.autograd.Function):
-    """The context as it is; going back, weights and gradient are put by."""
+    """Identity forward; backward stores (weights, gradient) for one batched product."""
 
     @staticmethod
     def forward(
-        ctx: Any, context: Tensor, weights: Tensor, anchor: Tensor, read: list[tuple[Tensor, Tensor]]
+        ctx: Any, context: Tensor, weights: Tensor, anchor: Tensor, steps: list[tuple[Tensor, Tensor]]
     ) -> Tensor:
         ctx.save_for_backward(weights)
-        ctx.read = read
+        ctx.read = steps
         return context.view_as(context)
 
     @staticmethod

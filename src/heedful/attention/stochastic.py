@@ -1,4 +1,4 @@
-"""Hard attention: one key for each query, the best or a drawn one, and the ways to learn through the choice.
+"""Hard attention: one key per query, the best or a drawn one, and ways to learn through the choice.
 
 Xu et al. 2015, arXiv:1502.03044, section 4.1: the key s ~ softmax(scores) is drawn and learnt with REINFORCE
 (Williams 1992). Gumbel-softmax and straight-through: Jang, Gu and Poole 2017, arXiv:1611.01144; Bengio, Leonard and
@@ -29,7 +29,7 @@ _SECOND_FACTOR: Final = 0x94D049BB133111EB - (1 << 64)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A key drawn for each query, and the distribution that it came from."""
+    """Key drawn for each query, and its distribution."""
 
     weights: Scores
     """[*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed."""
@@ -42,7 +42,7 @@ class Drawn:
 
 
 def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> RowIds:
-    """Number the rows of a whole call from 0 on, so that a tile of them can be computed again.
+    """Number the rows of a whole call from 0, so that any tile of them can be recomputed.
 
     Args:
         leading: (*batch, query).
@@ -55,7 +55,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
 
 
 def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tensor, "*batch query key"]:
-    """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream of its own.
+    """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream.
 
     Args:
         seed: [] int64, or any integer, of which the last 64 bits count.
@@ -204,7 +204,7 @@ def reinforce_loss(
     reward_weight: float = 1.0,
     entropy_weight: float = 0.0,
 ) -> Float[Tensor, "..."]:
-    """Compute the loss whose gradient is REINFORCE's, to be added to the negative log likelihood.
+    """Compute the REINFORCE loss, to be added to the negative log likelihood.
 
     loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
     gradient: for weight 1 its expected gradient is that of -E[reward], whatever the baseline. Xu et al. 2015,
@@ -231,7 +231,7 @@ def reinforce_loss(
 
 
 def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], decay: float = 0.9) -> Float[Tensor, ""]:
-    """Move the expected reward towards what a minibatch got: b <- decay b + (1 - decay) mean(reward).
+    """Move the baseline towards the mean reward of a minibatch: b <- decay b + (1 - decay) mean(reward).
 
     Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.
 
@@ -247,7 +247,7 @@ def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], d
 
 
 def _mix(state: Tensor) -> Tensor:
-    """SplitMix64's output function; int64 products wrap, and the shifts are freed of the sign that >> drags along."""
+    """Output function of SplitMix64; int64 products wrap, and shifts are corrected for the sign bit."""
     state = (state ^ ((state >> 30) & ((1 << 34) - 1))) * _FIRST_FACTOR
     state = (state ^ ((state >> 27) & ((1 << 37) - 1))) * _SECOND_FACTOR
     return state ^ ((state >> 31) & ((1 << 33) - 1))
@@ -275,7 +275,7 @@ def _relax(
     seed: Tensor | int,
     row_ids: Tensor | None,
 ) -> Tensor:
-    """Gumbel-softmax of scores that have been divided by the temperature already."""
+    """Gumbel-softmax of scores that are divided by the temperature already."""
     wide = scaled.to(wide_dtype(scaled.dtype))
     noisy = wide + _noise(wide, seed, row_ids) * inverse_temperature
     soft = SOFTMAX.normalize(noisy, allowed).weights
@@ -310,9 +310,9 @@ class Sampled(Normalizer):
     """
 
     seed: Tensor | int | None = None
-    """As for `random_bits`; None takes a fresh one from torch's generator for every call."""
+    """Seed as for `random_bits`; None draws a new one from torch's generator in every call."""
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor has shape [] and receives gradient through log_prob and entropy."""
+    """Temperature above 0; a tensor has shape [] and receives gradient through log_prob and entropy."""
 
     provides = frozenset({"weights", "argmax", "entropy", "log_prob"})
     weights_lie_in = "simplex"
@@ -342,9 +342,9 @@ class StraightThrough(Normalizer):
     """
 
     seed: Tensor | int | None = None
-    """Draws the key, a fresh one for every call; None takes the key of the largest score."""
+    """Seed of the drawn key, new in every call; None chooses the key of the largest score."""
     temperature: Tensor | float = 1.0
-    """Above 0; a tensor has shape [] and receives gradient."""
+    """Temperature above 0; a tensor has shape [] and receives gradient."""
 
     provides = frozenset({"weights", "argmax"})
     weights_lie_in = "simplex"
@@ -370,11 +370,11 @@ class GumbelSoftmax(Normalizer):
     """
 
     seed: Tensor | int | None = None
-    """As for `random_bits`; None takes a fresh one from torch's generator for every call."""
+    """Seed as for `random_bits`; None draws a new one from torch's generator in every call."""
     temperature: Tensor | float = 1.0
-    """Above 0, of the relaxation: 0 would be the one-hot draw; a tensor receives gradient."""
+    """Temperature of the relaxation, above 0: 0 would be the one-hot draw; a tensor receives gradient."""
     is_hard: bool = False
-    """Whether to go forward with the one-hot draw."""
+    """Whether the forward pass uses the one-hot draw."""
 
     provides = frozenset({"weights", "argmax"})
     weights_lie_in = "simplex"

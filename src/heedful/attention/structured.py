@@ -160,7 +160,7 @@ class ProjectiveTree(Normalizer):
 
 
 def _masked_tree(arcs: Tensor, allowed: Tensor) -> Tensor:
-    """Compute marginals of the arcs between the nodes that take part, moved together so that no gap parts them."""
+    """Compute marginals of the arcs between allowed nodes, compacted so that there are no gaps."""
     is_head, is_dependent = allowed.any(dim=-1), allowed.any(dim=-2)
     is_dependent[..., 0] = True  # the root needs no head
     present = is_head & is_dependent & is_head[..., :1]

@@ -1,4 +1,4 @@
-"""Linear chains: every position has a state, neighbours agree; the probability of each state at each position.
+"""Marginals of linear chains: one state per position, scores of neighbouring states.
 
 Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions are one walk, side by side, and what is
 passed on is normalised at every step, so that neither long chains nor large scores lose digits.
@@ -15,16 +15,16 @@ from heedful.errors import ShapeError
 
 
 class Marginals(NamedTuple):
-    """What a distribution over structures says of the parts of a structure."""
+    """Marginals of a distribution over structures."""
 
     weights: Tensor
-    """Probability of each part; zero where there is nothing."""
+    """Probability of each part; zero in empty structures."""
     log_normalizer: Float[Tensor, "*batch"]
     """[*batch] log of the sum over all structures of the exponential of their scores."""
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:
-    """Compute the log of a sum of exponentials; nothing but -inf sums to -inf, and never gives NaN as a gradient.
+    """Compute the log of a sum of exponentials; -inf for only -inf, with gradients that are never NaN.
 
     Args:
         terms: finite or -inf.
@@ -44,7 +44,7 @@ def log_sum(terms: Tensor, dim: int) -> Tensor:
 
 
 def shares(terms: Tensor, dim: int) -> Tensor:
-    """Compute the softmax; where there is nothing but -inf it is zero, and never gives NaN as a gradient.
+    """Compute the softmax; zero for only -inf, with gradients that are never NaN.
 
     Args:
         terms: finite or -inf.
@@ -156,20 +156,20 @@ def binary_chain_log_odds(
 
 
 class _Walk(NamedTuple):
-    """All but the scores of single positions, for both directions: the axis of 2 is left to right, right to left."""
+    """Scores of transitions and ends, for both directions: the axis of 2 is left to right, right to left."""
 
     steps: Tensor
     """[1 or position - 1, 2, state, state, *#batch] score of moving from a state to another."""
     ends: Tensor
-    """[2, state, *#batch] score of setting out in a state; that of the other direction is the score of arriving."""
+    """[2, state, *#batch] score of starting in a state; for the reverse direction, of ending in it."""
     allowed: Tensor | None
     """[position, 2, *#batch]"""
     first: Tensor | None
     """[position, 2, *#batch] whether the chain begins here."""
 
-    def step(self, place: int) -> int:
-        """The row of `steps` that leads into a position."""
-        return place - 1 if self.steps.shape[0] > 1 else 0
+    def step(self, position: int) -> int:
+        """Index of the row of `steps` that leads into a position."""
+        return position - 1 if self.steps.shape[0] > 1 else 0
 
 
 def _walk(
@@ -204,7 +204,7 @@ def _walk(
 
 
 def _leaving(steps: Tensor, allowed: Tensor) -> Tensor:
-    """For every position but the last the transition into the next allowed one, which need not be its neighbour."""
+    """Transition of every position but the last into the next allowed one, which need not be its neighbour."""
     places = _places(allowed)
     # Where none follows, the last will do: nothing comes from there.
     following = torch.where(allowed, places, places[-1]).flip(0).cummin(0).values.flip(0)[1:]
@@ -218,7 +218,7 @@ def _places(rows: Tensor) -> Tensor:
 
 
 def _led(tensor: Tensor, leading: int, name: str) -> Tensor:
-    """Put axes in front of a tensor that has no leading ones.
+    """Insert leading axes into a tensor that has none.
 
     Raises:
         ShapeError: it has some, but not as many as the scores.
@@ -230,14 +230,14 @@ def _led(tensor: Tensor, leading: int, name: str) -> Tensor:
 
 
 def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
-    """What reaches each position from behind, for [position, 2, state, *batch], and the log normalizer."""
+    """Messages into each position, for [position, 2, state, *batch], and the log normalizer."""
     messages: list[Tensor] = []
     log_probs, total = states[0], torch.zeros_like(states[0, :, 0])
-    for place, score in enumerate(states.unbind(0)):
+    for position, score in enumerate(states.unbind(0)):
         arriving = walk.ends.expand_as(score)
-        if place > 0:
-            moved = log_sum(log_probs[:, :, None] + walk.steps[walk.step(place)], dim=1)
-            arriving = moved if walk.first is None else torch.where(walk.first[place][:, None], arriving, moved)
+        if position > 0:
+            moved = log_sum(log_probs[:, :, None] + walk.steps[walk.step(position)], dim=1)
+            arriving = moved if walk.first is None else torch.where(walk.first[position][:, None], arriving, moved)
         messages.append(arriving)
         joint = arriving + score
         scale = log_sum(joint, dim=1)
@@ -245,21 +245,21 @@ def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
         if walk.allowed is None:
             log_probs, total = here, total + scale
         else:
-            log_probs = torch.where(walk.allowed[place][:, None], here, log_probs)
-            total = total + scale.masked_fill(~walk.allowed[place], 0.0)
+            log_probs = torch.where(walk.allowed[position][:, None], here, log_probs)
+            total = total + scale.masked_fill(~walk.allowed[position], 0.0)
     return torch.stack(messages), total[0] + log_sum(log_probs[0] + walk.ends[1], dim=0)
 
 
 def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
-    """The same as log odds of state 1, for [position, 2, *batch]."""
+    """The same messages as log odds of state 1, for [position, 2, *batch]."""
     (stay, rise), (fall, hold) = (row.unbind(2) for row in walk.steps.unbind(2))
     begin = walk.ends[:, 1] - walk.ends[:, 0]
     # With w = sigmoid(behind) the probability of coming from state 1, the odds here are (1 - w) e^low + w e^high.
     low, high, bias = (rise - stay).unbind(0), (hold - fall).unbind(0), (fall - stay).unbind(0)
     messages: list[Tensor] = [begin.expand_as(scores[0])]
     odds, total = messages[0] + scores[0], walk.ends[0, 0] + walk.ends[1, 0]
-    for place, score in enumerate(scores.unbind(0)[1:], start=1):
-        step = walk.step(place)
+    for position, score in enumerate(scores.unbind(0)[1:], start=1):
+        step = walk.step(position)
         behind = odds + bias[step]
         from_0, from_1 = functional.logsigmoid(-behind), functional.logsigmoid(behind)
         arriving = torch.logaddexp(low[step] + from_0, high[step] + from_1)
@@ -267,9 +267,9 @@ def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
         if walk.allowed is None or walk.first is None:
             odds = arriving + score
         else:
-            arriving = torch.where(walk.first[place], begin, arriving)
-            odds = torch.where(walk.allowed[place], arriving + score, odds)
-            grown = grown.masked_fill(~(walk.allowed[place, 0] & ~walk.first[place, 0]), 0.0)
+            arriving = torch.where(walk.first[position], begin, arriving)
+            odds = torch.where(walk.allowed[position], arriving + score, odds)
+            grown = grown.masked_fill(~(walk.allowed[position, 0] & ~walk.first[position, 0]), 0.0)
         messages.append(arriving)
         total = total + grown
     return torch.stack(messages), total - functional.logsigmoid(-(odds[0] + walk.ends[1, 1] - walk.ends[1, 0]))

@@ -1,4 +1,4 @@
-"""Projective dependency trees: the probability of every arc, by inside-outside over Eisner's spans.
+"""Marginals of projective dependency trees, by inside-outside over Eisner's spans.
 
 Kim et al. 2017, section 3.2.2. Node 0 is the root, left of all words; several words may hang on it. For nodes s < t
 
@@ -74,7 +74,7 @@ def projective_tree_marginals(
 
 
 class _Spans(NamedTuple):
-    """A number per span, by direction (to the right, to the left), one end, and width.
+    """Number per span, indexed by direction (right, left), one end, and width.
 
     To the left, places count from the right, so that both directions look the same: a span of width w whose head is at
     place h ends at place h + w.
@@ -88,12 +88,12 @@ class _Spans(NamedTuple):
     """[batch, 2, head, width]"""
 
     def halves_of_joined(self, width: int) -> Tensor:
-        """[batch, left end, split]: what joins two heads that face each other."""
+        """[batch, left end, split] pairs of spans that join two heads facing each other."""
         right, left = self.by_head[:, :, :-width, :width].unbind(1)
         return right + left.flip(-2, -1)
 
     def halves_of_complete(self, width: int) -> Tensor:
-        """[batch, 2, head, split]: what makes a head and all its dependents on one side."""
+        """[batch, 2, head, split] pairs of spans that form a head with all its dependents on one side."""
         return self.incomplete[:, :, :-width, 1 : width + 1] + self.by_end[:, :, width:, :width].flip(-1)
 
 
@@ -104,7 +104,7 @@ def _spans(arcs: Tensor, fill: float) -> _Spans:
 
 
 def _both(joined: Tensor) -> Tensor:
-    """Give what lies between two nodes, [batch, left end], to the span of either: [batch, 2, head]."""
+    """Assign a number of two nodes, [batch, left end], to the spans of either: [batch, 2, head]."""
     return torch.stack([joined, joined.flip(-1)], dim=1)
 
 
@@ -115,7 +115,7 @@ def _arcs_of_width(arcs: Tensor, width: int) -> Tensor:
 
 
 def _inside(arcs: Tensor, tangent: Tensor | None) -> tuple[_Spans, _Spans | None]:
-    """Fill the spans from narrow to wide; with a change of the scores also the change it makes to them."""
+    """Inside pass: fill the spans from narrow to wide; given a change of the scores, also its derivative."""
     spans = _spans(arcs, -torch.inf)
     changes = None if tangent is None else _spans(arcs, 0.0)
     for width in range(1, arcs.shape[-1]):
@@ -136,7 +136,7 @@ def _inside(arcs: Tensor, tangent: Tensor | None) -> tuple[_Spans, _Spans | None
 
 
 def _outside(spans: _Spans, changes: _Spans | None, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Hand probabilities down from wide to narrow.
+    """Outside pass: distribute probabilities from wide spans to narrow ones.
 
     Args:
         spans: from `_inside`.
@@ -172,7 +172,7 @@ def _outside(spans: _Spans, changes: _Spans | None, lengths: Tensor) -> tuple[Te
 
 
 def _hand_down(whole: Tensor, halves: Tensor, changes: Tensor | None) -> Tensor:
-    """Share out the probability of wholes among their splits.
+    """Distribute the probability of spans among their splits.
 
     Args:
         whole: [1 or 2, ...] probabilities, and their changes.
@@ -192,7 +192,7 @@ def _hand_down(whole: Tensor, halves: Tensor, changes: Tensor | None) -> Tensor:
 
 @final
 class _InsideOutside(Function):
-    """(arcs [batch, node, node], lengths [batch]) -> marginals [batch, node, node], log normalizer [batch]."""
+    """Autograd function from arcs [batch, node, node] and lengths [batch] to marginals and log normalizer [batch]."""
 
     @staticmethod
     def forward(ctx: Any, arcs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Attention tile by tile: results and gradients of all tiles are written into arrays that are there from the start.
+"""Attention tile by tile under autograd: results and gradients of all tiles go into preallocated arrays.
 
 Of a call only what it was computed from is kept; each tile is computed again for its gradients. Nothing that outlives
 a tile is made while one is computed, so that the next uses the same memory: what one large array was freed from, a few
@@ -19,7 +19,7 @@ from heedful.attention.kernels.interface import Request
 from heedful.attention.recomputation import Recomputation
 
 Compute = Callable[[AttentionInputs], Attended]
-"""Attends for the queries it is given, from operands that may be widened; gives the same whenever it is called."""
+"""Function that attends for some queries, from inputs that may be widened; a pure function."""
 
 _RESULTS: Final = tuple(each.name for each in fields(Attended) if each.name != "kernel")
 _WITH_KEYS: Final = frozenset({"context", "weights"})
@@ -27,7 +27,7 @@ _WITH_KEYS: Final = frozenset({"context", "weights"})
 
 
 def in_tiles(compute: Compute, operands: AttentionInputs, request: Request, num_rows: int) -> Attended:
-    """Attend tile by tile.
+    """Compute attention tile by tile.
 
     Args:
         compute: attends for the queries of a tile; all it reads is in the operands, but for what a score function
@@ -59,21 +59,21 @@ _NOTHING: Final = torch.empty(0)
 @final
 @dataclass(frozen=True)
 class _Tiling:
-    """How a call is cut into tiles."""
+    """Division of a call into tiles."""
 
     compute: Compute
     request: Request
     num_rows: int
     seed: int | None
-    """Of dropout, whose numbers each tile draws again; None where nothing is dropped."""
+    """Seed of dropout, from which each tile draws its numbers again; None without dropout."""
 
     def slices(self) -> list[slice]:
-        """The queries of each tile."""
+        """Queries of each tile."""
         end = self.request.num_queries
         return [slice(row, min(row + self.num_rows, end)) for row in range(0, end, self.num_rows)]
 
     def one(self, tile: AttentionInputs, part: slice) -> Attended:
-        """Attend for the queries of one tile."""
+        """Compute attention for the queries of one tile."""
         if self.seed is None:
             return self.compute(tile)
         is_cuda = self.request.device == "cuda"
@@ -84,7 +84,7 @@ class _Tiling:
             return self.compute(tile)
 
     def run(self, operands: AttentionInputs) -> Attended:
-        """Attend for all queries, without a graph."""
+        """Compute attention for all queries, without a graph."""
         first, *others = self.slices()
         attended = self.one(operands.of_queries(first), first)
         whole = _room(attended, self.request.num_queries)
@@ -95,7 +95,7 @@ class _Tiling:
         return whole
 
     def run_recorded(self, operands: AttentionInputs) -> Attended:
-        """Attend for all queries, a graph of each tile: for what is computed from tensors that are not seen."""
+        """Compute attention for all queries with a graph of each tile, where not all tensors are known."""
         wide, again = operands.widened(), Recomputation(self.request.device)
 
         def one(part: slice) -> Attended:
@@ -104,7 +104,7 @@ class _Tiling:
         return join([_moved(again.call(partial(one, part))) for part in self.slices()])
 
     def differentiate(self, operands: AttentionInputs, wanted: Sequence[int], grads: dict[str, Tensor]) -> list[Tensor]:
-        """Sum over all tiles the gradients of the tensors of these numbers, given those of the results."""
+        """Sum the gradients of the tensors with these indices over all tiles."""
         wide = operands.widened()
         tensors = tensors_of(wide)
         sums = [torch.zeros_like(tensors[i], memory_format=torch.contiguous_format) for i in wanted]
@@ -120,23 +120,23 @@ class _Tiling:
         tile: AttentionInputs,
         wanted: Sequence[int],
         grads: dict[str, Tensor],
-        places: Sequence[Tensor],
+        sums: Sequence[Tensor],
         part: slice,
     ) -> None:
-        """Add those of one tile to what stands in their places; what it takes is gone before the next one."""
+        """Accumulate one tile's gradients in place; its temporaries are freed before the next tile."""
         tensors = tensors_of(tile)
         leaves = [tensors[i].detach().requires_grad_() for i in wanted]
         with torch.enable_grad():
             attended = self.one(with_tensors(tile, _put(tensors, wanted, leaves)), part)
-            found = _gradients(attended, leaves, {name: _queries(grad, name, part) for name, grad in grads.items()})
-        for i, gradient in zip(wanted, found, strict=True):
+            gradients = _gradients(attended, leaves, {name: _queries(grad, name, part) for name, grad in grads.items()})
+        for i, gradient in zip(wanted, gradients, strict=True):
             if gradient is not None:
-                places[i].add_(gradient)
+                sums[i].add_(gradient)
 
 
 @final
 class _Tilewise(torch.autograd.Function):
-    """One node of the graph for all tiles."""
+    """Autograd function of all tiles."""
 
     @staticmethod
     def forward(
@@ -163,18 +163,18 @@ class _Tilewise(torch.autograd.Function):
             if torch.is_grad_enabled():
                 # Gradients are to be differentiated again, so there must be a graph of them.
                 tensors = tensors_of(operands)
-                found = _gradients(
+                gradients = _gradients(
                     tiling.run_recorded(operands), [tensors[i] for i in wanted], grads, is_graph_kept=True
                 )
             else:
-                found = tiling.differentiate(operands, wanted, grads)
-        return (None, None, None, *_put([None] * len(ctx.saved_tensors), wanted, found))
+                gradients = tiling.differentiate(operands, wanted, grads)
+        return (None, None, None, *_put([None] * len(ctx.saved_tensors), wanted, gradients))
 
 
 def _gradients(
     attended: Attended, inputs: Sequence[Tensor], grads: dict[str, Tensor], is_graph_kept: bool = False
 ) -> Sequence[Tensor | None]:
-    """Differentiate those results that have a gradient and depend on anything."""
+    """Gradients through those results that have one and depend on anything."""
     names = [name for name in grads if getattr(attended, name).requires_grad]
     if not names:
         return [None] * len(inputs)
@@ -187,16 +187,16 @@ def _gradients(
     )
 
 
-def _put(items: Sequence[Any], places: Sequence[int], others: Sequence[Any]) -> list[Any]:
-    """Put others in the places of some items."""
-    found = list(items)
-    for place, other in zip(places, others, strict=True):
-        found[place] = other
-    return found
+def _put(items: Sequence[Any], indices: Sequence[int], others: Sequence[Any]) -> list[Any]:
+    """Copy of a list with some items replaced."""
+    items_copy = list(items)
+    for index, other in zip(indices, others, strict=True):
+        items_copy[index] = other
+    return items_copy
 
 
 def _draw_seed(request: Request) -> int | None:
-    """Draw one number from the caller's generator, for all tiles.
+    """Seed for all tiles, drawn from the caller's generator.
 
     Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
     """
@@ -208,12 +208,12 @@ def _present(attended: Attended) -> list[str]:
 
 
 def _queries(result: Tensor, name: str, part: slice) -> Tensor:
-    """The part of a result that is of some queries."""
+    """Part of a result for some queries."""
     return result[..., part, :] if name in _WITH_KEYS else result[..., part]
 
 
 def _room(attended: Attended, num_queries: int) -> Attended:
-    """Make room for results of more queries."""
+    """Preallocated array of a result for more queries."""
 
     def room(name: str) -> Tensor:
         tile: Tensor = getattr(attended, name)
@@ -229,7 +229,7 @@ def _write(attended: Attended, whole: Attended, part: slice) -> None:
 
 
 def join(parts: list[Attended]) -> Attended:
-    """Put the attention of successive queries side by side.
+    """Concatenate the attention of successive tiles.
 
     Args:
         parts: at least one.
@@ -245,7 +245,7 @@ def join(parts: list[Attended]) -> Attended:
 
 
 def _moved(attended: Attended) -> Attended:
-    """Copy results to where a tile's scores were.
+    """Copy of results out of the memory of a tile's scores.
 
     They came into memory after the scores, which have gone: where they are, they would keep the next tile from using
     the same memory, and the process would grow by all query-key pairs.

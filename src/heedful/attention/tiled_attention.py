@@ -1,4 +1,4 @@
-"""The driver: any score kernel x mask x normalizer, a tile of queries at a time, in memory linear in query + key.
+"""Tiled driver: any score kernel x mask x normalizer, one tile of queries at a time, memory linear in query + key.
 
 Of a tile only the inputs are kept; its scores and weights are computed again for the backward pass. So sparsemax, drawn
 keys or chains are linear in memory over any score, without a kernel of their own.
@@ -23,22 +23,22 @@ from heedful.attention.stochastic import number_rows
 from heedful.attention.tile_autograd import in_tiles
 
 WHOLE: Final = 1 << 22
-"""Numbers up to which all queries are one tile and nothing is computed twice."""
+"""Number of scores up to which all queries are one tile and nothing is recomputed."""
 TILE: Final = 1 << 19
-"""Numbers a tile may hold where there are more, if a single query does not hold more already."""
+"""Number of scores in a tile, unless a single query has more."""
 
 _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
-"""What needs nothing but weights."""
+"""Results that can be computed from the weights alone."""
 
 
 @final
 class Tiled(Kernel):
-    """The driver over one kernel of scores."""
+    """Kernel made of a score kernel and the tiled driver."""
 
     def __init__(
         self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"
     ) -> None:
-        """Drive a score kernel.
+        """Wrap a score kernel.
 
         Args:
             scoring: makes the scores of a tile.
@@ -79,7 +79,7 @@ class Tiled(Kernel):
 def run_tile(
     scoring: ScoreKernel, request: Request, types: Mapping[str, torch.dtype], tile: AttentionInputs
 ) -> Attended:
-    """Attend with all scores in memory.
+    """Compute attention with all scores in memory.
 
     Args:
         scoring: makes the scores.
@@ -97,8 +97,8 @@ def run_tile(
         mask = rows.allowed(num_leading, scores.shape[-1])
         allowed = mask if exists is None else mask & exists
         if rows.gaussian is not None:
-            places = torch.arange(scores.shape[-1], device=scores.device)
-            factors = rows.gaussian.factors(places, num_leading).to(scores.dtype)
+            key_indices = torch.arange(scores.shape[-1], device=scores.device)
+            factors = rows.gaussian.factors(key_indices, num_leading).to(scores.dtype)
     averaged = partial(average, operands.value)
     return read_out(scores, allowed, factors, averaged, operands.normalizer, operands.row_ids, request, scoring.name)
 
@@ -128,7 +128,7 @@ def read_out(
     request: Request,
     kernel: str,
 ) -> Attended:
-    """Turn scores into weights and average the values.
+    """Compute weights from scores and average the values.
 
     Args:
         scores: [*batch, query, key].
@@ -168,11 +168,11 @@ def _dropped(weights: Tensor, probability: float) -> Tensor:
 
 
 def _best(weights: Tensor, allowed: Tensor | None) -> Tensor:
-    """The key of largest weight; one that may not be attended is never it, even where a Gaussian leaves only zeros."""
+    """Key of the largest weight; never a forbidden one, even where a Gaussian leaves only zeros."""
     return (weights if allowed is None else weights.masked_fill(~allowed, -1.0)).argmax(dim=-1)
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    """-sum w log w; where a weight is zero it adds nothing, nor to the gradient, whose limit there is infinite."""
+    """Entropy -sum w log w; zero weights add nothing, nor to the gradient, whose limit there is infinite."""
     positive = weights.masked_fill(weights <= 0, 1.0)
     return -(positive * positive.log()).sum(dim=-1)

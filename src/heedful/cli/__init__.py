@@ -1,1 +1,1 @@
-"""The command line: one file per verb, imported only when that verb runs."""
+"""Command line: one file a command, imported only when that command runs."""

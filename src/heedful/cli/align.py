@@ -1,14 +1,14 @@
-"""Say which source word each target word of given pairs comes from.
+"""Print the word alignments of given pairs.
 
-The model reads each target (forced decoding), and the attention behind each word is its link to the source. DATA is one
-file of pairs (TSV or JSONL), or two files whose lines belong together. Words are what stands between spaces; for text
+Each target is scored by forced decoding, and the attention of each word gives its link to the source. DATA is one
+file of pairs (TSV or JSONL), or two files whose lines belong together. Words are separated by spaces; for text
 without spaces, such as Chinese, use --tokens.
 
 Output, UTF-8, a line for each pair:
   text     links such as 0-0 1-2: source word - target word, from 0
   jsonl    an object: links, tokens and log probability
 
-With --gold, links made by hand, the error rate (AER), precision and recall are printed instead, and links go to
+With --gold, manual links, the error rate (AER), precision and recall are printed instead, and links go to
 --output only. FILE has a line of links for each pair, 0-0 sure and 0p0 or 0?0 possible; or such lines behind the
 0-based number of the pair and a tab; or a link a line, as in the tasks of NAACL 2003 and RWTH Aachen.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from heedful.text.links import GoldLinks, Links
 
 OutputFormat = Literal["text", "jsonl"]
-_GOLD: Final = "Against links made by hand"
+_GOLD: Final = "Against manual links"
 
 
 def run(
@@ -87,14 +87,14 @@ def run(
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
     translator = load(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
-    read = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
+    scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target) as output:
-        for index, (found, pair) in enumerate(zip(read, pairs, strict=True)):
-            if found.was_cut:
+        for index, (scored, pair) in enumerate(zip(scored_pairs, pairs, strict=True)):
+            if scored.was_cut:
                 cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")
-            links = found.token_alignment() if tokens else list(found.alignment or ())
+            links = scored.token_alignment() if tokens else list(scored.alignment or ())
             if output is not None:
-                _write(output, found, links, pair.line, output_format)
+                _write(output, scored, links, pair.line, output_format)
             if by_hand:
                 by_hand.add(index, links)
     cut.close()
@@ -102,7 +102,7 @@ def run(
         print(by_hand.report(output_format))
 
 
-def _write(output: TextIO, found: "ScoredPair", links: "Links", line: int, output_format: OutputFormat) -> None:
+def _write(output: TextIO, scored: "ScoredPair", links: "Links", line: int, output_format: OutputFormat) -> None:
     from heedful.text.links import format_pharaoh
 
     if output_format == "text":
@@ -110,20 +110,20 @@ def _write(output: TextIO, found: "ScoredPair", links: "Links", line: int, outpu
         return
     facts = {
         "line": line,
-        "source": found.source,
-        "target": found.target,
+        "source": scored.source,
+        "target": scored.target,
         "alignment": [list(link) for link in links],
-        "source_pieces": list(found.source_pieces),
-        "target_pieces": list(found.target_pieces),
-        "log_prob": found.log_prob,
-        "was_cut": found.was_cut,
+        "source_pieces": list(scored.source_pieces),
+        "target_pieces": list(scored.target_pieces),
+        "log_prob": scored.log_prob,
+        "was_cut": scored.was_cut,
     }
     output.write(json.dumps(facts, ensure_ascii=False) + "\n")
 
 
 @final
 class _Gold:
-    """Links made by hand, and those found for the same pairs."""
+    """Manual links, and predicted ones for the same pairs."""
 
     def __init__(self, gold: "dict[int, GoldLinks]") -> None:
         self._gold: Final = gold

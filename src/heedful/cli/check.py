@@ -1,7 +1,7 @@
-"""Look through data files for all that would stop a training or spoil it.
+"""Check data files for everything that would stop a training or spoil it.
 
-DATA is what you would give to `heedful train`. An error is what training refuses, a warning is what hurts a model or a
-figure, a note is good to know. The exit code is 2 where there are errors, or with --strict warnings.
+DATA is as for `heedful train`. Errors stop a training, warnings hurt the model or its scores, notes are good to know.
+The exit code is 2 if there are errors, or with --strict warnings.
 """
 
 import json

@@ -1,12 +1,12 @@
-"""Train a grid of variants on one corpus and print the table that papers print.
+"""Train a grid of variants on one corpus and print the table of a paper.
 
 GRID is a TOML file: "base" holds what all rows share, "rows" what each of them changes, with a name, and every
 combination of "axes" is a row too; examples/compare_attention.toml is one. Every row sees the same pairs, seeds and
-budget. What one run found is a file in --out, and the same command again goes on where it stopped, in the middle of a
-training too. A row that cannot be run is named, and the others are run all the same.
+budget. The result of each run is a file in --out, and the same command again goes on where it stopped, even within a
+training. A row that cannot be run is named, and the others are run.
 
 With --gold, or with "links" in the grid's table "gold", the table has a column AER: every row whose model has attention
-aligns the test pairs, or those of --gold-pairs, and its links are compared with those made by hand. FILE is as for
+aligns the test pairs, or those of --gold-pairs, and its links are compared with manual ones. FILE is as for
 heedful align --gold. It may be asked for later, too: what was trained stays.
 
 Examples:
@@ -39,7 +39,7 @@ from heedful.cli.options import (
 )
 from heedful.errors import UsageError
 
-_GOLD: Final = "Alignments against links made by hand"
+_GOLD: Final = "Alignments against manual links"
 GoldPath = Annotated[
     Path | None,
     typer.Option("--gold", metavar="FILE", help="Links for the test pairs: adds a column AER.", rich_help_panel=_GOLD),
@@ -103,14 +103,14 @@ def run(
 
 
 def _gold_settings(gold: Path | None, pairs: Sequence[Path], one_based: bool, turned: bool) -> dict[str, Any]:
-    """What the options say of the links; the rest is the grid's."""
-    given = {"links": str(gold or ""), "pairs": [str(path) for path in pairs]}
+    """Settings of manual alignments from the options; the rest are the grid's."""
+    settings = {"links": str(gold or ""), "pairs": [str(path) for path in pairs]}
     flags = {"is_one_based": one_based, "is_turned": turned}
-    return {key: value for key, value in {**given, **flags}.items() if value}
+    return {key: value for key, value in {**settings, **flags}.items() if value}
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Read numbers with commas between them.
+    """Parse numbers separated by commas.
 
     Args:
         text: such as "1,2,3"; may be empty.

@@ -1,4 +1,4 @@
-"""How many threads suit this machine: one for each physical core that the process may use."""
+"""Number of threads for this machine: one for each physical core that the process may use."""
 
 import os
 import re
@@ -29,15 +29,15 @@ def _read(path: Path) -> str:
 
 def _cores(cpu_info: str, allowed: set[int]) -> int:
     """Count different (socket, core) among the allowed processors; 0 where they are not listed."""
-    found: set[tuple[str, str]] = set()
+    cores: set[tuple[str, str]] = set()
     for block in cpu_info.split("\n\n"):
         facts = dict(re.findall(r"^([\w ]+?)\s*: *(.*)$", block, flags=re.MULTILINE))
         if int(facts.get("processor", -1)) in allowed and "core id" in facts:
-            found.add((facts.get("physical id", "0"), facts["core id"]))
-    return len(found)
+            cores.add((facts.get("physical id", "0"), facts["core id"]))
+    return len(cores)
 
 
 def _quota(cpu_max: str) -> int:
-    """Give the processors that a control group grants, rounded up; 0 where it sets no limit."""
+    """Number of processors that the control group grants, rounded up; 0 where it sets no limit."""
     quota, _, period = cpu_max.strip().partition(" ")
     return -(-int(quota) // int(period)) if quota.isdecimal() and period.isdecimal() and int(period) else 0

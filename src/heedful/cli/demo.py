@@ -1,4 +1,4 @@
-"""Show all of it in a minute and a half: make data, train, measure, look inside.
+"""Show everything in a minute and a half: make data, train, evaluate, look inside.
 
 Generates dates and numbers as people write them, in English and Chinese, and trains a model that writes them in one
 form (Mar 5th, 2021 becomes 2021-03-05). Leaves that model, to be used like any other, and a picture of what it
@@ -46,7 +46,7 @@ SETTINGS: Final = (
     "training.patience=100",
     "training.select_by=exact_match",
 )
-"""What learns this task well within 90 seconds on two cores."""
+"""Settings that learn this task well within 90 seconds on two cores."""
 SAMPLES: Final = {
     "25th of December 2019": "2019-12-25",
     "Friday, April 1st, 2022": "2022-04-01",
@@ -55,7 +55,7 @@ SAMPLES: Final = {
     "2024年5月1日": "2024-05-01",
     "二百九十二": "292",
 }
-"""What is shown at the end, and what it means; no value of these is in the training data."""
+"""Samples shown at the end, with their meanings; none of these values is in the training data."""
 
 
 def run(
@@ -89,7 +89,7 @@ def run(
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write training and validation pairs into the run's folder; the same ones each time.
+    """Write training and validation pairs into the run's folder; always the same.
 
     Raises:
         UsageError: the folder belongs to something else.
@@ -116,8 +116,8 @@ def _exact_match(translator: "Translator", seed: int) -> str:
     from heedful.synthetic.corpus import generate
 
     pairs = [*generate(NUM_HELD_OUT, seed, "test", kind="date")]
-    found = translator.translate([source for source, _ in pairs])
-    num_right = sum(output.text == target for output, (_, target) in zip(found, pairs, strict=True))
+    outputs = translator.translate([source for source, _ in pairs])
+    num_right = sum(output.text == target for output, (_, target) in zip(outputs, pairs, strict=True))
     share = 100.0 * num_right / len(pairs)
     return (
         f"\nexact match {share:.1f} % on {len(pairs):,} held-out dates: none of them, however written, was trained on\n"
@@ -125,27 +125,27 @@ def _exact_match(translator: "Translator", seed: int) -> str:
 
 
 def _conversions(translator: "Translator") -> str:
-    found = translator.translate([*SAMPLES])
+    outputs = translator.translate([*SAMPLES])
     rows = [
         (output.text, source, "" if output.text == target else f"(should be {target})")
-        for output, (source, target) in zip(found, SAMPLES.items(), strict=True)
+        for output, (source, target) in zip(outputs, SAMPLES.items(), strict=True)
     ]
     # Chinese characters are two columns wide, so what may hold them comes after what is aligned.
     return "\n".join(f"  {line}" for line in aligned([("model says", "for", ""), *rows]).split("\n"))
 
 
 def _attention(translator: "Translator", out: Path, messages: Messages) -> str:
-    """Draw what the model attended to for the first sample, into a file and for the terminal."""
+    """Draw the attention for the first sample, into a file and for the terminal."""
     from heedful.inspection.plot import save_heat_map, text_heat_map
 
-    (found,) = translator.translate([next(iter(SAMPLES))], attention=True)
-    if found.attention is None:
+    (output,) = translator.translate([next(iter(SAMPLES))], attention=True)
+    if output.attention is None:
         return ""
     picture = out.with_name(f"{out.stem}-attention.png")
-    note = save_heat_map(picture, found.source_pieces, found.target_pieces, found.attention, found.source)
+    note = save_heat_map(picture, output.source_pieces, output.target_pieces, output.attention, output.source)
     if note:
         messages.say(note)
     width = shutil.get_terminal_size().columns
     encoding = sys.stdout.encoding or "utf-8"
-    drawn = text_heat_map(found.source_pieces, found.target_pieces, found.attention, width, encoding)
+    drawn = text_heat_map(output.source_pieces, output.target_pieces, output.attention, width, encoding)
     return f"\nwhat each output character came from, also in {picture}:\n\n{drawn}"

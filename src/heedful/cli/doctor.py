@@ -1,4 +1,4 @@
-"""Say what this installation and this machine can do.
+"""Show what this installation and this machine can do.
 
 Versions of all packages and what is missing, PyTorch's devices and number formats, processor, memory and disk.
 """
@@ -62,14 +62,14 @@ def _requirements() -> list[str]:
 
 
 def _package(requirement: str) -> Row | None:
-    """Say which version of a required package there is.
+    """Version of a required package.
 
     A requirement reads ``torch>=2.11; extra == 'train'``.
     """
-    found = _REQUIREMENT.match(requirement)
-    if found is None or found["extra"] == _DEVELOPERS:
+    match = _REQUIREMENT.match(requirement)
+    if match is None or match["extra"] == _DEVELOPERS:
         return None
-    name, extra, floor = found["name"], found["extra"], (found["floor"] or "").removeprefix(">=")
+    name, extra, floor = match["name"], match["extra"], (match["floor"] or "").removeprefix(">=")
     install = f"pip install 'heedful[{extra}]'" if extra else "pip install heedful"
     label = f"{name} ({extra})" if extra else name
     try:

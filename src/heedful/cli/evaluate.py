@@ -1,4 +1,4 @@
-"""Translate an evaluation set and score the output, alone or against another model.
+"""Translate an evaluation set and score the outputs, alone or against another model.
 
 DATA is one file of pairs (TSV or JSONL), or two files whose lines belong together; rows with the same source are its
 references. Scores come with 95 % intervals, with the signatures that make them comparable, and by source length.
@@ -74,18 +74,20 @@ def run(
         from heedful.perplexity import perplexity
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
-        asked = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
-        search = tell_engine(translator, asked, False, messages)
-        found = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
-        speed = len(items) / max(1e-9, found.seconds)
+        chosen_search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
+        search = tell_engine(translator, chosen_search, False, messages)
+        evaluated = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
+        speed = len(items) / max(1e-9, evaluated.seconds)
         messages.say(
-            f"{path}: {len(items):,} sources in {duration(found.seconds)}, {speed:.1f} a second, beam {search.beam}"
+            f"{path}: {len(items):,} sources in {duration(evaluated.seconds)}, {speed:.1f} a second, beam {search.beam}"
         )
-        read = perplexity(translator, items)
-        if read.num_cut:
+        reference_perplexity = perplexity(translator, items)
+        if reference_perplexity.num_cut:
             most = translator.text.max_tokens
-            messages.warn(f"perplexity: {read.num_cut:,} references cut at {most} tokens, the most {path} takes")
-        return found, read
+            messages.warn(
+                f"perplexity: {reference_perplexity.num_cut:,} references cut at {most} tokens, the most {path} takes"
+            )
+        return evaluated, reference_perplexity
 
     scored = score(model)
     baseline = score(versus) if versus else None
@@ -125,28 +127,33 @@ def _check_metrics(keys: tuple[str, ...]) -> None:
 
 
 def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
-    found, read = scored
+    evaluated, reference_perplexity = scored
     return (
-        f"{found.report.to_text()}\n{_without_replacing(found)}"
-        f"perplexity {read.per_token:.3f} a target token ({read.num_tokens:,}), "
-        f"{read.bits_per_character:.3f} bits a character\n"
+        f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}"
+        f"perplexity {reference_perplexity.per_token:.3f} a target token ({reference_perplexity.num_tokens:,}), "
+        f"{reference_perplexity.bits_per_character:.3f} bits a character\n"
     )
 
 
-def _without_replacing(found: "Evaluated") -> str:
-    """Say what the scores would be had unknown words been left as they are."""
-    if found.unreplaced is None:
+def _without_replacing(evaluated: "Evaluated") -> str:
+    """Scores without replacement of unknown words."""
+    if evaluated.unreplaced is None:
         return ""
-    pairs = zip(found.unreplaced.results, found.report.results, strict=True)
+    pairs = zip(evaluated.unreplaced.results, evaluated.report.results, strict=True)
     scores = ", ".join(f"{before.metric.name} {before.score:.2f} -> {after.score:.2f}" for before, after in pairs)
-    return f"unknown words replaced in {found.num_replaced:,} outputs: {scores}\n"
+    return f"unknown words replaced in {evaluated.num_replaced:,} outputs: {scores}\n"
 
 
 def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]:
-    found, read = scored
-    facts = {"model": str(path), **found.report.to_dict(), "perplexity": vars(read), "seconds": found.seconds}
-    if found.unreplaced is not None:
-        facts |= {"num_replaced": found.num_replaced, "unreplaced": found.unreplaced.to_dict()}
+    evaluated, reference_perplexity = scored
+    facts = {
+        "model": str(path),
+        **evaluated.report.to_dict(),
+        "perplexity": vars(reference_perplexity),
+        "seconds": evaluated.seconds,
+    }
+    if evaluated.unreplaced is not None:
+        facts |= {"num_replaced": evaluated.num_replaced, "unreplaced": evaluated.unreplaced.to_dict()}
     return facts
 
 
@@ -156,5 +163,5 @@ def _differences(
     from heedful.evaluation.evaluate import compare
     from heedful.evaluation.report import differences_to_text
 
-    found = compare(scored[0].report, baseline[0].report, seed=seed)
-    return differences_to_text(found), [difference.to_dict() for difference in found]
+    differences = compare(scored[0].report, baseline[0].report, seed=seed)
+    return differences_to_text(differences), [difference.to_dict() for difference in differences]

@@ -1,7 +1,7 @@
-"""Write a model for something else to run: as an engine without PyTorch, or in the layout of transformers.
+"""Export a model: as an engine that runs without PyTorch, or in the layout of transformers.
 
-An engine goes into the model folder, `engines/NAME/`, with what was measured of it beside PyTorch; from then on
-`heedful translate` and `heedful evaluate` take the fastest engine that gives the model's own answers.
+An engine goes into the model folder, `engines/NAME/`, with its measured difference from PyTorch; from then on
+`heedful translate` and `heedful evaluate` use the fastest engine that gives the model's own answers.
 
   onnx          any model, for ONNX Runtime; every kind of search
   ctranslate2   Transformers, for CTranslate2: greedy search; a beam where it is named, --engine ctranslate2, by its own
@@ -9,8 +9,8 @@ An engine goes into the model folder, `engines/NAME/`, with what was measured of
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 
-With --int8 matrices are in eight bits: a smaller engine that answers a little differently, taken only where it is
-named, as in --engine onnx-int8.
+With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
+--engine onnx-int8.
 """
 
 from pathlib import Path
@@ -64,11 +64,11 @@ def run(
 
     draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    made = export_engine(translator.model(), translator.folder, to, int8, draw, most)
-    parity = made.parity
-    size = sum(path.stat().st_size for path in made.path.iterdir())
+    exported = export_engine(translator.model(), translator.folder, to, int8, draw, most)
+    parity = exported.parity
+    size = sum(path.stat().st_size for path in exported.path.iterdir())
     print(
-        f"{made.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
+        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"
     )
 

@@ -1,4 +1,4 @@
-"""What went wrong, as one line and an exit code."""
+"""Errors as one line and an exit code."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ EXTRAS: Final = {
     "onnxruntime": "onnx",
     "gensim": "vectors",
 }
-"""Which extra brings a package that may be missing."""
+"""Extra that installs each optional package."""
 
 _EXHAUSTED: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -28,15 +28,15 @@ _LINE_ENDS: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 class Failure(NamedTuple):
-    """How a failure is told."""
+    """Message and exit code of an error."""
 
     message: str
-    """What follows "heedful: "; empty where nothing is to be said."""
+    """Text after "heedful: "; empty where nothing is to be printed."""
     exit_code: int
 
 
 def explain(error: BaseException) -> Failure:
-    """Say in one line what went wrong.
+    """Explain an error in one line.
 
     Args:
         error: whatever ended the command.
@@ -97,14 +97,14 @@ def _system_failure(error: OSError) -> Failure:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """Bring a complaint about the command line into our form: the verb, what is wrong, what to do."""
+    """Message about the command line in our form: the command, what is wrong, what to do."""
     context = getattr(error, "ctx", None)
     command = str(context.command_path) if context is not None else "heedful"
-    verb = command.partition(" ")[2]
+    name = command.partition(" ")[2]
     option, possible = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
     if option and possible:
         message = f"no such option {option}{did_you_mean(option, sorted(possible))}"
     else:
         message = error.format_message().rstrip(".")
         message = message[:1].lower() + message[1:]
-    return f"{verb}: {message}; see: {command} --help" if verb else f"{message}; see: {command} --help"
+    return f"{name}: {message}; see: {command} --help" if name else f"{message}; see: {command} --help"

@@ -1,7 +1,7 @@
 """Make a model folder of a Marian model, such as those of OPUS-MT.
 
-DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. What comes out is a
-model like one that was trained here: translate, evaluate, align, score and export take it. Weights in a pickle, such as
+DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. The result is a
+model folder like any other: translate, evaluate, align, score and export take it. Weights in a pickle, such as
 pytorch_model.bin, are refused: reading one can run code.
 """
 
@@ -34,10 +34,10 @@ def run(
     """
     use_threads(threads)
     target = out or Path(f"{folder.resolve().name}.model")
-    given = parse_languages(languages)
+    codes = parse_languages(languages)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target}: there is something already; name another folder with --out")
     from heedful.experiment import import_marian
 
-    experiment = import_marian(folder, target, given)
+    experiment = import_marian(folder, target, codes)
     Messages(quiet).say(f"{target}: {experiment.model.kind}; try: heedful translate {target}")

@@ -1,4 +1,4 @@
-"""Say what a model is, what it was trained on and how it did."""
+"""Describe a model: kind, training data, training, scores."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = tuple[str, str]
 
 _ENGINES: Final = "engines"
-"""The folder of exported engines in a model's."""
+"""Folder of exported engines in a model folder."""
 
 
 def run(
@@ -88,13 +88,13 @@ def _about_files(model: Path) -> list[Row]:
 
 def _about_engines(translator: "Translator") -> list[Row]:
     return [
-        (f"engine {name}", found.fault or f"{readable_size(_size(found.path))}, {_near(found)}")
-        for name, found in translator.backends.exported.items()
+        (f"engine {name}", engine.fault or f"{readable_size(_size(engine.path))}, {_near(engine)}")
+        for name, engine in translator.backends.exported.items()
     ]
 
 
-def _near(found: "Exported") -> str:
-    parity = found.parity
+def _near(engine: "Exported") -> str:
+    parity = engine.parity
     same = f"{parity.num_same} of {parity.num_outputs} outputs the same"
     return f"within {parity.max_difference:.1e} nats of PyTorch, {same}"
 

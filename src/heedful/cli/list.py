@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from heedful.attention.masks import Mask
     from heedful.attention.normalizers import Normalizer
 
-MaskBounds = Iterable[tuple[str, ...]]
-"""A name, and what is said of it."""
+TableRows = Iterable[tuple[str, ...]]
+"""Rows of a table: a name, and texts about it."""
 
 YEAR: Final = re.compile(r"\b(18|19|20)\d\d\b")
 SENTENCES: Final = re.compile(r"(?<=[^\s.])\.\s+(?=[A-Z`])")
 SECTION: Final = re.compile(r"(Args|Attributes|Cost|Example|Raises|Returns):")
 NARROW: Final = 40
-"""Terminal columns that a text needs beside its name; where there are fewer it stands below."""
+"""Least terminal columns for the text beside a name; with fewer, the text goes below."""
 PLACES: Final = 64
-"""Keys and queries of the masks made for looking at."""
+"""Number of keys and queries of example masks."""
 
 
 def run(
@@ -56,7 +56,7 @@ def run(
 
 
 def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
-    """Write rows for a terminal: names to the left, what is said of each in lines beside it.
+    """Wrap rows for a terminal: names to the left, texts beside them.
 
     Args:
         rows: a name and texts; empty texts are left out.
@@ -82,14 +82,14 @@ def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
             for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
         ]
         if is_beside:
-            lines += [(name if place == 0 else "").ljust(indent) + part for place, part in enumerate(parts)]
+            lines += [(name if index == 0 else "").ljust(indent) + part for index, part in enumerate(parts)]
         else:
             lines += [name, *(" " * indent + part for part in parts)]
     return "\n".join(lines)
 
 
 def first_line(thing: object) -> str:
-    """Give what a docstring says first.
+    """Return the first line of a docstring.
 
     Args:
         thing: whatever has a docstring.
@@ -101,14 +101,14 @@ def first_line(thing: object) -> str:
 
 
 class Description(NamedTuple):
-    """What the docstring of a mechanism says."""
+    """Parts of the docstring of a mechanism."""
 
     formula: str
-    """Its first paragraph, without the source and the full stop."""
+    """First paragraph, without the source and the full stop."""
     source: str
-    """The first sentence with a year in it; empty where there is none."""
+    """First sentence with a year in it; empty where there is none."""
     cost: str
-    """The paragraph that begins with "Cost:"; empty where there is none."""
+    """Paragraph that begins with "Cost:"; empty where there is none."""
 
 
 def describe(thing: object) -> Description:
@@ -140,24 +140,24 @@ def describe(thing: object) -> Description:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A score, a mask or a normalizer, as a table shows it."""
+    """Score, mask or normalizer as a row of a table."""
 
     name: str
     kind: str
-    """Of the class or function, as one imports it."""
+    """Name of the class or function."""
     formula: str
     source: str
-    """Paper and place in it; empty where there is none."""
+    """Paper and section; empty where there is none."""
     cost: str
     """Time per pair of query and key, or per score."""
     memory: str
-    """What is allocated beside inputs and outputs; of a mask, what it is kept as."""
+    """Memory beside inputs and outputs; of a mask, its representation."""
     kernels: tuple[str, ...]
-    """Those that can run it, in order of preference, on whatever device and in whatever dtype."""
+    """Kernels that can run it, in order of preference, on any device and in any dtype."""
 
     @property
     def row(self) -> tuple[str, str, str, str]:
-        """Its row of `heedful list`."""
+        """Row of `heedful list`."""
         how = f"cost: {self.cost}; memory: {self.memory}; kernels: {', '.join(self.kernels)}"
         return self.name, self.formula, self.source, how
 
@@ -230,7 +230,7 @@ def _of_normalizer(name: str, normalizer: "type[Normalizer]") -> Mechanism:
 
 
 def _kernels(**facts: Any) -> "list[Kernel]":
-    """The kernels that take requests of this kind, with all or with few keys for each query."""
+    """Kernels that take requests of this kind, with all or with few keys for each query."""
     from heedful.attention.dispatch import KERNELS
 
     requests = [*_requests(facts)]
@@ -265,7 +265,7 @@ def _requests(facts: dict[str, Any]) -> "Iterable[Request]":
 
 
 def _memory(kernels: "Sequence[Kernel]") -> str:
-    """That of the kernel taken first, without its remarks."""
+    """Memory class of the preferred kernel, without its remarks."""
     return re.split(r"[;(]", kernels[0].memory)[0].strip() if kernels else ""
 
 
@@ -293,29 +293,29 @@ def list_kernels() -> list[tuple[str, str, str]]:
     ]
 
 
-def _scores() -> MaskBounds:
+def _scores() -> TableRows:
     return (score.row for score in list_scores())
 
 
-def _masks() -> MaskBounds:
+def _masks() -> TableRows:
     return (mask.row for mask in list_masks())
 
 
-def _normalizers() -> MaskBounds:
+def _normalizers() -> TableRows:
     return (normalizer.row for normalizer in list_normalizers())
 
 
-def _kernel_rows() -> MaskBounds:
+def _kernel_rows() -> TableRows:
     return ((name, summary, f"memory: {memory}") for name, summary, memory in list_kernels())
 
 
-def _models() -> MaskBounds:
+def _models() -> TableRows:
     from heedful.experiment import MODELS
 
     return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
 
 
-def _presets() -> MaskBounds:
+def _presets() -> TableRows:
     from heedful.experiment import PRESETS
 
     return ((name, f"{config.kind}: {_settings(config)}") for name, config in PRESETS.items())
@@ -326,7 +326,7 @@ def _settings(config: Any) -> str:
     return ", ".join(f"{key} {value}" for key, value in changed.items()) or "the defaults"
 
 
-def _metrics() -> MaskBounds:
+def _metrics() -> TableRows:
     from heedful.evaluation.interface import Setting
     from heedful.evaluation.metrics.table import METRICS
 
@@ -335,7 +335,7 @@ def _metrics() -> MaskBounds:
         yield name, f"{metric.name}, {metric.unit}: {first_line(metric)}"
 
 
-TOPICS: Final[dict[str, Callable[[], MaskBounds]]] = {
+TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "scores": _scores,
     "masks": _masks,
     "normalizers": _normalizers,
@@ -344,4 +344,4 @@ TOPICS: Final[dict[str, Callable[[], MaskBounds]]] = {
     "presets": _presets,
     "metrics": _metrics,
 }
-"""What can be listed; each reads the table that the library itself uses."""
+"""All topics; each reads the table that the library itself uses."""

@@ -1,4 +1,4 @@
-"""The command `heedful`: find the verb, run it, and turn whatever goes wrong into one line and an exit code."""
+"""Command `heedful`: finds the command, runs it, and turns every error into one line and an exit code."""
 
 import functools
 import importlib
@@ -16,7 +16,7 @@ from heedful.cli.failures import explain
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
-VERBS: Final = (
+COMMANDS: Final = (
     "demo",
     "train",
     "translate",
@@ -34,9 +34,9 @@ VERBS: Final = (
     "list",
     "doctor",
 )
-"""Each is a module here with a function `run`; the module's docstring is the verb's help."""
+"""All commands; each is a module here with a function `run`, and the module's docstring is its help."""
 RENAMED: Final = {"import": "import_model"}
-"""Modules of verbs that Python has for words of its own."""
+"""Modules of commands whose names are keywords of Python."""
 
 Parameters = ParamSpec("Parameters")
 
@@ -51,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
         disk, memory or device, 6 missing extra, 130 or 143 stopped by a signal, 141 the reader of the output left.
     """
-    given = [*(sys.argv[1:] if arguments is None else arguments)]
-    is_debug = "--debug" in given
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    is_debug = "--debug" in words
     _prepare_process(is_debug)
     try:
-        code = _run(given or ["--help"])
+        code = _run(words or ["--help"])
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
@@ -68,16 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(given: Sequence[str]) -> int:
-    named = next((word for word in given if not word.startswith("-")), "")
-    if named and named not in VERBS:
-        raise UsageError(f"no verb {named!r}{did_you_mean(named, VERBS)}")
-    # Only the verb that runs is imported; help and completion need them all.
-    app = _app([named] if named else VERBS)
-    return int(typer.main.get_command(app).main(given, prog_name="heedful", standalone_mode=False) or 0)
+def _run(words: Sequence[str]) -> int:
+    named = next((word for word in words if not word.startswith("-")), "")
+    if named and named not in COMMANDS:
+        raise UsageError(f"no command {named!r}{did_you_mean(named, COMMANDS)}")
+    # Only the command that runs is imported; help and completion need them all.
+    app = _app([named] if named else COMMANDS)
+    return int(typer.main.get_command(app).main(words, prog_name="heedful", standalone_mode=False) or 0)
 
 
-def _app(verbs: Sequence[str]) -> typer.Typer:
+def _app(names: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="heedful",
         help="Attention sequence-to-sequence models, from text pairs to a model you own. Begin with: heedful demo",
@@ -85,14 +85,14 @@ def _app(verbs: Sequence[str]) -> typer.Typer:
         rich_markup_mode="rich",
         callback=_global_options,
     )
-    for verb in verbs:
-        module = importlib.import_module(f"heedful.cli.{RENAMED.get(verb, verb)}")
-        app.command(verb, help=_help(module.__doc__ or ""))(_carry(module.run))
+    for name in names:
+        module = importlib.import_module(f"heedful.cli.{RENAMED.get(name, name)}")
+        app.command(name, help=_help(module.__doc__ or ""))(_carry(module.run))
     return app
 
 
 def _help(text: str) -> str:
-    """Let paragraphs flow to the width of the terminal, but for those with indented lines."""
+    """Help text whose paragraphs flow to the width of the terminal, except those with indented lines."""
     paragraphs = text.strip().split("\n\n")
     return "\n\n".join(part if "\n  " in part else part.replace("\n", " ") for part in paragraphs)
 
@@ -111,14 +111,14 @@ def _global_options(
 
 
 class _Carried(Exception):
-    """Takes an error past typer, which would end the process in a way of its own."""
+    """Carrier of an error past typer, which would end the process in its own way."""
 
 
-def _carry(verb: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    @functools.wraps(verb)
+def _carry(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    @functools.wraps(command)
     def run(*values: Parameters.args, **named: Parameters.kwargs) -> None:
         try:
-            verb(*values, **named)
+            command(*values, **named)
         except (OSError, EOFError, KeyboardInterrupt) as error:
             raise _Carried from error
 
@@ -135,7 +135,7 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush what was printed; where that fails, have Python not try again when it exits."""
+    """Flush standard output; where that fails, keep Python from trying again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,7 +1,7 @@
 """Translate many files with Ray Data: `heedful translate MODEL --ray FILE... --output FOLDER`.
 
-Every worker loads the model once and takes shard after shard. Ray gives the shard of a worker that was lost to another
-one; shards that are there are not made again, so the same command goes on where a run was stopped.
+Every worker loads the model once and translates shard after shard. Ray reassigns the shard of a lost worker; finished
+shards are not translated again, so the same command goes on where a run was stopped.
 """
 
 import logging
@@ -19,14 +19,14 @@ from heedful.errors import HeedfulError, MissingExtra, ResourceError, UsageError
 from heedful.runtime.shards import Shard, plan_jobs, run_jobs
 
 QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
-"""Settings of Ray: it reports to nobody and draws no bars."""
+"""Settings of Ray without usage reports and progress bars."""
 
 
 class Opener(Protocol):
-    """What travels to a worker: it loads there all that translating needs."""
+    """Description of the work that is sent to a worker, which loads the model itself."""
 
     def load(self) -> Callable[[Shard], int]:
-        """Load.
+        """Load the model.
 
         Returns:
             A function that writes a shard's outputs and gives the number of lines that were cut.
@@ -37,7 +37,7 @@ class Opener(Protocol):
 @final
 @dataclass(frozen=True)
 class ManyFiles:
-    """What to translate, and how many at a time."""
+    """Translator of shards, and the number of lines at a time."""
 
     sources: Sequence[Path]
     folder: Path
@@ -46,7 +46,7 @@ class ManyFiles:
 
 
 def translate_files(files: ManyFiles, about: dict[str, Any], opener: Opener, messages: Messages) -> None:
-    """Translate files into a folder, or go on with it.
+    """Translate files into a folder, or continue an earlier run.
 
     Args:
         files: inputs, and where outputs go.
@@ -75,7 +75,7 @@ def translate_files(files: ManyFiles, about: dict[str, Any], opener: Opener, mes
 def run_with_ray(
     shards: Sequence[Shard], opener: Opener, files: ManyFiles, messages: Messages | None = None
 ) -> Iterator[Shard]:
-    """Do shards on Ray's workers: those of the cluster that RAY_ADDRESS names, or processes of this machine.
+    """Translate shards on Ray's workers: those of the cluster that RAY_ADDRESS names, or processes of this machine.
 
     Args:
         shards: what to do.
@@ -116,7 +116,7 @@ def run_with_ray(
 
 @contextmanager
 def _only_our_messages() -> Generator[None]:
-    """Keep what Ray says of its own affairs from standard error; it is in Ray's log files too.
+    """Keep Ray's own messages from standard error; they are in its log files too.
 
     Its C++ parts write to the file descriptor, so that one is turned away, and Python's stream goes where it went.
     """
@@ -139,21 +139,21 @@ def _only_our_messages() -> Generator[None]:
 
 @final
 class _Worker:
-    """Lives in a process of Ray's; a shard in, what became of it out."""
+    """Worker in a process of Ray: takes a shard, returns its outcome."""
 
     def __init__(self, opener: Opener) -> None:
         self._translate = opener.load()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         shard = Shard(**row)
-        found = {**row, "num_cut": 0, "fault": "", "exit_code": 0}
+        outcome = {**row, "num_cut": 0, "fault": "", "exit_code": 0}
         try:
             # Another worker may have done it just before it was lost.
-            found["num_cut"] = 0 if shard.is_done else self._translate(shard)
+            outcome["num_cut"] = 0 if shard.is_done else self._translate(shard)
         except HeedfulError as error:
-            found |= {"fault": str(error), "exit_code": error.exit_code}
+            outcome |= {"fault": str(error), "exit_code": error.exit_code}
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             fault = f"{shard.output}: {reason}; free some space and run the same command"
-            found |= {"fault": fault, "exit_code": ResourceError.exit_code}
-        return found
+            outcome |= {"fault": fault, "exit_code": ResourceError.exit_code}
+        return outcome

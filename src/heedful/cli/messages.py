@@ -1,4 +1,4 @@
-"""What is told beside the results, on standard error."""
+"""Messages on standard error, beside the results."""
 
 import sys
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ MOST_WARNINGS: Final = 20
 
 @final
 class Messages:
-    """Says things on standard error, or only what must be said."""
+    """Printer of messages; when quiet, of warnings only."""
 
     def __init__(self, is_quiet: bool) -> None:
-        """Choose how much to say.
+        """Choose between all messages and warnings only.
 
         Args:
             is_quiet: whether to print warnings only.
@@ -39,10 +39,10 @@ class Messages:
 
 @final
 class RepeatedWarning:
-    """A warning about many lines of a file: the first ones in full, then how many there were."""
+    """Warning about many lines of a file: the first ones in full, then the count."""
 
     def __init__(self, messages: Messages, what: str) -> None:
-        """Begin at nothing.
+        """Start at zero.
 
         Args:
             messages: where to print.
@@ -63,13 +63,13 @@ class RepeatedWarning:
             self._messages.warn(text)
 
     def close(self) -> None:
-        """Say how many there were where not all were printed."""
+        """Print the count where not all warnings were printed."""
         if self._count > MOST_WARNINGS:
             self._messages.warn(f"... {self._count:,} {self._what} in all")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Write rows with their columns below each other, two spaces apart.
+    """Write rows with aligned columns, two spaces apart.
 
     Args:
         rows: cells; all rows have as many.

@@ -1,4 +1,4 @@
-"""Options that every verb takes, and what they set up."""
+"""Options shared by all commands, and the setup that they imply."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ Threads = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.", rich_help_panel=_PANEL)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=_PANEL)]
-# Taken by verbs that compute nothing, so that one set of options suits every verb.
+# Accepted by commands that compute nothing, so that one set of options suits every command.
 IdleDevice = Annotated[str, typer.Option("--device", hidden=True)]
 IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
 
@@ -90,7 +90,7 @@ ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help=
 
 
 def use_threads(threads: int) -> None:
-    """Set how many threads numeric libraries use; call it before they are imported.
+    """Set the number of threads of numeric libraries; call it before they are imported.
 
     Args:
         threads: how many; 0 = what OMP_NUM_THREADS says, or else one for each physical core.
@@ -106,7 +106,7 @@ def use_threads(threads: int) -> None:
 
 
 def prepare_training(threads: int) -> None:
-    """Set what numeric libraries read as they are imported, for a process that trains.
+    """Set environment variables of numeric libraries before their import, for a training process.
 
     Args:
         threads: as for `use_threads`.
@@ -116,7 +116,7 @@ def prepare_training(threads: int) -> None:
 
 
 def choose_device(name: str) -> str:
-    """Decide where to compute.
+    """Choose the device.
 
     Args:
         name: what the user asked for; "auto" takes a CUDA device where there is one.
@@ -148,7 +148,7 @@ def choose_device(name: str) -> str:
 
 
 def parse_columns(text: str) -> "Columns":
-    """Read two columns.
+    """Parse two columns.
 
     Args:
         text: such as "2,1" or "english,german".
@@ -173,7 +173,7 @@ def parse_columns(text: str) -> "Columns":
 
 
 def parse_languages(text: str) -> tuple[str, str]:
-    """Read two language codes.
+    """Parse two language codes.
 
     Args:
         text: such as "de:en"; may be empty.

@@ -1,4 +1,4 @@
-"""Following a training: a live display on a terminal, plain lines elsewhere."""
+"""Progress of a training: a live display on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from heedful.training.loop import Validation, Watcher
 
 PLAIN_SECONDS: Final = 30.0
-"""Between plain lines that report no validation."""
+"""Seconds between plain lines without a validation."""
 SAMPLE_LABELS: Final = ("source", "reference", "model")
 
 
 @contextmanager
 def followed(messages: Messages) -> "Generator[Watcher]":
-    """Show a training while it runs.
+    """Show the progress of a training while it runs.
 
     Args:
         messages: where plain lines go; a quiet one shows nothing.
@@ -47,10 +47,10 @@ def followed(messages: Messages) -> "Generator[Watcher]":
 
 @final
 class PlainLines:
-    """A line for each validation with the sample below it, and one every half minute."""
+    """Plain progress: a line for each validation with a sample below it, and one every half minute."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """Begin now.
+        """Start the clock.
 
         Args:
             say: prints a line.
@@ -59,7 +59,7 @@ class PlainLines:
         self._said_at = time.monotonic()
 
     def __call__(self, progress: "TrainingProgress") -> None:
-        """Print what is due.
+        """Print the lines that are due.
 
         Args:
             progress: where training is.
@@ -78,10 +78,10 @@ class PlainLines:
 
 @final
 class LiveDisplay:
-    """A bar, the figures of the moment, the last scores, and one sentence getting better."""
+    """Live progress: a bar, current figures, the last scores, and one sentence getting better."""
 
     def __init__(self, console: Console) -> None:
-        """Prepare to draw.
+        """Prepare the display.
 
         Args:
             console: a terminal.
@@ -95,7 +95,7 @@ class LiveDisplay:
         self._best = ""
 
     def __call__(self, progress: "TrainingProgress") -> None:
-        """Take in what is new.
+        """Update the display.
 
         Args:
             progress: where training is.
@@ -108,7 +108,7 @@ class LiveDisplay:
         self._bar.update(self._task, description=where(progress), completed=progress.done, total=total)
 
     def __rich__(self) -> RenderableType:
-        """Draw it all."""
+        """Draw the display."""
         if self._last is None:
             return self._bar
         table = Table.grid(padding=(0, 2))
@@ -123,7 +123,7 @@ class LiveDisplay:
 
 
 def where(progress: "TrainingProgress") -> str:
-    """Say where training is.
+    """Describe the current position of a training.
 
     Args:
         progress: a report.
@@ -156,7 +156,7 @@ def scores(values: Mapping[str, float]) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Keep a text from breaking the line it is printed on.
+    r"""Replace characters that would break the line a text is printed on.
 
     Args:
         text: any text.

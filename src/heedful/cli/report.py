@@ -1,7 +1,7 @@
 """Write a page about a training: curves, samples getting better, data, configuration, how it ended.
 
-One HTML file that needs no network. Training writes it too when it ends; this shows one that still runs, or puts the
-page elsewhere.
+One HTML file that needs no network. Training writes it too when it ends; this command shows a training that still
+runs, or writes the page elsewhere.
 """
 
 from pathlib import Path

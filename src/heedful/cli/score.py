@@ -1,7 +1,7 @@
-"""Say how probable a model finds given targets.
+"""Print the log probabilities that a model gives to targets.
 
-The model reads each target, given its source (forced decoding). DATA is one file of pairs (TSV or JSONL), or two files
-whose lines belong together. Log probabilities are natural; the end mark is a token and counts.
+Each target is scored given its source (forced decoding). DATA is one file of pairs (TSV or JSONL), or two files
+whose lines belong together. Log probabilities are natural; EOS counts as a token.
 
 Output, UTF-8, a line for each pair:
   text       log probability TAB log probability a token TAB tokens
@@ -63,14 +63,14 @@ def run(
     translator = load(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
-    read = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
+    scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
     with opened_output(target) as output:
-        for found, pair in zip(read, pairs, strict=True):
-            if found.was_cut:
+        for scored, pair in zip(scored_pairs, pairs, strict=True):
+            if scored.was_cut:
                 cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")
-            sums.add(found, len(translator.target_tokenizer.normalize(found.target)))
+            sums.add(scored, len(translator.target_tokenizer.normalize(scored.target)))
             if not total:
-                output.write(_written(found, pair.line, output_format))
+                output.write(_written(scored, pair.line, output_format))
         if total:
             output.write((json.dumps(sums.facts()) if output_format == "jsonl" else str(sums)) + "\n")
     cut.close()
@@ -78,37 +78,37 @@ def run(
         messages.say(str(sums))
 
 
-def _written(found: "ScoredPair", line: int, output_format: OutputFormat) -> str:
+def _written(scored: "ScoredPair", line: int, output_format: OutputFormat) -> str:
     if output_format == "text":
-        return f"{found.log_prob:.6f}\t{found.per_token:.6f}\t{len(found.token_log_probs)}\n"
+        return f"{scored.log_prob:.6f}\t{scored.per_token:.6f}\t{len(scored.token_log_probs)}\n"
     facts = {
         "line": line,
-        "source": found.source,
-        "target": found.target,
-        "log_prob": found.log_prob,
-        "per_token": found.per_token,
-        "perplexity": found.perplexity,
-        "target_pieces": list(found.target_pieces),
-        "token_log_probs": list(found.token_log_probs),
-        "was_cut": found.was_cut,
+        "source": scored.source,
+        "target": scored.target,
+        "log_prob": scored.log_prob,
+        "per_token": scored.per_token,
+        "perplexity": scored.perplexity,
+        "target_pieces": list(scored.target_pieces),
+        "token_log_probs": list(scored.token_log_probs),
+        "was_cut": scored.was_cut,
     }
     return json.dumps(facts, ensure_ascii=False) + "\n"
 
 
 @dataclass
 class _Sums:
-    """Over all pairs."""
+    """Sums over all pairs."""
 
     num_pairs: int = 0
     num_tokens: int = 0
     num_characters: int = 0
     log_prob: float = 0.0
 
-    def add(self, found: "ScoredPair", num_characters: int) -> None:
+    def add(self, scored: "ScoredPair", num_characters: int) -> None:
         self.num_pairs += 1
-        self.num_tokens += len(found.token_log_probs)
+        self.num_tokens += len(scored.token_log_probs)
         self.num_characters += num_characters
-        self.log_prob += found.log_prob
+        self.log_prob += scored.log_prob
 
     def facts(self) -> dict[str, Any]:
         per_token = self.log_prob / max(1, self.num_tokens)

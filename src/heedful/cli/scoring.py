@@ -1,4 +1,4 @@
-"""Translate an evaluation set and score the output: what `evaluate`, `train` and `demo` share."""
+"""Evaluation on a set, shared by `evaluate`, `train` and `demo`: translate and score."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
-    """Open a model to run it, with PyTorch only where that is what runs it.
+    """Open a model for running, with PyTorch only where PyTorch runs it.
 
     Args:
         path: the model folder.
@@ -53,7 +53,7 @@ def tell_engine(
     constraints: "Constraints | None" = None,
     is_exact: bool = False,
 ) -> "SearchConfig":
-    """Load what computes, and say what it is where there is a choice.
+    """Load the engine, and print its name where there is a choice.
 
     Args:
         translator: the model.
@@ -68,7 +68,9 @@ def tell_engine(
     """
     backend = translator.backends.searching(search, attention, constraints, is_exact)
     if translator.backends.exported:
-        reasons = [f"{name}: {found.fault}" for name, found in translator.backends.exported.items() if found.fault]
+        reasons = [
+            f"{name}: {exported.fault}" for name, exported in translator.backends.exported.items() if exported.fault
+        ]
         if backend.name.startswith("ctranslate2") and search.beam > 1:
             reasons.insert(0, "its own beam search, which stops sooner than heedful's")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
@@ -78,7 +80,7 @@ def tell_engine(
 def changed_search(
     translator: "Translator", beam: int | None, nbest: int = 1, changes: Mapping[str, Any] | None = None
 ) -> "SearchConfig":
-    """Lay what the user asked for on the model's own search settings.
+    """Apply the user's options to the model's own search settings.
 
     Args:
         translator: the model.
@@ -92,26 +94,26 @@ def changed_search(
     from heedful.config import validate
     from heedful.search.config import SearchConfig, with_outputs
 
-    given = {name: value for name, value in (changes or {}).items() if value is not None}
+    overrides = {name: value for name, value in (changes or {}).items() if value is not None}
     config = translator.search
-    if given:
+    if overrides:
         carried = {"beam": beam} if beam else {}
-        config = validate(SearchConfig, config.model_dump(mode="json") | carried | given, "search")
+        config = validate(SearchConfig, config.model_dump(mode="json") | carried | overrides, "search")
     return with_outputs(config, beam or 0, nbest)
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A model's outputs on an evaluation set, and their scores."""
+    """Outputs of a model on an evaluation set, and their scores."""
 
     outputs: list[str]
     report: "Report"
     seconds: float
-    """Spent translating, the loading of the model left out."""
+    """Seconds of translating, without loading the model."""
     num_replaced: int = 0
-    """Outputs whose unknown words were replaced."""
+    """Number of outputs with replaced unknown words."""
     unreplaced: "Report | None" = None
-    """The scores without that; None where nothing was replaced."""
+    """Scores without replacement; None where nothing was replaced."""
 
 
 def score_outputs(
@@ -142,9 +144,9 @@ def score_outputs(
 
     translator.backends.searching(search)  # loads the weights, which are no part of the speed
     started = time.perf_counter()
-    found = list(translator.stream(items.sources, search, batch_tokens=batch_tokens))
+    translations = list(translator.stream(items.sources, search, batch_tokens=batch_tokens))
     seconds = time.perf_counter() - started
-    num_replaced = sum(bool(one.unreplaced) for one in found)
+    num_replaced = sum(bool(one.unreplaced) for one in translations)
     keys = tuple(metrics) or default_metrics(translator.text.target_units)
     if num_replaced and not metrics:
         keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
@@ -160,6 +162,6 @@ def score_outputs(
             seed=seed,
         )
 
-    outputs = [one.text for one in found]
-    before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
+    outputs = [one.text for one in translations]
+    before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
     return Evaluated(outputs, report(outputs), seconds, num_replaced, before)

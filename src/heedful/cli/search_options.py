@@ -1,4 +1,4 @@
-"""Options of how outputs are searched for or drawn, in panels of their own in the help."""
+"""Options of search and sampling, in panels of their own in the help."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,8 +64,8 @@ SampleSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Of the dr
 
 @final
 @dataclass(frozen=True)
-class Asked:
-    """What the user asked of the search; None = as the model has it."""
+class SearchOptions:
+    """Search options of the user; None = the model's setting."""
 
     beam: int | None
     nbest: int
@@ -77,7 +77,7 @@ class Asked:
     replace_unknown: bool | None
 
     def search(self, translator: "Translator") -> "SearchConfig":
-        """Lay it on a model's own settings.
+        """Apply the options to a model's own settings.
 
         Args:
             translator: the model.
@@ -93,11 +93,11 @@ class Asked:
 
     def _sampling(self) -> dict[str, Any]:
         """Settings of sampling, whatever search is the model's own."""
-        given = {"num_groups": self.groups or 1, "diversity": self.diversity or 0.0, "beam": self.beam or 1}
-        return {**self.drawn, **given, "method": "sampling", "stopping": "likely"}
+        settings = {"num_groups": self.groups or 1, "diversity": self.diversity or 0.0, "beam": self.beam or 1}
+        return {**self.drawn, **settings, "method": "sampling", "stopping": "likely"}
 
     def _grouping(self, beam: int) -> dict[str, Any]:
-        """Settings of groups: each hypothesis alone where nobody says how many, and a beam that parts evenly."""
+        """Settings of groups: by default one hypothesis each, with a beam that divides evenly."""
         if self.groups is None and self.diversity is None:
             return {}
         number = self.groups or max(2, beam)

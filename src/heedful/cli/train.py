@@ -59,12 +59,16 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as model.dropout=0.3; may be repeated."),
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0, help="Train for at most so long; 0 = until it gets no better.")] = 0,
+    minutes: Annotated[float, typer.Option(min=0, help="Longest time; 0 = until validation gets no better.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of weights, order and dropout.", show_default="1")] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Say where a step's time goes, beside its floor.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print where the time of a step goes, beside its lower bound.")
+    ] = False,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -101,7 +105,7 @@ def run(
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
-    """Train, and show on standard error how it goes.
+    """Train, and show the progress on standard error.
 
     Args:
         recipe: data and settings.
@@ -133,7 +137,7 @@ def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = Fa
 
 
 def describe(started: "Started", preset: str) -> list[str]:
-    """Say what will be trained on what.
+    """Describe data and model before training.
 
     Args:
         started: what is known before the first step.
@@ -156,7 +160,7 @@ def describe(started: "Started", preset: str) -> list[str]:
 
 
 def ending(started: "Started", outcome: "Outcome") -> str:
-    """Say how a training ended.
+    """Describe how a training ended.
 
     Args:
         started: what was known before the first step.
@@ -166,10 +170,10 @@ def ending(started: "Started", outcome: "Outcome") -> str:
         Two lines.
     """
     was_done = started.step > 0 and outcome.step == started.step
-    verb = "had already finished" if was_done else "finished"
+    status = "had already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
     best = -outcome.best if metric in _LOWER_IS_BETTER else outcome.best
-    text = f"{verb}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
+    text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
         f"{text}\nbest:  {metric} {best:.2f} on validation, at step {outcome.best_step:,}"
         if outcome.best_step
@@ -178,7 +182,7 @@ def ending(started: "Started", outcome: "Outcome") -> str:
 
 
 def _write_page(folder: Path) -> Path:
-    """Write the page that training left again, now with the test scores."""
+    """Write the page of the training again, now with the test scores."""
     from heedful.pages.training import PAGE, write_training_page
 
     page = folder / "run" / PAGE

@@ -41,7 +41,6 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.cli.search_options import (
-    Asked,
     Ban,
     Diversity,
     Groups,
@@ -52,6 +51,7 @@ from heedful.cli.search_options import (
     Sample,
     SampleSeed,
     SearchBeam,
+    SearchOptions,
     Temperature,
     TopK,
     TopP,
@@ -133,12 +133,12 @@ def run(
     from heedful.runtime.text_constraints import TextConstraints
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
-    asked = Asked(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
+    options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
     constraints = TextConstraints(prefix, require or (), ban or ())
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
-    work = _Work(model, engine, device, tuple(ensemble or ()), asked, written)
+    work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
-        written.translate(work.translator(), asked, texts or (), source, target, Messages(quiet))
+        written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
     elif not ray or not texts or target is None:
         raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
     else:
@@ -148,7 +148,7 @@ def run(
 @final
 @dataclass(frozen=True)
 class _Written:
-    """How outputs are made and written."""
+    """Format of the output, and options of decoding."""
 
     output_format: OutputFormat
     align: bool
@@ -160,7 +160,7 @@ class _Written:
     def translate(
         self,
         translator: "Translator",
-        asked: Asked,
+        options: SearchOptions,
         texts: Sequence[str],
         source: Path | None,
         target: Path | None,
@@ -169,8 +169,8 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.translator import WINDOW_LINES
 
-        demand = self.constraints.encode(translator.target_tokenizer)
-        search = tell_engine(translator, asked.search(translator), self.align, messages, demand, self.exact)
+        constraints = self.constraints.encode(translator.target_tokenizer)
+        search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         is_prompting = not texts and source is None and sys.stdin.isatty()
         window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
         cut = RepeatedWarning(messages, "lines were cut")
@@ -179,8 +179,8 @@ class _Written:
             index = 0
             # A window at a time, so that what is translated is also written.
             while window := list(islice(remaining, window_lines)):
-                for found, text in self.texts(translator, search, window, index):
-                    if found.was_cut:
+                for translation, text in self.texts(translator, search, window, index):
+                    if translation.was_cut:
                         cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
                     output.write(text)
                     index += 1
@@ -190,8 +190,8 @@ class _Written:
     def texts(
         self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
     ) -> "Iterator[tuple[Translation, str]]":
-        """Each translation, and how it is written."""
-        found = translator.stream(
+        """Translations with their written form."""
+        outputs = translator.stream(
             window,
             search,
             self.align,
@@ -200,20 +200,20 @@ class _Written:
             wording=self.constraints,
             exact=self.exact,
         )
-        for index, each in enumerate(found, first_index):
+        for index, each in enumerate(outputs, first_index):
             yield each, _written(each, index, self.output_format, self.align, self.nbest)
 
 
 @final
 @dataclass(frozen=True)
 class _Work:
-    """All that a worker needs to know to translate as one process does."""
+    """Work description for a worker that translates as one process does."""
 
     model: Path
     engine: str
     device: str
     ensemble: tuple[Path, ...]
-    asked: Asked
+    options: SearchOptions
     written: _Written
 
     def translator(self) -> "Translator":
@@ -222,7 +222,7 @@ class _Work:
         return load_to_run(self.model, self.engine, self.device, self.ensemble)
 
     def resolved(self) -> "_Work":
-        """The same for a worker that begins in another folder."""
+        """Copy with absolute paths, for a worker in another folder."""
         return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
 
     def translate(self, sources: Sequence[Path], folder: Path, workers: int, threads: int, messages: Messages) -> None:
@@ -231,14 +231,14 @@ class _Work:
         from heedful.cli.scoring import tell_engine
 
         translator = self.translator()
-        demand = self.written.constraints.encode(translator.target_tokenizer)
-        search, exact = self.asked.search(translator), self.written.exact
-        tell_engine(translator, search, self.written.align, messages, demand, exact)
+        constraints = self.written.constraints.encode(translator.target_tokenizer)
+        search, exact = self.options.search(translator), self.written.exact
+        tell_engine(translator, search, self.written.align, messages, constraints, exact)
         about = {
             "model": translator.folder.facts["files"][translator.folder.facts["weights"]],
             "ensemble": [str(each) for each in self.ensemble],
             "search": search.model_dump(mode="json"),
-            "engine": translator.backends.searching(search, self.written.align, demand, exact).name,
+            "engine": translator.backends.searching(search, self.written.align, constraints, exact).name,
             "output": asdict(self.written),
         }
         del translator
@@ -250,15 +250,15 @@ class _Work:
     def load(self) -> "Callable[[Shard], int]":
         """Load the model, in a worker."""
         translator = self.translator()
-        search = self.asked.search(translator)
+        search = self.options.search(translator)
 
         def translate(shard: "Shard") -> int:
             num_cut = 0
 
             def texts() -> Iterator[str]:
                 nonlocal num_cut
-                for found, text in self.written.texts(translator, search, shard.lines(), shard.first_line):
-                    num_cut += found.was_cut
+                for output, text in self.written.texts(translator, search, shard.lines(), shard.first_line):
+                    num_cut += output.was_cut
                     yield text
 
             shard.write(texts())
@@ -291,7 +291,7 @@ def _standard_input() -> BinaryIO:
 
 
 def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
-    """Pass lines on; ask for each on a terminal, and say where bytes were no UTF-8."""
+    """Lines as they pass; prompts on a terminal, and reports bytes that are not UTF-8."""
     replaced = RepeatedWarning(messages, "lines were not UTF-8")
     num_replaced = 0
     while True:
@@ -339,33 +339,33 @@ def opened_output(path: Path | None) -> Generator[TextIO]:
         raise
 
 
-def _written(found: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:
+def _written(output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:
     if output_format == "jsonl":
-        return json.dumps(_facts(found, index, align), ensure_ascii=False) + "\n"
+        return json.dumps(_facts(output, index, align), ensure_ascii=False) + "\n"
     if nbest > 1:
         return "".join(
             f"{index} ||| {other.text.translate(_BREAKS)} ||| log_prob= {other.log_prob:.6f} ||| {other.score:.6f}\n"
-            for other in found.alternatives
+            for other in output.alternatives
         )
     if align:
-        return f"{found.text.translate(_BREAKS_AND_TABS)}\t{found.pharaoh()}\n"
-    return found.text.translate(_BREAKS) + "\n"
+        return f"{output.text.translate(_BREAKS_AND_TABS)}\t{output.pharaoh()}\n"
+    return output.text.translate(_BREAKS) + "\n"
 
 
-def _facts(found: "Translation", index: int, align: bool) -> dict[str, Any]:
+def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "line": index + 1,
-        "source": found.source,
-        "text": found.text,
-        "log_prob": found.log_prob,
-        "score": found.score,
-        "was_cut": found.was_cut,
-        "alternatives": [vars(other) for other in found.alternatives],
+        "source": output.source,
+        "text": output.text,
+        "log_prob": output.log_prob,
+        "score": output.score,
+        "was_cut": output.was_cut,
+        "alternatives": [vars(other) for other in output.alternatives],
     }
-    if found.unreplaced:
-        facts["unreplaced"] = found.unreplaced
+    if output.unreplaced:
+        facts["unreplaced"] = output.unreplaced
     if align:
-        facts["source_pieces"] = list(found.source_pieces)
-        facts["target_pieces"] = list(found.target_pieces)
-        facts["alignment"] = [list(link) for link in found.alignment or ()]
+        facts["source_pieces"] = list(output.source_pieces)
+        facts["target_pieces"] = list(output.target_pieces)
+        facts["alignment"] = [list(link) for link in output.alignment or ()]
     return facts

@@ -1,1 +1,1 @@
-"""Papers' tables made again: a grid of variants on one corpus, what each run found, and the table of it all."""
+"""Comparison of model variants on one corpus: grid, runs, results, and the table of a paper."""

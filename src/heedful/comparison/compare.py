@@ -1,4 +1,4 @@
-"""Compare variants of a model, from Python or from a command: a grid and data go in, the table comes back."""
+"""Comparison of model variants, from Python or the command line: a grid and data in, the table out."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,22 +25,22 @@ Paths = str | Path | Sequence[str | Path]
 @final
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a comparison found: printed, it is the table; in a notebook, the table as HTML.
+    """Result of a comparison: printed, it is the table; in a notebook, the table as HTML.
 
     Attributes:
-        found: every figure.
+        comparison: all figures.
         out: the folder of tables, report, findings and models.
         command: that does the same, or goes on with it.
     """
 
-    found: Comparison
+    comparison: Comparison
     out: Path
     command: str
 
     @property
     def rows(self) -> tuple[RowSummary, ...]:
-        """Those with a run, in the grid's order; `missing` of `found` says why others have none."""
-        return self.found.rows
+        """Rows with a run, in the grid's order; `missing` of `comparison` says why others have none."""
+        return self.comparison.rows
 
     def __getitem__(self, name: str) -> RowSummary:
         """Return the row of a name.
@@ -62,21 +62,23 @@ class ComparisonResult:
 
     def to_text(self) -> str:
         """Return the tables for a terminal; lines end in a newline."""
-        return to_text(self.found)
+        return to_text(self.comparison)
 
     def to_markdown(self) -> str:
         """Return the tables as a page in Markdown."""
-        return to_markdown(self.found, self.command)
+        return to_markdown(self.comparison, self.command)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values that JSON can hold."""
-        return {"command": self.command, **self.found.to_dict()}
+        return {"command": self.command, **self.comparison.to_dict()}
 
     def _repr_html_(self) -> str:
         tables = [
-            table(rows, self.found.baseline) for rows in (score_rows(self.found), length_rows(self.found)) if rows
+            table(rows, self.comparison.baseline)
+            for rows in (score_rows(self.comparison), length_rows(self.comparison))
+            if rows
         ]
-        return "\n".join([*tables, listed(remarks(self.found))])
+        return "\n".join([*tables, listed(remarks(self.comparison))])
 
 
 def compare_grid(
@@ -94,9 +96,9 @@ def compare_grid(
     quiet: bool = False,
     runner: Runner | None = None,
 ) -> ComparisonResult:
-    """Train a grid of variants on one corpus and make the table that papers print; `heedful compare` calls this.
+    """Train a grid of variants on one corpus and make the table of a paper; `heedful compare` calls this.
 
-    What one run found is a file, and the same call goes on where an earlier one stopped.
+    The result of each run is a file, and the same call goes on where an earlier one stopped.
 
     Args:
         grid: a TOML file, see `heedful.comparison.grid.Grid`.
@@ -108,7 +110,7 @@ def compare_grid(
         languages: codes of source and target; empty = from file names.
         minutes_per_run: train each for at most so long; 0 = what the grid says.
         seeds: train each with each; empty = the grid's.
-        gold: links made by hand for the test pairs, or a mapping of what the grid's [gold] shall hold.
+        gold: manual alignments of the test pairs, or a mapping of the fields of the grid's [gold].
         device: where PyTorch computes.
         quiet: whether to print nothing but warnings.
         runner: trains, and is told how it goes; None = lines on standard error.
@@ -122,7 +124,7 @@ def compare_grid(
         DataError: the data or the links cannot be used.
         ResourceError: the folder cannot be written.
         MissingExtra: a package is not installed.
-        Stopped: a signal; what was found is kept, and the same call goes on.
+        Stopped: by a signal; results are kept, and the same call goes on.
 
     Example:
         >>> table = compare_grid("grid.toml", "pairs.tsv", minutes_per_run=5)  # doctest: +SKIP
@@ -142,8 +144,8 @@ def compare_grid(
         settings=(f"training.max_minutes={float(minutes_per_run)}",) if minutes_per_run else (),
         device=device,
     )
-    asked = dict(gold) if isinstance(gold, Mapping) else {"links": str(gold)} if gold else {}
-    by_hand = validate(GoldSettings, merge(settings.gold.model_dump(mode="json"), asked), "gold")
+    gold_settings = dict(gold) if isinstance(gold, Mapping) else {"links": str(gold)} if gold else {}
+    by_hand = validate(GoldSettings, merge(settings.gold.model_dump(mode="json"), gold_settings), "gold")
     options = ["--out", str(out)] if out else []
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
@@ -151,22 +153,22 @@ def compare_grid(
         grid=settings,
         rows=rows_of(settings, seeds),
         recipe=recipe,
-        command=shell_command(("compare", str(grid)), recipe, [*options, *_gold_options(asked)]),
+        command=shell_command(("compare", str(grid)), recipe, [*options, *_gold_options(gold_settings)]),
         gold=read_gold_pairs(by_hand, recipe.test, columns),
     )
     return ComparisonResult(run_grid(plan, runner or _printing(quiet)), plan.out, plan.command)
 
 
-def _paths(given: Paths) -> tuple[Path, ...]:
-    return tuple(Path(path) for path in ([given] if isinstance(given, str | Path) else given))
+def _paths(paths: Paths) -> tuple[Path, ...]:
+    return tuple(Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths))
 
 
-def _gold_options(asked: Mapping[str, Any]) -> list[str]:
-    """Write settings of gold links as the command takes them."""
-    pairs = [word for path in asked.get("pairs", ()) for word in ("--gold-pairs", str(path))]
-    links = ["--gold", str(asked["links"])] if asked.get("links") else []
+def _gold_options(settings: Mapping[str, Any]) -> list[str]:
+    """Write the settings of manual alignments as command-line options."""
+    pairs = [word for path in settings.get("pairs", ()) for word in ("--gold-pairs", str(path))]
+    links = ["--gold", str(settings["links"])] if settings.get("links") else []
     flags = {"is_one_based": "--one-based", "is_turned": "--turned"}
-    return [*links, *pairs, *(flag for key, flag in flags.items() if asked.get(key))]
+    return [*links, *pairs, *(flag for key, flag in flags.items() if settings.get(key))]
 
 
 def _printing(quiet: bool) -> Runner:

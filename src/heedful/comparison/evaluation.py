@@ -1,4 +1,4 @@
-"""What a model of a comparison is measured by: its outputs, how it reads the references, and figures beside them."""
+"""Evaluation of one run: outputs, reference perplexity, further figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,11 +19,11 @@ from heedful.translator import Translation, Translator, load
 from heedful.version import __version__
 
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
-"""From a model, what it was measured on and its outputs to a figure; None where the model has none."""
+"""Function from a model, its evaluation set and its outputs to a figure; None where it does not apply."""
 
 
 def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
-    """Score outputs as they were before their unknown words were replaced.
+    """Return BLEU of the outputs before their unknown words were replaced.
 
     Args:
         translator: the model.
@@ -42,39 +42,41 @@ def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: S
 
 
 MEASURES: Final[dict[str, Measure]] = {"bleu_before_unknown": bleu_before_unknown}
-"""What else is measured of each run, by the key of its column in `heedful.comparison.summary.COLUMNS`."""
+"""Further figures of each run, by the key of their column in `heedful.comparison.summary.COLUMNS`."""
 
 
-def measure(folder: Path, items: Items, training: Mapping[str, object], ensemble: Sequence[Path] = ()) -> RunResult:
-    """Translate the items with the kept model, or an ensemble of them, and read their references with it.
+def evaluate_run(
+    folder: Path, items: Items, training: Mapping[str, object], ensemble: Sequence[Path] = ()
+) -> RunResult:
+    """Evaluate the kept model of a run, or an ensemble: translate the items and score their references.
 
     Args:
         folder: of the model.
-        items: what all rows are measured on.
-        training: the fields of a finding that training gave.
+        items: sources and references that all rows share.
+        training: fields of the result that are known from training.
         ensemble: folders of models that decode together with it.
 
     Returns:
-        All that was found.
+        The result of the run.
     """
     translator = load(folder, str(training["device"]), ensemble=ensemble)
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
     outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
-    read = perplexity(translator, measured)
+    reference_perplexity = perplexity(translator, measured)
     settings = [(each / CONFIG).read_text(encoding="utf-8") for each in (folder, *ensemble)]
     names = (str(translator.folder.facts[f"{side}_tokenizer"]) for side in ("source", "target"))
-    found = {
+    fields = {
         **training,
         "settings": "\n".join(settings),
         "tokenizers": [digest(folder / name) for name in names],
         "versions": f"heedful {__version__}, PyTorch {torch.__version__}, threads {torch.get_num_threads()}",
         "outputs": [output.text for output in outputs],
-        "perplexity": read.per_token,
-        "bits_per_character": read.bits_per_character,
+        "perplexity": reference_perplexity.per_token,
+        "bits_per_character": reference_perplexity.bits_per_character,
         "measures": {
             key: figure
             for key, figure_of in MEASURES.items()
             if (figure := figure_of(translator, measured, outputs)) is not None
         },
     }
-    return validate(RunResult, found)
+    return validate(RunResult, fields)

@@ -1,4 +1,4 @@
-"""Links made by hand that the rows of a comparison are measured against, and how far a model's are from them."""
+"""Manual alignments that the rows of a comparison are evaluated against."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from heedful.text.links import GoldLinks
 from heedful.translator import Translator
 
 AER: Final = "aer"
-"""Key of its column in `heedful.comparison.summary.COLUMNS`."""
+"""Key of the alignment error rate's column in `heedful.comparison.summary.COLUMNS`."""
 
 
 @final
 @dataclass(frozen=True)
 class Gold:
-    """Pairs that were aligned by hand, and their links.
+    """Pairs with manual alignments.
 
     Attributes:
         pairs: source and target of each.
@@ -37,15 +37,15 @@ class Gold:
     key: str
 
     def remark(self) -> str:
-        """Say what the column holds."""
+        """Describe the column."""
         return (
-            f"AER: of {len(self.pairs):,} pairs aligned by hand ({self.paths[0]}), read by forced decoding, a link for "
+            f"AER: of {len(self.pairs):,} manually aligned pairs ({self.paths[0]}), by forced decoding, a link for "
             "each target word; - where a model has no attention"
         )
 
 
 def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Columns) -> Gold | None:
-    """Read the pairs and links that a comparison names.
+    """Read the pairs and manual alignments of a comparison.
 
     Args:
         settings: which files.
@@ -61,14 +61,14 @@ def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Colum
     """
     if not settings.links:
         if settings.pairs or settings.is_one_based or settings.is_turned:
-            raise ConfigError("gold.links: name the file of the links made by hand")
+            raise ConfigError("gold.links: name the file of manual links")
         return None
     paths = [Path(path) for path in settings.pairs] or [*test]
     if not paths:
         raise ConfigError("gold.pairs: name the pairs that the links are of, or give --test, whose links they are then")
     pairs = [(pair.source, pair.target) for pair in find_pairs(paths, columns)]
     links = gold_links(Path(settings.links), pairs, settings.is_one_based, settings.is_turned)
-    aligned = tuple(pairs[place] for place in links)
+    aligned = tuple(pairs[index] for index in links)
     return Gold(
         pairs=aligned,
         links=tuple(links.values()),
@@ -78,7 +78,7 @@ def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Colum
 
 
 def alignment_error(translator: Translator, gold: Gold) -> float | None:
-    """Align the pairs with a model, as `heedful align` does, and compare with the links made by hand.
+    """Align the pairs with a model, as `heedful align` does, and return the error rate.
 
     Args:
         translator: the model, or several that decode together.
@@ -89,5 +89,7 @@ def alignment_error(translator: Translator, gold: Gold) -> float | None:
     """
     if translator.backends.scoring(attention=True).supports_scoring(True):
         return None
-    found = translator.scored_pairs(gold.pairs, attention=True)
-    return score_alignments([list(pair.alignment or ()) for pair in found], gold.links, num_resamples=1).error_rate
+    scored_pairs = translator.scored_pairs(gold.pairs, attention=True)
+    return score_alignments(
+        [list(pair.alignment or ()) for pair in scored_pairs], gold.links, num_resamples=1
+    ).error_rate

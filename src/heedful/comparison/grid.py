@@ -1,4 +1,4 @@
-"""A grid of variants as one TOML file: what all rows share, what a kind of model adds, and what each row changes."""
+"""Grid of variants in one TOML file: shared settings, settings by kind of model, and the changes of each row."""
 
 import json
 import re
@@ -16,11 +16,11 @@ from heedful.experiment import MODELS, PRESETS
 
 MOST_ROWS: Final = 1000
 NAME_LENGTH: Final = 80
-"""Longest name of a row, in characters: it names a folder too."""
+"""Longest name of a row, in characters; the name is also a folder's."""
 
 
 class Settings(Config):
-    """A preset and settings laid on it, as `heedful train` takes them; each section may be empty."""
+    """Preset and settings on top of it, as for `heedful train`; each section may be empty."""
 
     preset: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
@@ -29,28 +29,28 @@ class Settings(Config):
     search: dict[str, Any] = Field(default_factory=dict)
 
     def tree(self) -> Tree:
-        """Return the sections that hold something."""
+        """Return the sections that are not empty."""
         sections = {"model": self.model, "text": self.text, "training": self.training, "search": self.search}
         return {name: section for name, section in sections.items() if section}
 
 
 class NamedSettings(Settings):
-    """A row: its name in the table and what it changes."""
+    """Row of the grid: its name in the table and its settings."""
 
     name: str = Field(min_length=1, max_length=NAME_LENGTH)
     ensemble: tuple[str, ...] = ()
-    """Rows above whose models decode together; then nothing is trained for this row, and it has no settings."""
+    """Rows above whose models decode together; then this row trains nothing and has no settings."""
     seeds: tuple[int, ...] = ()
-    """This row is trained once with each; empty = the grid's, or of an ensemble those that all its rows have."""
+    """Seeds of this row; empty = the grid's, or for an ensemble those that all its rows have."""
 
 
 class GoldSettings(Config):
-    """Links between words, made by hand, that each row's alignment is compared with."""
+    """Manual word alignments that each row's alignment is compared with."""
 
     links: str = ""
-    """A file in any notation that `heedful align --gold` reads; empty = no alignment error rate."""
+    """File in any notation that `heedful align --gold` reads; empty = no alignment error rate."""
     pairs: tuple[str, ...] = ()
-    """The pairs they are of, in one file or two; empty = the test pairs."""
+    """Pairs of the alignments, in one file or two; empty = the test pairs."""
     is_one_based: bool = False
     """Whether words are counted from 1, in a file with a sentence a line."""
     is_turned: bool = False
@@ -58,32 +58,32 @@ class GoldSettings(Config):
 
 
 class Grid(Config):
-    """What is compared: the product of the axes, then the rows listed one by one, each laid on what all share."""
+    """Grid: the product of the axes, then the rows listed one by one, each on top of the shared settings."""
 
     title: str = ""
     baseline: str = ""
-    """The row that all others are compared with; empty = the first."""
+    """Row that all others are compared with; empty = the first."""
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
-    """Every row that has none of its own is trained once with each."""
+    """Seeds of every row that has none of its own."""
     metrics: tuple[str, ...] = ()
-    """Keys of the table of metrics, the first of which decides; empty = what suits the outputs."""
+    """Keys of the table of metrics, the deciding one first; empty = metrics that suit the outputs."""
     length_edges: tuple[int, ...] = ()
     """Source lengths at which a new range begins; empty = ranges of about equally many sources."""
     gold: GoldSettings = GoldSettings()
-    """Links made by hand."""
+    """Manual alignments."""
     base: Settings = Settings()
-    """What all rows share."""
+    """Settings that all rows share."""
     kinds: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Settings of the model of one kind, such as [kinds.luong]."""
+    """Settings for models of one kind, such as [kinds.luong]."""
     axes: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
-    """Dotted keys and the values each takes; every combination is a row."""
+    """Dotted keys and the values of each; every combination is a row."""
     rows: tuple[NamedSettings, ...] = ()
 
 
 @final
 @dataclass(frozen=True)
 class Row:
-    """One line of the table, and how its model is trained.
+    """Row of the table, with the settings of its model.
 
     Attributes:
         name: as printed.
@@ -101,7 +101,7 @@ class Row:
 
     @property
     def folder(self) -> str:
-        """A name for files: letters, digits, dots and hyphens of the row's name."""
+        """Folder name: letters, digits, dots and hyphens of the row's name."""
         return re.sub(r"[^\w.-]+", "-", self.name).strip(".-_") or "row"
 
 
@@ -125,7 +125,7 @@ def read_grid(path: Path) -> Grid:
 
 
 def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
-    """Lay out the rows: every combination of the axes, the last of which changes fastest, then those listed.
+    """List the rows: every combination of the axes, the last of which changes fastest, then those listed.
 
     Args:
         grid: what is compared.
@@ -157,8 +157,8 @@ def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
         if other is not row:
             raise ConfigError(f"rows {other.name!r} and {row.name!r} would share the folder {row.folder}: rename one")
     names = [row.name for row in rows]
-    for place, row in enumerate(rows):
-        trained = [above.name for above in rows[:place] if not above.members]
+    for index, row in enumerate(rows):
+        trained = [above.name for above in rows[:index] if not above.members]
         if unknown := [name for name in row.members if name not in trained]:
             raise ConfigError(f"row {row.name!r}: ensemble: no trained row {unknown[0]!r} above it")
     if grid.baseline and grid.baseline not in names:
@@ -167,7 +167,7 @@ def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
 
 
 def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
-    """Name the row that all others are compared with.
+    """Return the name of the row that all others are compared with.
 
     Args:
         grid: what is compared.
@@ -180,12 +180,12 @@ def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
 
 
 def _seeds(grid: Grid, row: NamedSettings, above: Sequence[Row]) -> tuple[int, ...]:
-    given = row.seeds or grid.seeds
-    if twice := [seed for seed in given if given.count(seed) > 1]:
+    seeds = row.seeds or grid.seeds
+    if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
         raise ConfigError(f"row {row.name!r}: seeds: {twice[0]} twice")
     members = [other for other in above if other.name in row.ensemble]
     if not members:
-        return given
+        return seeds
     shared = [seed for seed in members[0].seeds if all(seed in other.seeds for other in members)]
     if lacking := [seed for seed in row.seeds if seed not in shared]:
         raise ConfigError(f"row {row.name!r}: seeds: not every row of the ensemble has {lacking[0]}")
@@ -218,7 +218,7 @@ def _product(axes: Mapping[str, Sequence[Any]]) -> list[NamedSettings]:
 
 
 def _label(key: str, value: Any) -> str:
-    """A value that is a word stands for itself; a number needs the name of its key."""
+    """Label of a value: a word stands for itself, a number needs the name of its key."""
     return value if isinstance(value, str) else f"{key.rpartition('.')[2]}={json.dumps(value)}"
 
 

@@ -1,4 +1,4 @@
-"""The comparison as one HTML file that needs no network: tables, picture, configurations, commands."""
+"""Page of a comparison: one offline HTML file with tables, picture, configurations and commands."""
 
 import base64
 import difflib
@@ -12,12 +12,16 @@ from heedful.pages.document import document, folded, listed, table
 
 
 def report_page(
-    found: Comparison, results: Mapping[str, Sequence[RunResult]], command: str, picture: bytes, context: Sequence[str]
+    comparison: Comparison,
+    results: Mapping[str, Sequence[RunResult]],
+    command: str,
+    picture: bytes,
+    context: Sequence[str],
 ) -> str:
     """Write the page.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
         results: by name of the row; commands and configurations are theirs.
         command: that made the comparison.
         picture: a PNG of scores by source length; none where empty.
@@ -29,24 +33,26 @@ def report_page(
     parts = [
         f"<pre>{escape(command)}</pre>",
         listed(context),
-        f"<h2>{escape(found.metric.name)} and other figures</h2>",
-        table(score_rows(found), found.baseline),
-        listed(remarks(found)),
+        f"<h2>{escape(comparison.metric.name)} and other figures</h2>",
+        table(score_rows(comparison), comparison.baseline),
+        listed(remarks(comparison)),
     ]
-    if rows := length_rows(found):
+    if rows := length_rows(comparison):
         parts.append(
-            f"<h2>By source length</h2>\n<p>{escape(found.metric.name)} with 95 % intervals, by the number of "
-            f"{escape(found.length_unit)} in the source; in brackets the number of sources.</p>"
+            f"<h2>By source length</h2>\n<p>{escape(comparison.metric.name)} with 95 % intervals, by the number of "
+            f"{escape(comparison.length_unit)} in the source; in brackets the number of sources.</p>"
         )
         if picture:
             data = base64.b64encode(picture).decode("ascii")
-            words = f"{found.metric.name} by source length, one panel for each row; the table below has the figures"
+            words = (
+                f"{comparison.metric.name} by source length, one panel for each row; the table below has the figures"
+            )
             parts.append(f'<p><img alt="{escape(words)}" src="data:image/png;base64,{data}"></p>')
-        parts.append(table(rows, found.baseline))
+        parts.append(table(rows, comparison.baseline))
     parts.append("<h2>Runs</h2>\n<p>Each command trains one row alone; each configuration is complete.</p>")
-    baseline = next(iter(results.get(found.baseline, ())), None)
+    baseline = next(iter(results.get(comparison.baseline, ())), None)
     parts += [_runs(name, runs, baseline) for name, runs in results.items() if runs]
-    return document(found.title or "Comparison", parts)
+    return document(comparison.title or "Comparison", parts)
 
 
 def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None) -> str:
@@ -65,6 +71,6 @@ def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None) -> s
 
 
 def _changes(before: str, after: str) -> str:
-    """The lines that differ, - of the baseline and + of the row."""
+    """Lines that differ between two configurations: - of the baseline, + of the row."""
     lines = difflib.ndiff(before.split("\n"), after.split("\n"))
     return "\n".join(line for line in lines if line[:2] in ("- ", "+ ") and line[2:].strip())

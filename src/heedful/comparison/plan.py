@@ -1,4 +1,4 @@
-"""What a comparison is to run: a recipe for each row and seed, its folder, its key, the command that does it alone."""
+"""Plan of a comparison: for each row and seed a recipe, a folder, a key, and the command that runs it alone."""
 
 import json
 import shlex
@@ -18,28 +18,28 @@ from heedful.recipe import Recipe
 @final
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run."""
+    """Plan of all runs of a comparison."""
 
     grid: Grid
     rows: tuple[Row, ...]
     recipe: Recipe
-    """Data, budget and device of all runs; its folder holds theirs."""
+    """Data, budget and device of all runs; its folder contains theirs."""
     command: str
     gold: Gold | None = None
-    """Links made by hand that alignments are compared with; None = nobody's."""
+    """Manual alignments to compare with; None = none."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """All that any row has, in the order in which they are come upon."""
+        """Seeds of all rows, each once, in order of appearance."""
         return tuple(dict.fromkeys(seed for row in self.rows for seed in row.seeds))
 
     @property
     def out(self) -> Path:
-        """The folder of the comparison."""
+        """Folder of the comparison."""
         return self.recipe.out or Path()
 
     def run(self, row: Row, seed: int) -> Recipe:
-        """Give the recipe of one run.
+        """Return the recipe of one run.
 
         Args:
             row: of the grid.
@@ -52,7 +52,7 @@ class Plan:
         return replace(self.recipe, preset=row.preset, settings=settings, out=self.folder(row, seed))
 
     def folder(self, row: Row, seed: int) -> Path:
-        """Name the model folder of one run.
+        """Return the model folder of one run.
 
         Args:
             row: of the grid.
@@ -64,7 +64,7 @@ class Plan:
         return self.out / "runs" / f"{row.folder}-{seed}"
 
     def folders(self, row: Row, seed: int) -> list[Path]:
-        """Name the models that decode for a row: its own, or those of an ensemble.
+        """Return the folders of the models that decode for a row: its own, or those of an ensemble.
 
         Args:
             row: of the grid.
@@ -77,7 +77,7 @@ class Plan:
         return [self.folder(by_name[name], seed) for name in row.members] or [self.folder(row, seed)]
 
     def key(self, row: Row, seed: int, data: Mapping[str, str]) -> str:
-        """Name a run by all that decides what it finds.
+        """Return the key of a run: a hash of everything that determines its result.
 
         Args:
             row: of the grid.
@@ -91,11 +91,11 @@ class Plan:
         if row.members:
             return run_key({"members": [self.key(by_name[name], seed, data) for name in row.members]})
         recipe = self.run(row, seed)
-        given = {"preset": recipe.preset, "settings": recipe.settings, "languages": recipe.languages}
-        return run_key({**given, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
+        changes = {"preset": recipe.preset, "settings": recipe.settings, "languages": recipe.languages}
+        return run_key({**changes, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
 
     def context(self) -> list[str]:
-        """Say what all rows share.
+        """Describe the settings that all rows share.
 
         Returns:
             Lines.
@@ -109,7 +109,7 @@ class Plan:
 
 
 def fingerprints(recipe: Recipe) -> dict[str, str]:
-    """Name the data of a comparison.
+    """Fingerprint the data of a comparison.
 
     Args:
         recipe: whose files.
@@ -121,26 +121,28 @@ def fingerprints(recipe: Recipe) -> dict[str, str]:
         DataError: a file cannot be read.
     """
     parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-    found = {name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths}
-    return {name: json.dumps(pairs.fingerprint()) for name, pairs in found.items()}
+    fingerprints_by_part = {name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths}
+    return {name: json.dumps(pairs.fingerprint()) for name, pairs in fingerprints_by_part.items()}
 
 
 def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) -> str:
-    """Write a command as a shell takes it.
+    """Quote a command for a shell.
 
     Args:
-        words: the verb, and what stands before the data.
+        words: command, and the arguments before the data.
         recipe: data and, for a training, settings.
         options: put at the end.
 
     Returns:
         One line.
     """
-    given = ["heedful", *words, *map(str, recipe.data)]
-    given += [word for name in ("dev", "test") for path in getattr(recipe, name) for word in (f"--{name}", str(path))]
-    given += ["--columns", ",".join(map(str, recipe.columns))] if recipe.columns != (1, 2) else []
-    given += ["--languages", ":".join(recipe.languages)] if all(recipe.languages) else []
+    command_words = ["heedful", *words, *map(str, recipe.data)]
+    command_words += [
+        word for name in ("dev", "test") for path in getattr(recipe, name) for word in (f"--{name}", str(path))
+    ]
+    command_words += ["--columns", ",".join(map(str, recipe.columns))] if recipe.columns != (1, 2) else []
+    command_words += ["--languages", ":".join(recipe.languages)] if all(recipe.languages) else []
     if "train" in words:
-        given += ["--preset", recipe.preset] if recipe.preset else []
-        given += [word for setting in recipe.settings for word in ("--set", setting)]
-    return shlex.join([*given, *options])
+        command_words += ["--preset", recipe.preset] if recipe.preset else []
+        command_words += [word for setting in recipe.settings for word in ("--set", setting)]
+    return shlex.join([*command_words, *options])

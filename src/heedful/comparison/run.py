@@ -1,4 +1,4 @@
-"""Running a grid: each row with each seed, what was found before taken as it is, and the tables after every run."""
+"""Runs of a grid: each row with each seed, earlier results reused, tables written after every run."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 import torch
 
-from heedful.comparison.evaluation import measure
+from heedful.comparison.evaluation import evaluate_run
 from heedful.comparison.gold import AER, alignment_error
 from heedful.comparison.grid import Row
 from heedful.comparison.plan import Plan, fingerprints, shell_command
@@ -29,23 +29,23 @@ from heedful.training.loop import Outcome
 from heedful.translator import load
 
 _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
-"""Of an ensemble, what its members have together."""
+"""Fields that are summed over the members of an ensemble."""
 
 
 @final
 @dataclass(frozen=True)
 class Runner:
-    """Who trains, and who is told how it goes."""
+    """Callbacks of a comparison: training and messages."""
 
     train: Callable[[Recipe], tuple[Started, Outcome]]
-    """Trains a model, or goes on training it; says what was known at the start, and how it ended."""
+    """Trains a model, or resumes its training; returns what was known at the start, and how it ended."""
     say: Callable[[str], None]
     warn: Callable[[str], None]
-    """What must not be missed."""
+    """Reports a message that must not be missed."""
 
 
 def run_grid(plan: Plan, runner: Runner) -> Comparison:
-    """Do what is still to be done of a grid, and write the tables after each run.
+    """Run the rest of a grid, and write the tables after each run.
 
     Args:
         plan: what is to be run.
@@ -81,19 +81,19 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         try:
             if items is not None and known is not None:
                 runner.say("done before")
-                found = known
+                result = known
             else:
-                found, items = _find(plan, row, seed, key, items, results, runner)
-                write_record(path, found)
-            found = _aligned(plan, row, found, path, runner)
+                result, items = _find(plan, row, seed, key, items, results, runner)
+                write_record(path, result)
+            result = _aligned(plan, row, result, path, runner)
         except (Stopped, ResourceError, MissingExtra):
             raise
         except HeedfulError as error:
             missing[row.name] = f"seed {seed}: {error}"
             runner.warn(f"{row.name}, seed {seed}: not run: {error}")
             continue
-        results[row.name].append(found)
-        if found is not known:
+        results[row.name].append(result)
+        if result is not known:
             write_tables(plan, items, results, missing, runner.warn)
     if items is None or not any(results.values()):
         name, reason = next(iter(missing.items()))
@@ -110,9 +110,9 @@ def _find(
     results: Mapping[str, Sequence[RunResult]],
     runner: Runner,
 ) -> tuple[RunResult, Items]:
-    """Train and measure; the first run of all decides on what is measured."""
+    """Train and evaluate one run; the first run of all determines the items."""
     if items is not None and row.members:
-        members = [next(found for found in results[name] if found.seed == seed) for name in row.members]
+        members = [next(result for result in results[name] if result.seed == seed) for name in row.members]
         facts = _facts_of_ensemble(plan, row, seed, members)
     else:
         started, facts = _train(plan, row, seed, runner)
@@ -121,33 +121,33 @@ def _find(
             write_record(plan.out / "items.json", items)
     runner.say(f"measuring on {len(items.sources):,} sources")
     first, *others = plan.folders(row, seed)
-    return measure(first, items, {**facts, "row": row.name, "seed": seed, "key": key}, others), items
+    return evaluate_run(first, items, {**facts, "row": row.name, "seed": seed, "key": key}, others), items
 
 
-def _aligned(plan: Plan, row: Row, found: RunResult, path: Path, runner: Runner) -> RunResult:
-    """Add the alignment error rate, which may be asked for long after the rest was found; never one of other links."""
+def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner) -> RunResult:
+    """Add the alignment error rate, which may be asked for long after the run; a rate of other links is removed."""
     wanted = plan.gold.key if plan.gold else ""
-    if found.gold == wanted:
-        return found
-    measures = {key: figure for key, figure in found.measures.items() if key != AER}
-    facts: dict[str, Any] = {**found.model_dump(mode="json"), "gold": "", "measures": measures}
+    if result.gold == wanted:
+        return result
+    measures = {key: figure for key, figure in result.measures.items() if key != AER}
+    facts: dict[str, Any] = {**result.model_dump(mode="json"), "gold": "", "measures": measures}
     if plan.gold is None:
         return validate(RunResult, facts)
-    first, *others = plan.folders(row, found.seed)
+    first, *others = plan.folders(row, result.seed)
     try:
         rate = alignment_error(load(first, plan.recipe.device, ensemble=others), plan.gold)
     except (UsageError, FileRefused) as error:  # the model is gone
-        runner.warn(f"{row.name}, seed {found.seed}: not aligned: {error}")
+        runner.warn(f"{row.name}, seed {result.seed}: not aligned: {error}")
         return validate(RunResult, facts)
     if rate is not None:
         measures[AER] = rate
-    found = validate(RunResult, {**facts, "gold": wanted})
-    write_record(path, found)
-    return found
+    result = validate(RunResult, {**facts, "gold": wanted})
+    write_record(path, result)
+    return result
 
 
 def _impossible(recipe: Recipe) -> str:
-    """Say why a row cannot be, before anything is trained; empty where it can."""
+    """Reason why a row cannot be trained, found before training; empty where it can."""
     try:
         experiment = load_experiment(recipe.preset, recipe.config, recipe.settings)
         with torch.device("meta"):
@@ -166,7 +166,7 @@ def _impossible_rows(plan: Plan) -> dict[str, str]:
 
 
 def _lacking(row: Row, missing: Mapping[str, str]) -> str:
-    """Say which model an ensemble cannot have; empty where it has all."""
+    """Reason why an ensemble cannot be evaluated; empty where all its models exist."""
     return next((f"needs {name}, which is not run" for name in row.members if name in missing), "")
 
 
@@ -187,7 +187,7 @@ def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[Started, di
 
 
 def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunResult]) -> dict[str, Any]:
-    """What is known of models that were trained for other rows and decode as one."""
+    """Facts about models that were trained for other rows and decode together."""
     first, *others = map(str, plan.folders(row, seed))
     options = [word for folder in others for word in ("--ensemble", folder)]
     data = plan.recipe.test or plan.recipe.dev or plan.recipe.data
@@ -213,7 +213,7 @@ def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
 
 
 def _check_held_out(recipe: Recipe) -> None:
-    """Refuse data that leave nothing to measure on, before anything is trained.
+    """Refuse data without anything to evaluate on, before anything is trained.
 
     Raises:
         DataError: no evaluation file was given, and there are too few pairs to hold any out.
@@ -227,7 +227,7 @@ def _check_held_out(recipe: Recipe) -> None:
 
 
 def _choose_items(plan: Plan, started: Started) -> Items:
-    """Take the test set, or for want of one the validation set.
+    """Return the test set, or in its absence the validation set.
 
     Raises:
         DataError: there is neither.

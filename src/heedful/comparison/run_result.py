@@ -1,4 +1,4 @@
-"""What one run found, as a file that is there whole or not at all; what the runs are measured on."""
+"""Results of runs, stored one a file, and the items that all runs are evaluated on."""
 
 import hashlib
 import json
@@ -15,61 +15,61 @@ from heedful.formats import COMPARISON_FORMAT
 
 
 class RunResult(Config):
-    """One row trained with one seed, and what came of it."""
+    """Result of one row trained with one seed."""
 
     row: str
     seed: int
     key: str
-    """Names data, settings, budget and seed: equal keys, same run."""
+    """Hash of data, settings, budget and seed: equal keys mean the same run."""
     command: str
-    """The `heedful train` that does this run alone."""
+    """Command `heedful train` that does this run alone."""
     settings: str
-    """The configuration as TOML, every value resolved."""
+    """Configuration as TOML, every value resolved."""
     tokenizers: tuple[str, ...]
-    """SHA-256 of each: rows of equal tokenizers have comparable perplexities."""
+    """SHA-256 of each tokenizer: rows with equal tokenizers have comparable perplexities."""
     num_parameters: int
     step: int
     num_target_tokens: int
-    """Trained on, in all epochs together."""
+    """Target tokens trained on, in all epochs together."""
     seconds: float
-    """Trained, validation included."""
+    """Seconds of training, validation included."""
     tokens_per_second: float
     """Target tokens per second of updates."""
     ended: str
-    """Why training ended."""
+    """Reason why training ended."""
     best_step: int
-    """Of the model that was kept and measured."""
+    """Step of the model that was kept and evaluated."""
     device: str
     versions: str
-    """Of heedful and PyTorch."""
+    """Versions of heedful and PyTorch."""
     perplexity: float
-    """Of a target token of the references."""
+    """Perplexity per target token of the references."""
     bits_per_character: float
     measures: dict[str, float] = Field(default_factory=dict)
-    """Figures beside those made from the outputs, by column key; see `heedful.comparison.summary.COLUMNS`."""
+    """Further figures by column key; see `heedful.comparison.summary.COLUMNS`."""
     gold: str = ""
-    """Names the pairs and links made by hand that the alignment was measured with; empty = with none."""
+    """Key of the pairs and manual alignments behind the alignment error rate; empty = none."""
     outputs: tuple[str, ...]
-    """One for each source of the items."""
+    """Output of each source of the items."""
 
 
 class Items(Config):
-    """The sources and references that all rows are measured on."""
+    """Sources and references that all rows are evaluated on."""
 
     sources: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
     target_language: str
-    """A code such as ``de``; may be empty."""
+    """Language code such as ``de``; may be empty."""
     is_validation: bool
-    """Whether they are what models were chosen on, for want of a test set."""
+    """Whether they are the set that models were selected on, in the absence of a test set."""
     default_metrics: tuple[str, ...]
-    """Keys of the table of metrics, where the grid names none."""
+    """Keys of the table of metrics, used where the grid names none."""
     data: str
-    """Names the data of the comparison."""
+    """Fingerprint of the data of the comparison."""
 
 
 def run_key(facts: dict[str, Any]) -> str:
-    """Name a run by all that decides what it finds.
+    """Return a hash of everything that determines the result of a run.
 
     Args:
         facts: plain values.
@@ -81,7 +81,7 @@ def run_key(facts: dict[str, Any]) -> str:
 
 
 def write_record(path: Path, record: Config) -> None:
-    """Write a finding or items as JSON.
+    """Write a result or items as JSON.
 
     Args:
         path: where to; whole or not at all.
@@ -101,7 +101,7 @@ def write_record(path: Path, record: Config) -> None:
 
 
 def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
-    """Read what `write_record` wrote.
+    """Read a file of `write_record`.
 
     Args:
         path: a file.
@@ -122,7 +122,7 @@ def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
 
 
 def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
-    """Read what an earlier run found, if it was the same run.
+    """Read the result of an earlier run, if it was the same run.
 
     Args:
         path: of its file.
@@ -134,12 +134,12 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
     """
     if not path.is_file():
         return None
-    found = read_record(path, RunResult)
-    return found if found.key == key and len(found.outputs) == num_items else None
+    result = read_record(path, RunResult)
+    return result if result.key == key and len(result.outputs) == num_items else None
 
 
 def differing_tokenizers(results: Sequence[RunResult]) -> bool:
-    """Say whether perplexities are of different tokens.
+    """Tell whether perplexities are of different tokens.
 
     Args:
         results: of all rows.
@@ -147,4 +147,4 @@ def differing_tokenizers(results: Sequence[RunResult]) -> bool:
     Returns:
         Whether any two runs had different tokenizers.
     """
-    return len({found.tokenizers for found in results}) > 1
+    return len({result.tokenizers for result in results}) > 1

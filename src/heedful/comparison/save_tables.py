@@ -1,4 +1,4 @@
-"""The tables of a comparison as files: Markdown, JSON, one HTML page, and a picture of scores by source length."""
+"""Output files of a comparison: Markdown, JSON, one HTML page, and a plot of scores by source length."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ def write_tables(
     missing: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> Comparison:
-    """Write table.md, table.json, by-length.png and report.html of what is known.
+    """Write table.md, table.json, by-length.png and report.html from the results so far.
 
     Args:
         plan: what was to be run.
@@ -41,14 +41,16 @@ def write_tables(
     grid = plan.grid
     metrics = grid.metrics or items.default_metrics
     remarks = [plan.gold.remark()] if plan.gold else []
-    found = summarise(
+    comparison = summarise(
         grid.title, items, metrics, results, baseline_of(grid, plan.rows), missing, grid.length_edges, remarks=remarks
     )
-    facts = COMPARISON_FORMAT.stamp({"command": plan.command, **found.to_dict(), "context": plan.context()})
+    facts = COMPARISON_FORMAT.stamp({"command": plan.command, **comparison.to_dict(), "context": plan.context()})
     texts = {
-        "table.md": to_markdown(found, plan.command),
+        "table.md": to_markdown(comparison, plan.command),
         "table.json": json.dumps(facts, ensure_ascii=False, indent=1) + "\n",
-        "report.html": report_page(found, results, plan.command, _picture(plan.out, found, warn), plan.context()),
+        "report.html": report_page(
+            comparison, results, plan.command, _picture(plan.out, comparison, warn), plan.context()
+        ),
     }
     try:
         for name, text in texts.items():
@@ -56,12 +58,12 @@ def write_tables(
                 stream.write(text)
     except OSError as error:
         raise ResourceError(f"{plan.out}: tables not written: {error.strerror or error}") from None
-    return found
+    return comparison
 
 
-def _picture(out: Path, found: Comparison, warn: Callable[[str], None]) -> bytes:
-    """Draw scores by source length; nothing where there is one range only, or nothing to draw with."""
-    if not found.rows or len(found.rows[0].by_length) < 2:
+def _picture(out: Path, comparison: Comparison, warn: Callable[[str], None]) -> bytes:
+    """Draw scores by source length; nothing where there is only one range, or no Matplotlib."""
+    if not comparison.rows or len(comparison.rows[0].by_length) < 2:
         return b""
     curves = [
         Curve(
@@ -70,12 +72,12 @@ def _picture(out: Path, found: Comparison, warn: Callable[[str], None]) -> bytes
             tuple(bucket.interval.low for bucket in row.by_length),
             tuple(bucket.interval.high for bucket in row.by_length),
         )
-        for row in found.rows
+        for row in comparison.rows
     ]
     path = out / "by-length.png"
-    ranges = [bucket.label for bucket in found.rows[0].by_length]
+    ranges = [bucket.label for bucket in comparison.rows[0].by_length]
     try:
-        save_length_plot(path, curves, ranges, found.baseline, found.metric.name, found.length_unit)
+        save_length_plot(path, curves, ranges, comparison.baseline, comparison.metric.name, comparison.length_unit)
     except MissingExtra as error:
         warn(str(error))
         return b""

@@ -1,4 +1,4 @@
-"""The table: every row's figures over its seeds, against the baseline, and by source length."""
+"""Summary of a comparison: figures of every row over its seeds, against the baseline, and by source length."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from heedful.evaluation.metrics.table import build_metric
 @final
 @dataclass(frozen=True)
 class Column:
-    """A figure that stands in the table beside the scores.
+    """Column of the table beside the scores.
 
     Attributes:
         key: in findings: a field, or one of `RunResult.measures`.
@@ -40,13 +40,13 @@ COLUMNS: Final = (
     Column("num_target_tokens", "target tokens", 0),
     Column("seconds", "seconds", 0),
 )
-"""A column that no run has a figure for is left out."""
+"""All columns; one without a figure of any run is left out of the table."""
 
 
 @final
 @dataclass(frozen=True)
 class Spread:
-    """A figure over seeds.
+    """Mean and deviation of a figure over seeds.
 
     Attributes:
         mean: of the runs.
@@ -60,7 +60,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Take the mean and the deviation.
+        """Compute the mean and the deviation.
 
         Args:
             values: at least one.
@@ -79,7 +79,7 @@ class Spread:
 @final
 @dataclass(frozen=True)
 class RowSummary:
-    """One line of the table.
+    """Row of the table.
 
     Attributes:
         name: of the row.
@@ -104,7 +104,7 @@ class RowSummary:
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """All that is known of a grid so far.
+    """Summary of all results of a grid so far.
 
     Attributes:
         title: of the grid.
@@ -130,11 +130,11 @@ class Comparison:
 
     @property
     def metric(self) -> Metric:
-        """The metric that decides."""
+        """Metric that decides."""
         return next(iter(self.metrics.values()))
 
     def columns(self) -> list[Column]:
-        """Return the columns that some row has a figure for."""
+        """Return the columns with a figure of at least one row."""
         return [column for column in COLUMNS if any(column.key in row.figures for row in self.rows)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def summarise(
     seed: int = 12345,
     remarks: Sequence[str] = (),
 ) -> Comparison:
-    """Make the table of what is known so far.
+    """Summarise the results so far.
 
     The outputs of all seeds of a row are scored together where an interval or a p-value is wanted: item by item their
     statistics are added up, and items are resampled. That says how far the choice of test sentences matters; the
@@ -210,7 +210,7 @@ def summarise(
     edges = tuple(length_edges) or even_edges(lengths)
     metric = next(iter(metrics.values()))
     statistics = {
-        name: {found.seed: metric.statistics(found.outputs, references) for found in runs}
+        name: {result.seed: metric.statistics(result.outputs, references) for result in runs}
         for name, runs in results.items()
         if runs
     }
@@ -220,12 +220,12 @@ def summarise(
         scores = {first: Spread.of([corpus_score(metric, matrix) for matrix in own.values()])}
         for key, other in metrics.items():
             if key != first:
-                matrices = [other.statistics(found.outputs, references) for found in runs]
+                matrices = [other.statistics(result.outputs, references) for result in runs]
                 scores[key] = Spread.of([corpus_score(other, matrix) for matrix in matrices])
         together = _together(own, own)
         return RowSummary(
             name=name,
-            seeds=tuple(found.seed for found in runs),
+            seeds=tuple(result.seed for result in runs),
             scores=scores,
             figures=_figures(runs),
             interval=score_interval(metric, together, num_resamples, seed),
@@ -246,7 +246,7 @@ def summarise(
         num_items=len(items.sources),
         rows=rows,
         missing=missing,
-        notes=(*remarks, *_notes(items, [found for runs in results.values() for found in runs], rows, baseline)),
+        notes=(*remarks, *_notes(items, [result for runs in results.values() for result in runs], rows, baseline)),
     )
 
 
@@ -265,7 +265,7 @@ def _difference(
 def _figures(runs: Sequence[RunResult]) -> dict[str, Spread]:
     figures: dict[str, Spread] = {}
     for column in COLUMNS:
-        values = [getattr(found, column.key, found.measures.get(column.key)) for found in runs]
+        values = [getattr(result, column.key, result.measures.get(column.key)) for result in runs]
         known = [float(value) for value in values if value is not None]
         if known:
             figures[column.key] = Spread.of(known)
@@ -285,12 +285,12 @@ def _notes(items: Items, results: Sequence[RunResult], rows: Sequence[RowSummary
         notes.append("one seed: what another choice of random numbers would change is not known")
     elif few := [row.name for row in rows if len(row.seeds) < most]:
         notes.append(f"fewer seeds than others so far: {', '.join(few)}")
-    endings = sorted({found.ended for found in results})
+    endings = sorted({result.ended for result in results})
     if len(endings) > 1:
         notes.append(f"training ended for different reasons: {'; '.join(endings)}")
     elif endings:
         notes.append(f"every training ended after {endings[0]}")
-    devices = sorted({f"{found.device}, {found.versions}" for found in results})
+    devices = sorted({f"{result.device}, {result.versions}" for result in results})
     if len(devices) > 1:
         notes.append(f"runs were made in different places: {'; '.join(devices)}")
     return notes

@@ -1,4 +1,4 @@
-"""The table as text for a terminal and as Markdown."""
+"""Tables of a comparison as text for a terminal and as Markdown."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,22 @@ Rows = list[tuple[str, ...]]
 NONE = "-"
 
 
-def score_rows(found: Comparison) -> Rows:
-    """Lay out the table of scores.
+def score_rows(comparison: Comparison) -> Rows:
+    """Return the cells of the table of scores.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
 
     Returns:
         The head and a line for each row.
     """
-    names = [metric.name for metric in found.metrics.values()]
-    columns = found.columns()
+    names = [metric.name for metric in comparison.metrics.values()]
+    columns = comparison.columns()
     first, *others = names
     head = ("row", first, "95 % interval", "difference", "p", *others, *(column.title for column in columns))
     lines: Rows = [head]
-    for row in found.rows:
-        keys = [*found.metrics]
+    for row in comparison.rows:
+        keys = [*comparison.metrics]
         cells = [row.name, _spread(row.scores[keys[0]], 2), f"[{row.interval.low:.2f}, {row.interval.high:.2f}]"]
         cells += _difference(row)
         cells += [_spread(row.scores[key], 2) for key in keys[1:]]
@@ -33,82 +33,83 @@ def score_rows(found: Comparison) -> Rows:
     return lines
 
 
-def length_rows(found: Comparison) -> Rows:
-    """Lay out the table of the first metric by source length.
+def length_rows(comparison: Comparison) -> Rows:
+    """Return the cells of the table of the first metric by source length.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
 
     Returns:
         The head and a line for each row; empty where there is one range only.
     """
-    if not found.rows or len(found.rows[0].by_length) < 2:
+    if not comparison.rows or len(comparison.rows[0].by_length) < 2:
         return []
-    head = ("row", *(f"{bucket.label} ({bucket.num_items})" for bucket in found.rows[0].by_length))
+    head = ("row", *(f"{bucket.label} ({bucket.num_items})" for bucket in comparison.rows[0].by_length))
     lines: Rows = [head]
-    for row in found.rows:
+    for row in comparison.rows:
         cells = [f"{b.score:.2f} [{b.interval.low:.2f}, {b.interval.high:.2f}]" for b in row.by_length]
         lines.append((row.name, *cells))
     return lines
 
 
-def remarks(found: Comparison) -> list[str]:
-    """Say what the tables do not: what was measured how, what was not run, and what to beware of.
+def remarks(comparison: Comparison) -> list[str]:
+    """Return the notes below the tables: how figures were measured, rows that were not run, caveats.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
 
     Returns:
         Sentences without a full stop.
     """
     lines = [
-        f"{found.num_items:,} sources; {metric.name}: {found.signatures[key]}" for key, metric in found.metrics.items()
+        f"{comparison.num_items:,} sources; {metric.name}: {comparison.signatures[key]}"
+        for key, metric in comparison.metrics.items()
     ]
-    differs = [row for row in found.rows if row.difference is not None]
+    differs = [row for row in comparison.rows if row.difference is not None]
     if differs:
         lines.append(
-            f"difference from {found.baseline} in {found.metric.name} and its p by paired bootstrap resampling of the "
-            "sources, in either direction"
+            f"difference from {comparison.baseline} in {comparison.metric.name} and its p by paired bootstrap "
+            "resampling of the sources, in either direction"
         )
-    if any(len(row.seeds) > 1 for row in found.rows):
+    if any(len(row.seeds) > 1 for row in comparison.rows):
         lines.append("figures are the mean over seeds ± standard deviation")
-    lines += [f"not run: {name}: {reason}" for name, reason in found.missing.items()]
-    return [*lines, *found.notes]
+    lines += [f"not run: {name}: {reason}" for name, reason in comparison.missing.items()]
+    return [*lines, *comparison.notes]
 
 
-def to_text(found: Comparison) -> str:
+def to_text(comparison: Comparison) -> str:
     """Write the tables for a terminal.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
 
     Returns:
         Lines that end in a newline.
     """
-    text = f"{found.title}\n\n" if found.title else ""
-    text += table(score_rows(found))
-    if rows := length_rows(found):
-        text += f"\n{found.metric.name} by source length in {found.length_unit} (sources)\n" + table(rows)
-    return text + "\n" + "".join(f"note: {line}\n" for line in remarks(found))
+    text = f"{comparison.title}\n\n" if comparison.title else ""
+    text += table(score_rows(comparison))
+    if rows := length_rows(comparison):
+        text += f"\n{comparison.metric.name} by source length in {comparison.length_unit} (sources)\n" + table(rows)
+    return text + "\n" + "".join(f"note: {line}\n" for line in remarks(comparison))
 
 
-def to_markdown(found: Comparison, command: str) -> str:
+def to_markdown(comparison: Comparison, command: str) -> str:
     """Write the tables as Markdown.
 
     Args:
-        found: what is known of the grid.
+        comparison: what is known of the grid.
         command: that made them.
 
     Returns:
         A page.
     """
-    text = f"# {_escaped(found.title or 'Comparison')}\n\n```sh\n{command}\n```\n\n{_markdown(score_rows(found))}"
-    if rows := length_rows(found):
-        text += (
-            f"\n{found.metric.name} by source length in {found.length_unit} (number of sources), 95 % intervals:\n\n"
-        )
+    text = f"# {_escaped(comparison.title or 'Comparison')}\n\n```sh\n{command}\n```\n\n"
+    text += _markdown(score_rows(comparison))
+    if rows := length_rows(comparison):
+        unit = comparison.length_unit
+        text += f"\n{comparison.metric.name} by source length in {unit} (number of sources), 95 % intervals:\n\n"
         text += _markdown(rows)
-    return text + "\n" + "".join(f"- {_escaped(line)}.\n" for line in remarks(found))
+    return text + "\n" + "".join(f"- {_escaped(line)}.\n" for line in remarks(comparison))
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:

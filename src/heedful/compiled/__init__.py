@@ -1,1 +1,1 @@
-"""CPU loops compiled by Numba: number functions for them, threads that run them, and a test of availability."""
+"""Shared parts of numba kernels: scalar functions, threads, and a test of availability."""

@@ -1,4 +1,4 @@
-"""Whether loops that Numba compiles can run here."""
+"""Availability of numba kernels on this machine."""
 
 import importlib
 from functools import cache
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @cache
 def loops_problem() -> str | None:
-    """Say why compiled loops cannot run.
+    """Return the reason why numba kernels cannot run.
 
     Returns:
         The reason, or None where they can.
@@ -25,7 +25,7 @@ def loops_problem() -> str | None:
 
 
 def copied(parameter: Tensor) -> np.ndarray:
-    """Give loops the numbers of a small parameter.
+    """Copy a small parameter into an array for numba kernels.
 
     Args:
         parameter: [*] on the CPU.

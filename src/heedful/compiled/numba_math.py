@@ -1,4 +1,4 @@
-"""Functions of one number that keep a loop a loop of vectors when Numba compiles it.
+"""Scalar functions for numba kernels that LLVM can vectorise.
 
 A loop that is kept on disk is compiled again when its own file changes, not when this one does.
 """
@@ -21,9 +21,9 @@ FLOAT32_TERMS: Final = (
     0.00133988745,
     0.000153533616,
 )
-"""2^f = 1 + f (t1 + f (t2 + ...)) for |f| <= 1/2 with the least largest relative error, 2.0e-9; rounded 7.9e-8."""
+"""Coefficients of 2^f = 1 + f (t1 + f (t2 + ...)), |f| <= 1/2: minimax relative error 2.0e-9, 7.9e-8 in float32."""
 FLOAT64_TERMS: Final = tuple(math.log(2.0) ** power / math.factorial(power) for power in range(1, 14))
-"""The Taylor series, to 5e-18."""
+"""Coefficients of the Taylor series, to 5e-18."""
 
 
 # Sums may be reordered, which makes vectors of them, and products fused; NaN and infinity keep their meaning.
@@ -31,7 +31,7 @@ FLAGS: Final = {"reassoc", "contract", "nsz"}
 
 
 def _choose_options() -> dict[str, Any]:
-    """Options of all loops: division by zero gives infinity, and references are not counted, for nothing is allocated.
+    """Compiler options of all kernels: division by zero gives infinity; no reference counting.
 
     Each count would be an atomic operation, dozens for every row of a tile. The option is not documented.
     """
@@ -48,7 +48,7 @@ OPTIONS: Final = _choose_options()
 
 
 def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function when it is first called, and keep the result on disk where there is a folder for it.
+    """Compile a function on its first call, and cache the result on disk where there is a folder for it.
 
     Args:
         flags: what floating-point operations may be changed into, LLVM's words.
@@ -68,7 +68,7 @@ def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def inlined(*flags: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function into every loop that calls it.
+    """Compile a function into every kernel that calls it.
 
     Left to choose, the compiler may keep it apart, and there are two of it: one made by itself, and one made again with
     the loop. A process that compiles the loop runs the first, those that find the loop on disk the second, and sums in
@@ -84,7 +84,7 @@ def inlined(*flags: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _by_type(in_float32: Callable[..., Any], in_float64: Callable[..., Any], *flags: str) -> Callable[..., Any]:
-    """Make one function of two, chosen by the type of the argument `number`."""
+    """Dispatch between two functions by the type of the argument `number`."""
 
     def of_either_type(number: Any) -> Any:
         raise NotImplementedError
@@ -132,7 +132,7 @@ def _exp2_float64(lift: int) -> Callable[[Any], Any]:
 
 
 def make_exp2(lift: int = 0) -> Callable[..., Any]:
-    """Make 2^(number - lift), as exact as 2^number: subtracting first would cost small numbers their last digits.
+    """Make 2^(number - lift) with the accuracy of 2^number: subtracting first would lose digits of small numbers.
 
     From the lowest exponent, which gives exactly 0, to 127; NaN stays NaN.
 
@@ -158,20 +158,20 @@ from_bits: Final = _by_type(
 
 @inlined()
 def ordered(number: Any) -> Any:
-    """Turn float32 into an int32 of the same order, NaN above all; its bits turned again are those of the number."""
+    """Map float32 to an int32 of the same order, NaN largest; mapping its bits again gives the number back."""
     raw = np.float32(number).view(np.int32)
     return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
 @inlined()
 def widened(raw: Any) -> Any:
-    """Turn the bits of a bfloat16, as int16, into the float32 of the same value."""
+    """Convert the bits of a bfloat16, as int16, to float32."""
     return np.int32(np.int32(raw) << np.int32(16)).view(np.float32)
 
 
 @inlined()
 def narrowed(number: Any) -> Any:
-    """Round float32 to the nearest bfloat16, to even where two are as near, and give its bits as int16."""
+    """Round float32 to the nearest bfloat16, ties to even, and return its bits as int16."""
     raw = np.float32(number).view(np.int32)
     return np.int16((raw + np.int32(0x7FFF) + ((raw >> np.int32(16)) & np.int32(1))) >> np.int32(16))
 

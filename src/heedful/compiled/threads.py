@@ -1,4 +1,4 @@
-"""A few threads for loops that release the interpreter lock.
+"""Small thread pool for numba kernels, which release the interpreter lock.
 
 Where PyTorch brought GNU's OpenMP, its very threads are taken: after each operation they spin for milliseconds, waiting
 for the next one, and any other thread would have to share a core with them. Elsewhere, and in the child of a fork,
@@ -22,7 +22,7 @@ import torch
 
 
 def num_threads() -> int:
-    """Say how many threads `run_parts` uses at once.
+    """Return the number of threads that `run_parts` uses at once.
 
     Returns:
         `torch.get_num_threads()`, so that one setting rules both; at least 1.
@@ -31,7 +31,7 @@ def num_threads() -> int:
 
 
 def run_parts(parts: Sequence[Callable[[], None]]) -> None:
-    """Run all parts, at most `num_threads()` at once, and return when all have ended.
+    """Run all parts, at most `num_threads()` at once, and return when all have finished.
 
     The calling thread takes parts too, so one part runs without any other thread, and a part may call this function
     again. Threads take the parts in order, each the next one when it is done: more parts than threads even out load.
@@ -86,7 +86,7 @@ def _drain(waiting: deque[Callable[[], None]]) -> None:
 
 
 def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
-    """Drain by so many threads of PyTorch's, this one among them."""
+    """Run parts by a number of PyTorch's threads, the calling one among them."""
     raised: list[BaseException] = []
 
     def drain(_: object) -> None:
@@ -124,14 +124,14 @@ def _openmp() -> Any:
 
 @final
 class _Pool:
-    """Threads that stay; made at the first use, made again when more are wanted and in the child of a fork."""
+    """Persistent threads, started on first use and again when more are needed or after a fork."""
 
     def __init__(self) -> None:
         self.is_forked = False
         self._renew()
 
     def forget(self) -> None:
-        """A forked child has none of its parent's threads, and perhaps a lock that nobody will ever release."""
+        """Forget the threads after a fork: the child has none of them, and perhaps a lock that is never released."""
         self.is_forked = True
         self._renew()
 
@@ -141,7 +141,7 @@ class _Pool:
         self._size = 0
 
     def submit(self, times: int, work: Callable[[], None]) -> list[Future[None]]:
-        """As often as asked or fewer: at the end of the process, or of the system's threads, the caller does it all."""
+        """Submit a call that many times or fewer: where no thread can be started, the caller does all the work."""
         with self._lock:
             if self._executor is None or self._size < times:
                 if self._executor is not None:

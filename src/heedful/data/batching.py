@@ -1,4 +1,4 @@
-"""Batches of about equally long pairs under a token budget, in an order that is a function of seed and epoch."""
+"""Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,28 +15,28 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded pairs; pad is 0."""
+    """Padded pairs of token ids; the padding is 0."""
 
     source: IntArray
     """[batch, source] ids, each row ending in eos."""
     source_lengths: IntArray
-    """[batch] real ids in each row."""
+    """[batch] number of ids in each row, without padding."""
     target_in: IntArray
-    """[batch, target] bos, then the gold target without its eos: what the decoder reads (teacher forcing)."""
+    """[batch, target] decoder input: bos and the gold target without eos (teacher forcing)."""
     target_out: IntArray
-    """[batch, target] the gold target and its eos: what the decoder should say."""
+    """[batch, target] decoder output: the gold target and eos."""
     target_lengths: IntArray
-    """[batch] real ids in each row."""
+    """[batch] number of ids in each row, without padding."""
     links: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
-    """[link, 3] row, target position and source position of linked tokens."""
+    """[link, 3] row, target position and source position of aligned tokens."""
 
     @property
     def num_target_tokens(self) -> int:
-        """Real target tokens, eos included."""
+        """Number of target tokens, eos included and padding left out."""
         return int(self.target_lengths.sum())
 
     def rows(self, kept: slice) -> "Batch":
-        """Take some of the rows, without the padding that they no longer need.
+        """Select rows, and drop the padding that they no longer need.
 
         Args:
             kept: which; at least one.
@@ -46,21 +46,21 @@ class Batch:
         """
         source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
-        places = np.full(len(self.source), -1)
-        places[kept] = np.arange(len(source_lengths))
-        links = self.links[places[self.links[:, 0]] >= 0]
+        new_rows = np.full(len(self.source), -1)
+        new_rows[kept] = np.arange(len(source_lengths))
+        links = self.links[new_rows[self.links[:, 0]] >= 0]
         return Batch(
             self.source[kept, source],
             source_lengths,
             self.target_in[kept, target],
             self.target_out[kept, target],
             target_lengths,
-            np.column_stack((places[links[:, 0]], links[:, 1:])),
+            np.column_stack((new_rows[links[:, 0]], links[:, 1:])),
         )
 
 
 def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
-    """Stack sequences to a rectangle.
+    """Stack sequences to a rectangle, padded with 0.
 
     Args:
         sequences: ids of each row.
@@ -80,7 +80,7 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
 
 
 def make_batch(corpus: EncodedCorpus, indices: Ids) -> Batch:
-    """Collect pairs of a corpus into a batch.
+    """Make a batch of some pairs of a corpus.
 
     Args:
         corpus: encoded pairs.
@@ -109,7 +109,7 @@ def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
 
 
 class Position(NamedTuple):
-    """Where a sampler is: the next batch is number `batch` of epoch `epoch`."""
+    """Position of a sampler: the next batch is number `batch` of epoch `epoch`."""
 
     epoch: int
     batch: int
@@ -117,7 +117,7 @@ class Position(NamedTuple):
 
 @final
 class BatchSampler:
-    """Endless batches; every pair once an epoch.
+    """Endless iterator of batches; every pair once an epoch.
 
     Pairs stand in the order of `cut_batches`, alike beside alike on both sides; equal ones fall in random order, and
     batches are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are
@@ -125,7 +125,7 @@ class BatchSampler:
     """
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
-        """Prepare to draw.
+        """Prepare the iteration.
 
         Args:
             corpus: encoded pairs.
@@ -138,10 +138,10 @@ class BatchSampler:
         self._epoch: list[Ids] = []
         self._planned = -1
         self.position = Position(0, 0)
-        """Where it is; may be set, to go on there."""
+        """Current position; set it to continue from there."""
 
     def plan(self, epoch: int) -> list[Ids]:
-        """Cut an epoch into batches.
+        """Divide an epoch into batches.
 
         Args:
             epoch: 0-based.
@@ -173,7 +173,7 @@ class BatchSampler:
 def cut_batches(
     source_lengths: Ids, target_lengths: Ids, batch_tokens: int, generator: np.random.Generator
 ) -> list[Ids]:
-    """Walk through pairs so that neighbours are alike on both sides, and cut the walk under the budget.
+    """Order pairs so that neighbours are of similar length on both sides, and cut the order into batches.
 
     The walk is a Hilbert curve through the plane of source and target lengths: a piece of it is a patch about as wide
     as high, so a batch pads either side little. Sorting by one side and then by the other pads the second far more.
@@ -212,7 +212,7 @@ def cut_batches(
 
 
 def _keys_on_curve(source: Ids, target: Ids, shift: IntArray) -> Ids:
-    """Number pairs of lengths in the order of the curve: small numbers, from a table where pairs outnumber its cells.
+    """Position of each pair of lengths on the curve: small numbers, from a table where pairs outnumber its cells.
 
     Args:
         source: [pair] lengths.
@@ -227,24 +227,24 @@ def _keys_on_curve(source: Ids, target: Ids, shift: IntArray) -> Ids:
     if num_cells > max(len(source), 1 << 16):
         return _places_on_curve(source + shift[0], target + shift[1])
     rows, columns = np.divmod(np.arange(num_cells), num_columns)
-    places = _places_on_curve(rows + shift[0], columns + shift[1])
+    positions = _places_on_curve(rows + shift[0], columns + shift[1])
     # Ranks of at most 16 bits are sorted in linear time.
     ranks = np.empty(num_cells, dtype=np.uint16 if num_cells <= 1 << 16 else np.uint32)
-    ranks[np.argsort(places)] = np.arange(num_cells)
+    ranks[np.argsort(positions)] = np.arange(num_cells)
     return ranks[source * np.int64(num_columns) + target]
 
 
 def _places_on_curve(x: IntArray, y: IntArray) -> IntArray:
-    """Number the points (x, y), 0 or larger, in the order of a Hilbert curve; Hilbert 1891."""
-    places = np.zeros_like(x)
+    """Position of points (x, y), 0 or larger, on a Hilbert curve; Hilbert 1891."""
+    positions = np.zeros_like(x)
     side = 1 << int(max(x.max(initial=0), y.max(initial=0))).bit_length()
     half = side >> 1
     while half:
         right, upper = (x & half) > 0, (y & half) > 0
-        places += half * half * ((3 * right) ^ upper)
+        positions += half * half * ((3 * right) ^ upper)
         # The lower quarters are turned, so that the curve leaves each where it enters the next.
         turned, mirrored = ~upper, ~upper & right
         x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
         x, y = np.where(turned, y, x), np.where(turned, x, y)
         half >>= 1
-    return places
+    return positions

@@ -1,4 +1,4 @@
-"""Look through data files for all that would stop a training or spoil it, in one reading.
+"""Data doctor: one reading of data files for everything that would stop a training or spoil it.
 
 An error is what training refuses, a warning is what hurts a model or a figure, a note is good to know. Texts are
 counted and located, never quoted.
@@ -47,7 +47,7 @@ def check_corpus(
     columns: Columns = (1, 2),
     max_characters: int = 2_000,
 ) -> CheckReport:
-    """Look through the data of one experiment.
+    """Check the data of one experiment.
 
     Args:
         train: one file or two aligned ones.
@@ -76,7 +76,7 @@ def check_corpus(
 
 @final
 class _Reading:
-    """One reading of the files of one role, and all that is counted on the way."""
+    """One reading of the files of one role, with all counts."""
 
     def __init__(self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int) -> None:
         self.role: Final[Role] = role
@@ -95,7 +95,7 @@ class _Reading:
         self._form = "aligned lines"
 
     def run(self, earlier: Sequence["_Reading"]) -> None:
-        """Read everything; rows of `earlier` readings should not come again."""
+        """Read all files; rows of `earlier` readings should not recur."""
         pairs = self._pairs()
         while block := list(islice(pairs, _BLOCK_PAIRS)):
             usable = [pair for pair in block if self._look_at(pair)]
@@ -202,7 +202,7 @@ class _Reading:
 
     # ------------------------------------------------------------------------------------------------ counting
     def _look_at(self, pair: Pair) -> bool:
-        """Count what is to be said of a row by itself; give whether training would use it."""
+        """Count the findings about a single row; return whether training would use it."""
         source, target, line = pair
         if not source.strip() or not target.strip():
             self._kinds.add("empty", line)
@@ -229,23 +229,23 @@ class _Reading:
             "ambiguous": met.source & ~met.folded_pair,
         }
         for kind, flags in repeated.items():
-            for place in np.flatnonzero(flags).tolist():
-                self._kinds.add(kind, usable[place].line)
+            for index in np.flatnonzero(flags).tolist():
+                self._kinds.add(kind, usable[index].line)
         for other in earlier:
-            found = other.seen.find(usable)
+            sighting = other.seen.find(usable)
             leaked = {
-                "leaked pair": found.pair,
-                "leaked near pair": found.folded_pair & ~found.pair,
-                "leaked source": found.source & ~found.folded_pair,
-                "leaked near source": found.folded_source & ~found.folded_pair & ~found.source,
+                "leaked pair": sighting.pair,
+                "leaked near pair": sighting.folded_pair & ~sighting.pair,
+                "leaked source": sighting.source & ~sighting.folded_pair,
+                "leaked near source": sighting.folded_source & ~sighting.folded_pair & ~sighting.source,
             }
             for kind, flags in leaked.items():
-                for place in np.flatnonzero(flags).tolist():
-                    self._leaks.add((kind, other.role), usable[place].line)
+                for index in np.flatnonzero(flags).tolist():
+                    self._leaks.add((kind, other.role), usable[index].line)
 
     # ----------------------------------------------------------------------------------------------- reporting
     def facts(self) -> FileFacts:
-        """Give the figures."""
+        """Return the figures."""
         means = [characters / max(1, self._num_usable) for characters in self._num_characters]
         scripts = self._script_counts()
         files = tuple(str(path) for path in self._paths)
@@ -259,23 +259,23 @@ class _Reading:
         return sides
 
     def findings(self) -> list[Finding]:
-        """Give all that is to be said."""
-        found = [*self._general]
+        """Return all findings."""
+        findings = [*self._general]
         for kind in RULES:
             if kind in self._kinds.counts:
-                found.append(self._counted(kind, self._kinds, [kind]))
+                findings.append(self._counted(kind, self._kinds, [kind]))
         far = far_from_median(self._ratios.counts, _USUAL_DEVIATIONS, log(_USUAL_FACTOR) * _BINS_PER_UNIT)
         if far:
-            found.append(self._counted("ratio", self._ratios, far))
-        found.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
-        found.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
+            findings.append(self._counted("ratio", self._ratios, far))
+        findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
+        findings.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
         few = _FEW_PAIRS[self.role]
         # Where reading broke off, few rows are no news.
         if self._num_usable < few and not any(finding.level == "error" for finding in self._general):
             level: Level = "error" if self._num_usable == 0 else "warning" if self.role == "train" else "note"
             message = f"{self._num_usable:,} rows to {_PURPOSES[self.role]}"
-            found.append(Finding(level, "few rows", message, str(self._paths[0]), f"have {few:,} or more"))
-        return found
+            findings.append(Finding(level, "few rows", message, str(self._paths[0]), f"have {few:,} or more"))
+        return findings
 
     def _counted(self, kind: str, tally: Tally[Key], keys: Sequence[Key], other: str = "") -> Finding:
         rule = RULES[kind]
@@ -288,7 +288,7 @@ class _Reading:
         return Finding(level, kind, message, where or f"{self._paths[0]}:{lines[0]}", rule.advice, count, lines)
 
     def _odd_scripts(self) -> dict[str, list[tuple[str, str]]]:
-        """Sort the combinations of scripts that are not those of most rows by what may have happened."""
+        """Classify the combinations of scripts that differ from those of most rows by their probable cause."""
         counts = [{script: count for script, count in side.items() if script} for side in self._script_counts()]
         mains = [max(side, key=lambda script: side[script], default="") for side in counts]
         odd: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _SCRIPT_KINDS}

@@ -38,7 +38,7 @@ _SHOWN_CHARACTERS: Final = 40
 
 
 class Pair(NamedTuple):
-    """A source and its target, and where they stand."""
+    """Source and target, and the line that they come from."""
 
     source: str
     target: str
@@ -71,7 +71,7 @@ class PairFile:
 
     @property
     def notes(self) -> list[str]:
-        """What was put right so far: headings and byte order marks left out, CR LF line ends."""
+        """Repairs so far: headings and byte order marks left out, CR LF line ends."""
         return list(self._notes)
 
     def __iter__(self) -> Iterator[Pair]:
@@ -147,7 +147,7 @@ class PairFile:
 
 
 def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
-    """Look at data files and say how to read them.
+    """Inspect data files and determine how to read them.
 
     Args:
         paths: a file of TSV, CSV, JSONL, Parquet or Arrow, or two files of text whose lines n belong together.
@@ -173,7 +173,7 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
 
 
 def check_columns(paths: Sequence[Path], columns: Columns) -> None:
-    """Refuse what no data file could satisfy.
+    """Refuse columns that no data file could have.
 
     Args:
         paths: one file or two.
@@ -228,7 +228,7 @@ def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:
 
 
 def check_one_side(path: Path, other: Path, line: str) -> None:
-    """Refuse one of two aligned files whose name says that it holds both sides.
+    """Refuse one of two aligned files whose name says that it contains both sides.
 
     Args:
         path: the file.
@@ -273,7 +273,7 @@ def _suffix(path: Path) -> str:
 
 
 def split_of(source: str, dev_share: float, test_share: float) -> Split:
-    """Say whether a pair is for training, for validation or for testing.
+    """Return the split of a pair: training, validation or test.
 
     It depends on the source alone: all its targets fall together, now and ever. Larger shares keep what smaller ones
     held out.
@@ -297,14 +297,14 @@ def split_of(source: str, dev_share: float, test_share: float) -> Split:
         raise UsageError(f"shares {dev_share} and {test_share}: expected two numbers from 0 whose sum is at most 1")
     text = unicodedata.normalize("NFC", source).encode("utf-8", "surrogatepass")
     bits = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"heedful split").digest(), "little")
-    place = (bits >> 11) / 2.0**53  # exact, so never 1
-    if place < test_share:
+    fraction = (bits >> 11) / 2.0**53  # exact, so never 1
+    if fraction < test_share:
         return "test"
-    return "dev" if place >= 1.0 - dev_share else "train"
+    return "dev" if fraction >= 1.0 - dev_share else "train"
 
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:
-    """Collect the targets of each source: an evaluation item and its references.
+    """Group pairs by source: evaluation items with their references.
 
     Args:
         pairs: rows of an evaluation file.

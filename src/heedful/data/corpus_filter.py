@@ -15,22 +15,22 @@ _BLOCK_PAIRS: Final = 8192
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What was read and what was kept. A pair left out counts once, under the first reason that applies."""
+    """Counts of pairs read and kept. A pair left out counts once, under the first reason that applies."""
 
     num_read: int
     num_kept: int
     num_empty: int
-    """Left out: one side blank."""
+    """Pairs left out because one side is blank."""
     num_too_long: int
-    """Left out: one side has too many characters."""
+    """Pairs left out because one side has too many characters."""
     num_duplicates: int
-    """Left out: the same pair came before."""
+    """Pairs left out because the same pair came before."""
     num_identical: int
-    """Kept: source and target are the same."""
+    """Pairs kept whose source and target are the same."""
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Say it in one line.
+        """Return the counts on one line.
 
         Returns:
             Such as "9 of 10 pairs kept (1 empty left out)".
@@ -44,10 +44,10 @@ class CorpusReport:
 
 @final
 class CorpusFilter:
-    """Leaves out pairs that cannot be learned from, and counts them; 8 bytes of memory a pair kept."""
+    """Filter of pairs that cannot be learned from, with counts; 8 bytes of memory a pair kept."""
 
     def __init__(self, max_characters: int) -> None:
-        """Start counting at nothing.
+        """Start with all counts at zero.
 
         Args:
             max_characters: most characters of either side.
@@ -58,7 +58,7 @@ class CorpusFilter:
         self._num_fit = 0
 
     def apply(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pass on what is to be kept, a block at a time; may be called for several files in turn.
+        """Yield the pairs to keep, a block at a time; may be called for several files in turn.
 
         Args:
             pairs: any pairs.
@@ -86,7 +86,7 @@ class CorpusFilter:
         return True
 
     def report(self, notes: Iterable[str] = ()) -> CorpusReport:
-        """Sum up what `apply` has read so far.
+        """Return the counts of all calls of `apply` so far.
 
         Args:
             notes: of the files, to keep with the numbers.

@@ -1,4 +1,4 @@
-"""Links between the tokens of all training pairs, found from the pairs alone; what guided alignment teaches.
+"""Token alignments of all training pairs, learned from the pairs alone, for guided alignment.
 
 Words are aligned by IBM model 1 in both directions (`align_pairs`), and a link between words becomes links between all
 their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
@@ -16,20 +16,20 @@ from heedful.text.links import Links
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_PLACES: Final = 8_000_000
-"""Source words times target words that are aligned together; half a gigabyte of memory."""
+"""Most source words times target words that are aligned together; half a gigabyte of memory."""
 LONGEST_WORD: Final = 12
-"""Tokens of a word, on average, above which a text is taken for one without spaces: its tokens are the words then."""
+"""Tokens of an average word above which a text counts as one without spaces; its tokens are the words then."""
 
 SPACES: Final = " " + SPACE_MARK
 
 _SAMPLED: Final = 1000
 
 Words = list[tuple[int, ...]]
-"""For each word the positions of its tokens."""
+"""Positions of the tokens of each word."""
 
 
 def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
-    """Give a corpus the links between its tokens; they are found once and then read from files.
+    """Align the tokens of a corpus; the links are computed once and then read from files.
 
     Args:
         corpus: encoded pairs.
@@ -52,7 +52,7 @@ def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], 
 
 
 def read_linked(data: Path) -> EncodedCorpus:
-    """Read the encoded pairs of a training, with links where they were found.
+    """Read the encoded pairs of a training, with their links where there are any.
 
     Args:
         data: the folder of both.
@@ -72,22 +72,22 @@ def read_linked(data: Path) -> EncodedCorpus:
 def _token_links(
     corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """The positions of linked tokens of each pair; end marks have no links."""
+    """Positions of linked tokens of each pair; EOS has no links."""
     source, target = (_SideWords(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True))
-    places = corpus.source.lengths.astype(np.int64) @ corpus.target.lengths
-    num_parts = 1 + int(places) // MAX_PLACES
+    sizes = corpus.source.lengths.astype(np.int64) @ corpus.target.lengths
+    num_parts = 1 + int(sizes) // MAX_PLACES
     # Each part is every so many-th pair, so that all are alike.
-    found: list[Links] = [[] for _ in range(len(corpus))]
+    alignments: list[Links] = [[] for _ in range(len(corpus))]
     for part in range(num_parts):
         indices = range(part, len(corpus), num_parts)
         pairs = [(source.texts(index), target.texts(index)) for index in indices]
         for index, links in zip(indices, align_pairs(pairs, "grow-diag"), strict=True):
-            found[index] = links
-    for index, links in enumerate(found):
-        yield spread_links(links, source.words(index), target.words(index))
+            alignments[index] = links
+    for index, links in enumerate(alignments):
+        yield broadcast_links(links, source.words(index), target.words(index))
 
 
-def spread_links(links: Links, source_words: Words, target_words: Words) -> tuple[list[int], list[int]]:
+def broadcast_links(links: Links, source_words: Words, target_words: Words) -> tuple[list[int], list[int]]:
     """Link all tokens of words that are linked.
 
     Args:
@@ -99,7 +99,7 @@ def spread_links(links: Links, source_words: Words, target_words: Words) -> tupl
         The source position and the target position of each link between tokens.
 
     Example:
-        >>> spread_links([(0, 0), (1, 1)], [(0, 1), (2,)], [(0,), (1,)])
+        >>> broadcast_links([(0, 0), (1, 1)], [(0, 1), (2,)], [(0,), (1,)])
         ([0, 1, 2], [0, 0, 1])
     """
     linked = [(s, t) for left, right in links for s in source_words[left] for t in target_words[right]]
@@ -108,7 +108,7 @@ def spread_links(links: Links, source_words: Words, target_words: Words) -> tupl
 
 @final
 class _SideWords:
-    """Words of one side of a corpus, cut from its tokens."""
+    """Words of one side of a corpus, as groups of its tokens."""
 
     def __init__(self, side: EncodedSide, tokenizer: Tokenizer) -> None:
         self._side = side
@@ -121,18 +121,18 @@ class _SideWords:
 
     def words(self, index: int) -> Words:
         ids = self._side[index].tolist()[:-1]
-        return self._cut(ids) if self._has_words else [(place,) for place in range(len(ids))]
+        return self._cut(ids) if self._has_words else [(position,) for position in range(len(ids))]
 
     def texts(self, index: int) -> list[str]:
         ids = self._side[index].tolist()
-        texts = ("".join(self._pieces[ids[place]] for place in word) for word in self.words(index))
+        texts = ("".join(self._pieces[ids[position]] for position in word) for word in self.words(index))
         # The space before a word belongs to it, but to the first one of a text.
         return [text.strip(SPACES) or text for text in texts]
 
     def _cut(self, ids: Sequence[int]) -> Words:
         words: Words = []
-        for place, word in enumerate(self._tokenizer.word_indices(ids)):
+        for position, word in enumerate(self._tokenizer.word_indices(ids)):
             if word == len(words):
                 words.append(())
-            words[word] += (place,)
+            words[word] += (position,)
         return words

@@ -1,4 +1,4 @@
-"""Signs of damage in single texts: control characters, wrong decoding, leftovers of markup."""
+"""Signs of damage in texts: control characters, wrong decoding, leftovers of markup."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ _MOJIBAKE: Final = re.compile(f"(?:Ã|Â|â€|ï¿){_ONE}|(?:[ÐÑÎÏ]{_ONE}){
 
 
 def has_mojibake(text: str) -> bool:
-    """Say whether UTF-8 was read as CP1252 or Latin-1 somewhere on the way.
+    """Tell whether UTF-8 was decoded as CP1252 or Latin-1 at some point.
 
     Args:
         text: any text.
@@ -57,7 +57,7 @@ _BEYOND_ASCII: Final[tuple[tuple[str, Sign], ...]] = (
 
 
 def find_signs(text: str) -> Iterator[str]:
-    r"""Name the signs of damage in a text.
+    r"""Return the names of the signs of damage in a text.
 
     Args:
         text: any text.

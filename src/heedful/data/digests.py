@@ -1,4 +1,4 @@
-"""Sets of texts that hold 8 bytes a text, for finding duplicates in corpora that do not fit into memory."""
+"""Sets of text hashes with 8 bytes a text, for finding duplicates in corpora larger than memory."""
 
 import hashlib
 import unicodedata
@@ -38,7 +38,7 @@ def digest_pair(source: str, target: str) -> int:
 
 
 def fold(text: str) -> str:
-    """Bring text to a form in which trivial differences vanish: normal form C, case folded, single spaces.
+    """Normalise a text so that trivial differences vanish: normal form C, case folded, single spaces.
 
     Args:
         text: any text.
@@ -55,7 +55,7 @@ def fold(text: str) -> str:
 
 @final
 class DigestSet:
-    """A growing set of 64-bit numbers in sorted arrays whose sizes at least double, merged as they fill up."""
+    """Growing set of 64-bit numbers in sorted arrays whose sizes at least double, merged as they fill up."""
 
     def __init__(self) -> None:
         self._runs: Final[list[Digests]] = []
@@ -64,7 +64,7 @@ class DigestSet:
         return sum(len(run) for run in self._runs)
 
     def contains(self, digests: Digests) -> Flags:
-        """Say which numbers are in the set.
+        """Tell which numbers are in the set.
 
         Args:
             digests: [text] numbers.
@@ -74,14 +74,14 @@ class DigestSet:
 
         Cost: per number, one binary search in each of log2(size) arrays.
         """
-        found = np.zeros(len(digests), dtype=np.bool_)
+        is_member = np.zeros(len(digests), dtype=np.bool_)
         for run in self._runs:
-            places = np.searchsorted(run, digests)
-            found |= run[np.minimum(places, len(run) - 1)] == digests
-        return found
+            positions = np.searchsorted(run, digests)
+            is_member |= run[np.minimum(positions, len(run) - 1)] == digests
+        return is_member
 
     def add(self, digests: Digests) -> Flags:
-        """Put numbers into the set.
+        """Add numbers to the set.
 
         Args:
             digests: [text] numbers, in any order, possibly repeated.

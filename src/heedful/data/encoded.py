@@ -1,4 +1,4 @@
-"""A corpus as token ids in files: encoded once, read without parsing, memory of 4 bytes a pair and side."""
+"""Encoded corpora: token ids in files, read without parsing; 4 bytes of memory a pair and side."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _PIECE: Final = 1 << 18
 
 @final
 class StoredIds:
-    """Integers in a file, read where they are wanted.
+    """Integers in a file, read when they are indexed.
 
     Not mapped: reading pairs in random order, the system would bring what lies around each into memory with it.
     """
@@ -50,11 +50,11 @@ class StoredIds:
 
     def __getitem__(self, part: slice) -> Ids:
         start, stop, _ = part.indices(self._count)
-        size, place = (stop - start) * self._dtype.itemsize, start * self._dtype.itemsize
+        size, offset = (stop - start) * self._dtype.itemsize, start * self._dtype.itemsize
         if hasattr(os, "pread"):
-            data = os.pread(self._descriptor, size, place)
+            data = os.pread(self._descriptor, size, offset)
         else:
-            os.lseek(self._descriptor, place, os.SEEK_SET)
+            os.lseek(self._descriptor, offset, os.SEEK_SET)
             data = os.read(self._descriptor, size)
         if len(data) != size:
             raise FileRefused(f"{self._path}: has become shorter; delete its folder to encode again")
@@ -63,7 +63,7 @@ class StoredIds:
 
 @final
 class EncodedSide:
-    """One side of a corpus: all ids in one row, and where each sequence starts."""
+    """One side of a corpus: all ids in one array, and the start of each sequence."""
 
     def __init__(self, ids: Ids | StoredIds, offsets: NDArray[np.int64] | StoredIds) -> None:
         self._ids = ids
@@ -79,8 +79,8 @@ class EncodedSide:
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> Ids:
-        place = index % len(self.lengths) if self.lengths.size else index
-        start, stop = self._offsets[place : place + 2]
+        position = index % len(self.lengths) if self.lengths.size else index
+        start, stop = self._offsets[position : position + 2]
         return self._ids[int(start) : int(stop)]
 
     def counts(self, num_tokens: int) -> NDArray[np.int64]:
@@ -92,14 +92,14 @@ class EncodedSide:
         Returns:
             [token] counts.
         """
-        found = np.zeros(num_tokens, dtype=np.int64)
+        counts = np.zeros(num_tokens, dtype=np.int64)
         for start in range(0, len(self._ids), _PIECE):
-            found += np.bincount(self._ids[start : start + _PIECE], minlength=num_tokens)
-        return found
+            counts += np.bincount(self._ids[start : start + _PIECE], minlength=num_tokens)
+        return counts
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> "EncodedSide":
-        """Hold sequences in memory.
+        """Make a side of sequences in memory.
 
         Args:
             sequences: token ids.
@@ -121,14 +121,14 @@ class EncodedCorpus:
         self.source: Final = source
         self.target: Final = target
         self.links: Final = links
-        """Of each pair the source positions and the target positions of linked tokens; None where none were found."""
+        """Source and target positions of aligned tokens of each pair; None without alignment."""
 
     def __len__(self) -> int:
         return len(self.source)
 
     @classmethod
     def read(cls, folder: Path) -> "EncodedCorpus":
-        """Open the files that `write_encoded` made.
+        """Open the files of `write_encoded`.
 
         Args:
             folder: where they are.

@@ -1,4 +1,4 @@
-"""What the data doctor says: kinds of findings, how grave they are, and the report."""
+"""Findings of the data doctor: kinds, severity and the report."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -10,14 +10,14 @@ LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note")
 
 
 class Rule(NamedTuple):
-    """What is said of a kind of row."""
+    """Kind of finding about rows."""
 
     level: Level
     what: str
-    """Follows "n of m rows"; {} stands for the other data in question."""
+    """Text after "n of m rows"; {} is replaced by the other data concerned."""
     advice: str = ""
     least_share: float = 0.0
-    """Below this share of the rows it is only a note."""
+    """Share of the rows below which it is only a note."""
 
 
 _LEFT_OUT: Final = "training leaves them out"
@@ -53,22 +53,22 @@ RULES: Final = {
     "leaked source": Rule("warning", "have a source that is in the {} data too", _LEAKED, 0.01),
     "leaked near source": Rule("note", "have a source that is in the {} data too, but for case and spaces", _LEAKED),
 }
-"""All kinds of rows that are counted, in the order of a report."""
+"""All kinds of findings about rows, in the order of a report."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know about the data."""
+    """Finding about the data."""
 
     level: Level
     kind: str
     message: str
     where: str
-    """The file, with the first line where there is one."""
+    """File, with the first line where there is one."""
     advice: str = ""
     count: int = 1
     lines: tuple[int, ...] = ()
-    """1-based, the first few."""
+    """First few lines concerned, 1-based."""
 
     def __str__(self) -> str:
         lines = f" (lines {', '.join(map(str, self.lines))}{', ...' if self.count > len(self.lines) else ''})"
@@ -78,24 +78,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What is in the files of one role."""
+    """Figures of the files of one role."""
 
     role: Role
     files: tuple[str, ...]
     num_rows: int
     num_usable: int
-    """Rows with text on both sides, not over-long."""
+    """Rows with text on both sides that are not too long."""
     mean_characters: tuple[float, float]
-    """Of the usable rows' sources and targets."""
+    """Mean characters of the usable rows' sources and targets."""
     scripts: tuple[dict[str, int], dict[str, int]]
-    """Usable rows by the script of most of their letters, sources and targets; "" where there are no letters."""
+    """Usable rows by the script of most of their letters, sources and targets; "" without letters."""
     form: str
     """The format of the files and the columns read, in words."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Everything found, the gravest first."""
+    """Report of all findings, the gravest first."""
 
     files: tuple[FileFacts, ...]
     findings: tuple[Finding, ...]
@@ -112,7 +112,7 @@ class CheckReport:
         return sum(1 for finding in self.findings if finding.level == level)
 
     def summary(self) -> str:
-        """Say it in one line.
+        """Return the number of findings on one line.
 
         Returns:
             Such as "29,000 rows: 0 errors, 1 warning, 2 notes".
@@ -122,7 +122,7 @@ class CheckReport:
         return f"{sum(facts.num_rows for facts in self.files):,} rows: {said}"
 
     def to_json(self) -> dict[str, Any]:
-        """Turn the report into what JSON can hold.
+        """Return the report as values that JSON can hold.
 
         Returns:
             "summary", "files" and "findings".

@@ -1,4 +1,4 @@
-"""Evaluation data that was trained on: found by hashes, exactly and but for case and spaces."""
+"""Leakage: evaluation data that is also in the training data, found by hashes, exactly or up to case and spaces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,27 +15,27 @@ _BLOCK_PAIRS: Final = 8192
 
 
 class Sighting(NamedTuple):
-    """Which pairs were met before, in four senses."""
+    """Pairs that occurred before, in four senses."""
 
     pair: Flags
-    """[pair] exactly."""
+    """[pair] whether the same pair occurred."""
     source: Flags
-    """[pair] the source, with whatever target."""
+    """[pair] whether the source occurred, with any target."""
     folded_pair: Flags
-    """[pair] but for case and spaces."""
+    """[pair] whether the pair occurred up to case and spaces."""
     folded_source: Flags
-    """[pair] the source, but for case and spaces."""
+    """[pair] whether the source occurred up to case and spaces."""
 
 
 @final
 class SeenPairs:
-    """Remembers training pairs by 32 bytes each, to find rows of evaluation data among them."""
+    """Hashes of training pairs, 32 bytes each, to find rows of evaluation data among them."""
 
     def __init__(self) -> None:
         self._sets: Final = tuple(DigestSet() for _ in Sighting._fields)
 
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Remember pairs as they pass by, a block at a time.
+        """Add pairs as they pass by, a block at a time.
 
         Args:
             pairs: training pairs.
@@ -49,7 +49,7 @@ class SeenPairs:
             yield from block
 
     def add(self, pairs: Sequence[Pair]) -> Sighting:
-        """Remember pairs.
+        """Add pairs.
 
         Args:
             pairs: a block of training pairs.
@@ -76,9 +76,9 @@ class SeenPairs:
 def _sighting_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
     """[4, pair] digests in the order of `Sighting`."""
     columns = np.zeros((len(Sighting._fields), len(pairs)), dtype=np.uint64)
-    for place, pair in enumerate(pairs):
+    for row, pair in enumerate(pairs):
         source, target = fold(pair.source), fold(pair.target)
-        columns[:, place] = (
+        columns[:, row] = (
             digest_pair(pair.source, pair.target),
             digest(pair.source),
             digest_pair(source, target),
@@ -89,7 +89,7 @@ def _sighting_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Leakage:
-    """How many rows of evaluation data occur in the training data. Folded: but for case and spaces."""
+    """Counts of evaluation rows that occur in the training data. Folded: up to case and spaces."""
 
     num_rows: int
     num_pairs: int
@@ -98,7 +98,7 @@ class Leakage:
     num_folded_sources: int
 
     def summary(self) -> str:
-        """Say it in one line.
+        """Return the counts on one line.
 
         Returns:
             Such as "3 of 100 rows are in the training data (5 by source alone)".
@@ -109,7 +109,7 @@ class Leakage:
 
 
 def leakage(seen: SeenPairs, evaluation: Iterable[Pair]) -> Leakage:
-    """Count rows of evaluation data that were trained on.
+    """Count the evaluation rows that occur in the training data.
 
     Args:
         seen: the training pairs.

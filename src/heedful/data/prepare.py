@@ -1,4 +1,4 @@
-"""From files of pairs to what training needs: splits, tokenizers, encoded pairs, and a report of all that was found.
+"""Preparation of training data: splits, tokenizers, encoded pairs, and a report.
 
 The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair. A second
 call for the same files reads none of their pairs.
@@ -34,27 +34,27 @@ from heedful.text.vocabulary import EOS
 
 MIN_PAIRS: Final = 10
 HELD_OUT_PAIRS: Final = 1000
-"""Wanted for validation and for testing each, where they are split off; at most a tenth of all."""
+"""Pairs split off for validation and for test, each; at most a tenth of all."""
 TOKENIZER_LINES: Final = 1_000_000
 """Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
 
 TOKENIZERS: Final = "run/data/tokenizers.json"
 PREPARED: Final = "prepared.json"
-"""What was found in the files, in `run/data`, with what tells that they are the same."""
+"""File of the results of preparation, in `run/data`, with the cache key of what they follow from."""
 DICTIONARY: Final = "dictionary.tsv"
 DICTIONARY_PAIRS: Final = 100_000
 """Pairs that a dictionary is learned from; a fixed random sample of a larger corpus."""
 DICTIONARY_PLACES: Final = 8_000_000
-"""Source words times target words of these pairs together; half a gigabyte of memory."""
+"""Most source words times target words of these pairs together; half a gigabyte of memory."""
 SHORT_ITEMS: Final = 20.0
-"""Characters, on average, up to which both sides of a corpus are taken for words, names, dates or numbers."""
+"""Mean characters up to which both sides of a corpus count as words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
-"""First pairs looked at for that."""
+"""First pairs that this mean is taken over."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of a run."""
+    """Data files of a run."""
 
     train: PairFile
     dev: PairFile | None = None
@@ -88,7 +88,7 @@ class EvaluationSet:
 @final
 @dataclass(frozen=True)
 class Prepared:
-    """All that training needs of the data."""
+    """Prepared training data."""
 
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
@@ -98,12 +98,12 @@ class Prepared:
     dev: EvaluationSet
     test: EvaluationSet
     report: tuple[str, ...]
-    """Lines for a person: what was kept, left out, split off, found twice."""
+    """Lines for people: pairs kept, left out, split off, found twice."""
 
 
 @final
 class _Split:
-    """Which pairs of the training file are for what; shares follow from their number."""
+    """Split of the training file; shares follow from the number of pairs."""
 
     def __init__(self, files: Sources, num_pairs: int) -> None:
         share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
@@ -117,7 +117,7 @@ class _Split:
 
 
 def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
-    """Split, learn tokenizers and encode, or take from the folder what an earlier call left there.
+    """Split the data, learn tokenizers and encode; results of an earlier call are reused.
 
     Args:
         files: pairs for training, and perhaps for validation and testing.
@@ -131,8 +131,8 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         DataError: fewer than 10 usable pairs, or a file is malformed.
     """
     facts = _facts(files, config)
-    if (found := _recall(facts, config, folder)) is not None:
-        return found
+    if (earlier := _recall(facts, config, folder)) is not None:
+        return earlier
     prepared = _prepare(files, config, folder)
     sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
     with written_whole(folder / "run" / "data" / PREPARED) as stream:
@@ -142,7 +142,7 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
 
 
 def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
-    """What all that is prepared follows from; whether content changed behind the same time is for others to see."""
+    """Cache key: file sizes, mtimes, text settings. Fingerprints catch edits that keep the mtime."""
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
     described = {name: _stamps(file) for name, file in parts.items() if file is not None}
     return {"files": described, "text": config.model_dump(mode="json")}
@@ -154,16 +154,18 @@ def _stamps(file: PairFile) -> list[Any]:
 
 
 def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
-    """Take what an earlier call found in the same files, if it came to its end."""
+    """Results of an earlier, completed call with the same files."""
     data = folder / "run" / "data"
     if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
         return None
-    held = _read_facts(data / PREPARED)
-    if any(held.get(name) != facts[name] for name in facts):
+    content = _read_facts(data / PREPARED)
+    if any(content.get(name) != facts[name] for name in facts):
         return None
     source, target, _ = _load_tokenizers(config, folder)
-    dev, test = (EvaluationSet(**held[name]) for name in ("dev", "test"))
-    return Prepared(source, target, held["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(held["report"]))
+    dev, test = (EvaluationSet(**content[name]) for name in ("dev", "test"))
+    return Prepared(
+        source, target, content["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(content["report"])
+    )
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
@@ -195,7 +197,7 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
 
 
 def link_words(prepared: Prepared, folder: Path) -> Prepared:
-    """Find which words of the training pairs belong together, or take what an earlier call found.
+    """Align the words of the training pairs, or reuse the links of an earlier call.
 
     Args:
         prepared: what `prepare` gave.
@@ -211,7 +213,7 @@ def link_words(prepared: Prepared, folder: Path) -> Prepared:
 
 
 def choose_units(file: PairFile, max_characters: int) -> Units:
-    """Choose what a token is where nobody says: characters for short items, whose spelling matters, else pieces.
+    """Choose the units of tokens: characters for short items, whose spelling matters, else pieces.
 
     Args:
         file: pairs for training.
@@ -266,7 +268,7 @@ def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
 def _dictionary(
     files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
 ) -> dict[str, str]:
-    """Learn a translation of each source word, unless that was done, for outputs of words, some of them unknown.
+    """Learn a dictionary for models of words with unknown words, unless there is one.
 
     Before training, so that a model that is stopped early has it too.
     """
@@ -303,19 +305,19 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
-    """Choose a size for pieces; characters and words are all kept unless a size was asked for."""
+    """Size of a piece vocabulary; characters and words are all kept unless a size was set."""
     return size if units == "pieces" else config.vocabulary_size
 
 
 def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
-    """Draw a uniform sample in one pass; Vitter 1985, algorithm R."""
+    """Uniform sample in one pass; Vitter 1985, algorithm R."""
     generator = random.Random(0)
     sample: list[Pair] = []
     for count, pair in enumerate(pairs):
         if count < size:
             sample.append(pair)
-        elif (place := generator.randrange(count + 1)) < size:
-            sample[place] = pair
+        elif (index := generator.randrange(count + 1)) < size:
+            sample[index] = pair
     return sample
 
 
@@ -360,23 +362,23 @@ def _held_out(files: Sources, split: _Split, config: TextConfig) -> tuple[Evalua
 
 
 def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
-    held = "" if files.dev or files.test else ", split by a hash of the source"
+    origin = "" if files.dev or files.test else ", split by a hash of the source"
     counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
-    lines = [counts + (held if split.dev_share else "")]
+    lines = [counts + (origin if split.dev_share else "")]
     if not files.dev and not split.dev_share:
         lines.append("too few pairs to hold any out: validation is on the training pairs and says nothing of new ones")
     return lines
 
 
 def _leaks(files: Sources, split: _Split, config: TextConfig) -> Iterator[str]:
-    """Report evaluation rows that are in the training pairs; where we split, there can be none."""
-    given = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
-    if not given:
+    """Report evaluation rows that are in the training pairs; there can be none where we split."""
+    evaluation_files = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
+    if not evaluation_files:
         return
     seen = SeenPairs()
     for _ in seen.watch(_rows(files, split, config, "train")):
         pass
-    for name, file in given:
-        found = leakage(seen, file)
-        if found.num_pairs or found.num_sources:
-            yield f"{name}: {found.summary()}"
+    for name, file in evaluation_files:
+        overlap = leakage(seen, file)
+        if overlap.num_pairs or overlap.num_sources:
+            yield f"{name}: {overlap.summary()}"

@@ -1,4 +1,4 @@
-"""Vectors trained elsewhere for the words of a vocabulary: which file for which side, and how much they cover."""
+"""Pretrained word vectors for the words of a vocabulary, and their coverage."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ SIDES: Final[tuple[Side, ...]] = ("source", "target")
 @final
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """The vectors of one side.
+    """Pretrained vectors of one side.
 
     Attributes:
         side: which.
@@ -38,7 +38,7 @@ class Pretrained:
     is_frozen: bool
 
     def __str__(self) -> str:
-        """Return file and coverage in a line."""
+        """Return file and coverage on one line."""
         missing = f"; without: {', '.join(self.coverage.missing[:5])}" if self.coverage.missing else ""
         return f"{self.path.name}, {'frozen' if self.is_frozen else 'tuned'}: {self.coverage}{missing}"
 
@@ -57,7 +57,7 @@ def vectors_file(config: TextConfig, side: Side) -> str:
 
 
 def check_vectors(config: TextConfig) -> None:
-    """Refuse what can be refused before any work is done.
+    """Check settings and file before any work is done.
 
     Args:
         config: names the files.

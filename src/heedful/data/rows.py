@@ -58,7 +58,7 @@ def _is_compound(cell: str) -> bool:
 
 
 class RowFormat(ABC):
-    """The way in which a line becomes a source and a target."""
+    """Format of a line: how it becomes a source and a target."""
 
     columns: Columns
     """Columns of source and target: 1-based numbers, or keys of JSON objects as they were asked for."""
@@ -67,7 +67,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
-        """Take a line apart.
+        """Split a line into its cells.
 
         Args:
             line: text without its line end.

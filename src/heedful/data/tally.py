@@ -1,4 +1,4 @@
-"""Counts that remember where the first of each kind stood, in constant memory."""
+"""Counts by kind that remember the first lines of each kind, in constant memory."""
 
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar, final
@@ -12,7 +12,7 @@ NUM_PLACES: Final = 5
 
 @final
 class Tally(Generic[Key]):
-    """How often each key was met, and the first lines."""
+    """Counts of keys, and the first lines of each."""
 
     def __init__(self) -> None:
         self.counts: Final[dict[Key, int]] = {}
@@ -31,7 +31,7 @@ class Tally(Generic[Key]):
             lines.append(line)
 
     def total(self, keys: Iterable[Key]) -> int:
-        """Count several keys together.
+        """Return the sum of several counts.
 
         Args:
             keys: different keys, met or not.
@@ -42,7 +42,7 @@ class Tally(Generic[Key]):
         return sum(self.counts.get(key, 0) for key in keys)
 
     def lines(self, keys: Iterable[Key]) -> tuple[int, ...]:
-        """Say where several keys were met first.
+        """Return the first lines of several keys.
 
         Args:
             keys: different keys, met or not.

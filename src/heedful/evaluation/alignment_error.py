@@ -1,6 +1,6 @@
 """Alignment error rate, precision and recall of word alignments against manual ones.
 
-A are the links found, S the sure and P the possible ones of the hand-made alignment, S among P; counted over the whole
+A are the links found, S the sure and P the possible ones of the manual alignment, S among P; counted over the whole
 corpus. Och and Ney 2003, J03-1002, section 2.3:
 precision = |A and P| / |A|, recall = |A and S| / |S|, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
 """
@@ -43,20 +43,20 @@ class AlignmentErrorRate:
 
         Args:
             hypotheses: an alignment per sentence, such as ``0-0 1-2``.
-            references: one hand-made alignment per sentence, such as ``0-0 1p2``.
+            references: one manual alignment per sentence, such as ``0-0 1p2``.
 
         Returns:
             [sentence, 4] counts.
 
         Raises:
-            DataError: a text is no alignment, or a sentence has another number of hand-made alignments than one.
+            DataError: a text is no alignment, or a sentence has another number of manual alignments than one.
         """
         for number, texts in enumerate(references, 1):
             if len(texts) != 1:
-                raise DataError(f"sentence {number}: {len(texts)} hand-made alignments; expected one")
+                raise DataError(f"sentence {number}: {len(texts)} manual alignments; expected one")
         return count_links(
             [parse_pharaoh(text, where=f"alignment {number}") for number, text in enumerate(hypotheses, 1)],
-            [parse_gold(texts[0], where=f"hand-made alignment {number}") for number, texts in enumerate(references, 1)],
+            [parse_gold(texts[0], where=f"manual alignment {number}") for number, texts in enumerate(references, 1)],
         )
 
     def scores(self, totals: Matrix) -> Matrix:
@@ -123,24 +123,22 @@ def count_links(alignments: Sequence[Links], gold: Sequence[GoldLinks]) -> Matri
 
     Args:
         alignments: links of each sentence; one that is listed twice counts once.
-        gold: the hand-made alignment of each sentence, in the same order.
+        gold: the manual alignment of each sentence, in the same order.
 
     Returns:
         [sentence, 4] counts |A and S|, |A and P|, |A|, |S|.
 
     Raises:
-        DataError: there is not one hand-made alignment for each, or no sentence at all.
+        DataError: there is not one manual alignment for each, or no sentence at all.
 
     Example:
         >>> count_links([[(0, 0), (1, 1), (2, 1)]], [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 1)])]).tolist()
         [[1.0, 2.0, 3.0, 1.0]]
     """
     if len(alignments) != len(gold):
-        raise DataError(
-            f"{len(alignments)} alignments and {len(gold)} hand-made ones; they must be of the same sentences"
-        )
+        raise DataError(f"{len(alignments)} alignments and {len(gold)} manual ones; they must be of the same sentences")
     if not gold:
-        raise DataError("there is no hand-made alignment to compare with")
+        raise DataError("there is no manual alignment to compare with")
     rows: list[tuple[int, int, int, int]] = []
     for links, (sure_links, possible_links) in zip(alignments, gold, strict=True):
         predicted, sure = set(links), set(sure_links)
@@ -156,7 +154,7 @@ def score_alignments(
 
     Args:
         alignments: links of each sentence.
-        gold: the hand-made alignment of each sentence, in the same order.
+        gold: the manual alignment of each sentence, in the same order.
         num_resamples: behind the 95 % interval, 1 or more.
         seed: seed of the resamples.
 
@@ -164,7 +162,7 @@ def score_alignments(
         Error rate with its interval, precision and recall.
 
     Raises:
-        DataError: there is not one hand-made alignment for each, or no sentence at all.
+        DataError: there is not one manual alignment for each, or no sentence at all.
         UsageError: num_resamples is below 1.
 
     Example:

@@ -1,1 +1,1 @@
-"""Trained models written out for other engines: CTranslate2, ONNX, Hugging Face."""
+"""Export of trained models: CTranslate2, ONNX, Hugging Face."""

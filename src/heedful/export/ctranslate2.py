@@ -1,4 +1,4 @@
-"""A Transformer in CTranslate2's format. Its tokens are our ids, written out: tokenizers stay outside."""
+"""Export of a Transformer to CTranslate2; its token names are our ids, so that tokenizers stay outside."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -83,14 +83,14 @@ def _set_decoder(spec: Any, model: Transformer, max_length: int) -> None:
 
 
 def _set_self_attention(spec: Any, layer: MultiheadAttention, around: Residual) -> None:
-    """Query, key and value in one map, as we have them."""
+    """Set query, key and value as one projection, as in our model."""
     _set_map(spec.linear[0], *_input_map(layer, 0, 3))
     _set_linear(spec.linear[1], layer.out_proj)
     _set_norm(spec.layer_norm, around.norm)
 
 
 def _set_cross_attention(spec: Any, layer: MultiheadAttention, around: Residual) -> None:
-    """The query's map, then one of key and value."""
+    """Set the projection of the query, then one of key and value."""
     _set_map(spec.linear[0], *_input_map(layer, 0, 1))
     _set_map(spec.linear[1], *_input_map(layer, 1, 3))
     _set_linear(spec.linear[2], layer.out_proj)
@@ -130,7 +130,7 @@ def _set_norm(spec: Any, layer: nn.LayerNorm) -> None:
 
 
 def _positions(positions: Positions, max_length: int) -> FloatArray:
-    """One row for each position there can be; CTranslate2 refuses positions beyond its table."""
+    """Position table with a row for every possible position; CTranslate2 refuses positions beyond its table."""
     most = len(positions.weight) if isinstance(positions, LearnedPositions) else max_length + 1
     codes = _array(positions.codes(0, min(most, max_length + 1)))
     # What stands after the last token of a full output is asked by nobody, and read all the same.

@@ -1,4 +1,4 @@
-"""Export a model folder's model as an engine: write it, measure it against PyTorch, then give it its name."""
+"""Export of an engine into a model folder: write it, measure it against PyTorch, then give it its final name."""
 
 import os
 import shutil
@@ -20,13 +20,13 @@ from heedful.version import __version__
 
 EngineKind = Literal["onnx", "ctranslate2"]
 MOST_COMPARED: Final = 100
-"""Positions of the longest source that is compared."""
+"""Positions of the longest source in the comparison."""
 
 
 def export_engine(
     model: Seq2Seq, folder: ModelFolder, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int
 ) -> Exported:
-    """Make an engine in a model folder.
+    """Export an engine into a model folder.
 
     Args:
         model: that of the folder, in evaluation mode.
@@ -44,11 +44,11 @@ def export_engine(
         FileRefused: what was written gives other numbers than PyTorch; nothing is kept of it.
     """
     name = f"{kind}-int8" if is_int8 else kind
-    made = folder.path / FOLDER / f".{name}-{os.getpid()}"
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
+    unfinished = folder.path / FOLDER / f".{name}-{os.getpid()}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     try:
-        backend = _write(model, made, kind, is_int8, draw, max_length)
+        backend = _write(model, unfinished, kind, is_int8, draw, max_length)
         parity = _compared(model, backend, draw, max_length)
         if not is_int8 and not parity.is_exact:
             raise FileRefused(
@@ -57,25 +57,27 @@ def export_engine(
             )
         facts = {"precision": "int8" if is_int8 else "float32", "max_length": max_length, "heedful": __version__}
         del backend
-        commit_engine(folder, name, made, facts, parity)
+        commit_engine(folder, name, unfinished, facts, parity)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return find_exported(folder, max_length)[name]
 
 
-def _write(model: Seq2Seq, made: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int) -> Backend:
+def _write(
+    model: Seq2Seq, unfinished: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int
+) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
         from heedful.runtime.onnx import onnx_backend as open_backend
 
-        export_graphs(model, made, max_length, is_int8, draw)
+        export_graphs(model, unfinished, max_length, is_int8, draw)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
 
-        export_ctranslate2(model, made, max_length, is_int8)
+        export_ctranslate2(model, unfinished, max_length, is_int8)
     else:
         raise UsageError(f"export: no engine {kind!r}")
-    return open_backend(kind, made, max_length)
+    return open_backend(kind, unfinished, max_length)
 
 
 def _compared(model: Seq2Seq, backend: Backend, draw: InputDraw, max_length: int) -> Parity:

@@ -1,4 +1,4 @@
-"""Our Transformer as a Marian model in Hugging Face's layout, which `transformers` loads as MarianMTModel.
+"""Export of our Transformer as a Marian model in Hugging Face's layout, which `transformers` loads as MarianMTModel.
 
 What their model has no setting for is said in other weights, exactly: sinusoids and cosines in turn are a permutation
 of the model's dimensions, and another epsilon of the normalisations is another scale of the vectors between them. Only
@@ -50,7 +50,7 @@ from heedful.text.tokenizer import PieceTokenizer, Tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
 MOST_COMPARED: Final = 100
-"""Positions of the longest source that is compared."""
+"""Positions of the longest source in the comparison."""
 _SUBLAYERS: Final = {
     "encoder": (
         ("self_attention.in_proj_weight", "self_attention.out_proj", "around_attention"),
@@ -62,7 +62,7 @@ _SUBLAYERS: Final = {
         ("feedforward.inner.weight", "feedforward.outer", "around_feedforward"),
     ),
 }
-"""Of each sub-layer: the map that reads the stack's vectors, the one that adds to them, and the normalisation after."""
+"""For each sub-layer: its first projection, its last projection, and the normalisation after it."""
 
 PieceTokenizers = tuple[PieceTokenizer | MarianTokenizer, PieceTokenizer | MarianTokenizer]
 
@@ -70,18 +70,18 @@ PieceTokenizers = tuple[PieceTokenizer | MarianTokenizer, PieceTokenizer | Maria
 @final
 @dataclass(frozen=True)
 class Described:
-    """What a folder says of a model beside its weights."""
+    """Description of a model folder without its weights."""
 
     tokenizers: tuple[Tokenizer, Tokenizer]
-    """Of source and target."""
+    """Tokenizers of source and target."""
     max_tokens: int
-    """Of a source or an output, without end mark."""
+    """Most tokens of a source or an output, without EOS."""
     search: SearchConfig
     languages: tuple[str, str] = ("", "")
 
 
 def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parity:
-    """Write a folder, read it again, and compare what it gives with the model.
+    """Write the folder, read it back, and compare its logits with the model's.
 
     Args:
         model: in evaluation mode.
@@ -99,23 +99,23 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out}: there is something already; name another folder")
     transformer, tokenizers = _expressible(model, described.tokenizers)
-    made = out.with_name(f".{out.name}-{os.getpid()}")
+    unfinished = out.with_name(f".{out.name}-{os.getpid()}")
     try:
-        made.mkdir(parents=True)
-        _write(transformer, tokenizers, described, made)
-        parity = _compared(transformer, made, described.max_tokens)
+        unfinished.mkdir(parents=True)
+        _write(transformer, tokenizers, described, unfinished)
+        parity = _compared(transformer, unfinished, described.max_tokens)
         if not parity.is_exact:
             raise FileRefused(f"{out}: log probabilities differ by {parity.max_difference:.2g} nats; not kept")
-        made.replace(out)
+        unfinished.replace(out)
     except OSError as error:
         raise ResourceError(f"{out}: not written: {(error.strerror or str(error)).lower()}") from None
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return parity
 
 
 def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Transformer, PieceTokenizers]:
-    """Narrow the types.
+    """Narrow the model to types that Marian can express.
 
     Raises:
         UsageError: Marian's models cannot express the model.
@@ -140,12 +140,12 @@ def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tup
 
 
 def _compared(model: Transformer, folder: Path, max_tokens: int) -> Parity:
-    read = read_marian(folder)
-    sizes = len(read.source_tokenizer), len(read.target_tokenizer)
-    again = read.config.build(*sizes, read.config.tie == "all")
+    marian = read_marian(folder)
+    sizes = len(marian.source_tokenizer), len(marian.target_tokenizer)
+    again = marian.config.build(*sizes, marian.config.tie == "all")
     with torch.no_grad():
         for name, parameter in again.named_parameters():
-            parameter.copy_(read.weights[name])
+            parameter.copy_(marian.weights[name])
     sources = draw_sources(token_draw(sizes[0]), min(max_tokens, MOST_COMPARED))
     most = max_tokens + 1
     return measure(torch_backend(model, most), torch_backend(again.eval(), most), sources, most)
@@ -243,7 +243,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """All tensors by their names."""
+    """All tensors by their Marian names."""
     config = model.config
     size = config.model_size
     turns = torch.cat((torch.arange(0, size, 2), torch.arange(1, size, 2)))
@@ -251,25 +251,25 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
     ours = _with_their_epsilon(model)
     num_tokens = len(model.output.weight)
     bias = ours.get("output.bias", torch.zeros(num_tokens))
-    found = {BIAS: bias[None]}
+    tensors = {BIAS: bias[None]}
     source = ours["source_embedding.weight"][:, order]
     if model.target_embedding is model.source_embedding:
-        found[SHARED_TABLE] = source
+        tensors[SHARED_TABLE] = source
     else:
-        found |= {SOURCE_TABLE: source, TARGET_TABLE: ours["target_embedding.weight"][:, order]}
+        tensors |= {SOURCE_TABLE: source, TARGET_TABLE: ours["target_embedding.weight"][:, order]}
     if "output.weight" in ours:
-        found[OUTPUT_TABLE] = ours["output.weight"][:, order]
+        tensors[OUTPUT_TABLE] = ours["output.weight"][:, order]
     for named in layer_tensors(config.num_encoder_layers, config.num_decoder_layers):
         tensor = ours[named.ours]
         tensor = tensor if named.third < 0 else tensor.chunk(3)[named.third]
         for axis, kind in enumerate(named.axes):
             tensor = tensor.index_select(axis, order) if kind == "model" else tensor
-        found[named.theirs] = tensor
-    return found
+        tensors[named.theirs] = tensor
+    return tensors
 
 
 def _with_their_epsilon(model: Transformer) -> dict[str, Tensor]:
-    """Copy our weights such that normalising with their epsilon gives what ours gives.
+    """Copy our weights so that normalising with Marian's epsilon gives the result of ours.
 
     LN(x; e) = LN(c x; c^2 e): the vectors from each normalisation to the next are c times what they were, for which
     its weights and the sub-layer's outputs are multiplied by c, and what reads them is divided by it.
@@ -279,10 +279,10 @@ def _with_their_epsilon(model: Transformer) -> dict[str, Tensor]:
     scale = math.sqrt(NORM_EPSILON / config.norm_epsilon)
     for side, number in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
         for index in range(number):
-            for place, (reads, adds, around) in enumerate(_SUBLAYERS[side]):
+            for position, (reads, adds, around) in enumerate(_SUBLAYERS[side]):
                 layer = f"{side}_layers.{index}"
-                is_first = index == place == 0
-                is_last = index == number - 1 and place == len(_SUBLAYERS[side]) - 1
+                is_first = index == position == 0
+                is_last = index == number - 1 and position == len(_SUBLAYERS[side]) - 1
                 if not is_first:
                     # Of the attention over the source only the query reads this stack's vectors.
                     rows = config.model_size if reads.startswith("cross_") else None

@@ -1,4 +1,4 @@
-"""Marian's models, as OPUS-MT has them, in Hugging Face's layout: a folder read into our Transformer.
+"""Import of Marian models, such as OPUS-MT's, from Hugging Face's layout into our Transformer.
 
 config.json, model.safetensors, source.spm, target.spm, vocab.json. Their decoder starts from the padding token; ours
 from bos, so that our bos has the padding token's row, and a bias by which it is never generated.
@@ -42,18 +42,18 @@ from heedful.text.marian import MarianTokenizer
 from heedful.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
 NEVER: Final = 100.0
-"""Nats that our bos is less probable than their token that stands for it: nothing in float32."""
+"""Nats by which our BOS is less probable than Marian's start token: probability zero in float32."""
 
 
 class MarianSettings(Config):
-    """What config.json must say; what else it says concerns no weight."""
+    """Fields of config.json that determine the model; the others concern no weight."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     model_type: Literal["marian"]
     vocab_size: int = Field(ge=4, le=10_000_000)
     decoder_vocab_size: int = Field(default=0, ge=0, le=10_000_000)
-    """0 = vocab_size."""
+    """Size of the target vocabulary; 0 = vocab_size."""
     d_model: int = Field(ge=2, le=1_000_000)
     encoder_layers: int = Field(ge=1, le=100)
     decoder_layers: int = Field(ge=1, le=100)
@@ -80,11 +80,11 @@ class MarianSettings(Config):
 
     @property
     def target_size(self) -> int:
-        """Tokens of the target."""
+        """Size of the target vocabulary."""
         return self.decoder_vocab_size or self.vocab_size
 
     def transformer(self) -> TransformerConfig:
-        """Say the same of our Transformer.
+        """Return the configuration of the same Transformer in our terms.
 
         Returns:
             Its configuration.
@@ -126,21 +126,21 @@ class MarianSettings(Config):
 
 @dataclass(frozen=True)
 class MarianModel:
-    """A model that was read, nothing of which is on disk in our form yet."""
+    """Marian model in memory, converted to our Transformer but not yet written."""
 
     config: TransformerConfig
     weights: Mapping[str, Tensor]
-    """By the names of our Transformer's parameters, float32."""
+    """Float32 weights by the names of our Transformer's parameters."""
     source_order: tuple[int, ...]
-    """Their id of each of our tokens of the source."""
+    """Marian id of each of our source tokens."""
     target_order: tuple[int, ...]
     source_tokenizer: MarianTokenizer
     target_tokenizer: MarianTokenizer
     max_tokens: int
-    """Of a source or an output, without end mark."""
+    """Most tokens of a source or an output, without EOS."""
     num_beams: int
     languages: tuple[str, str]
-    """Codes of source and target, or empty."""
+    """Language codes of source and target, or empty."""
 
 
 def read_marian(folder: Path) -> MarianModel:
@@ -180,18 +180,18 @@ def read_marian(folder: Path) -> MarianModel:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileRefused(f"{path}: {(error.strerror or 'not readable').lower()}; copy the whole folder") from None
     except (ValueError, RecursionError) as error:
         raise FileRefused(f"{path}: not JSON: {error}") from None
-    if not isinstance(held, dict):
+    if not isinstance(content, dict):
         raise FileRefused(f"{path}: expected a JSON object")
-    return {key: value for key, value in held.items() if value is not None}
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def _read_sides(folder: Path, settings: MarianSettings) -> tuple[tuple[tuple[int, ...], Vocabulary], ...]:
-    """The orders and vocabularies of source and target, which may be one.
+    """Orders and vocabularies of source and target, which may share one.
 
     Raises:
         FileRefused: as `_read_vocabulary`, or pad and eos are not the same tokens on both sides.
@@ -215,7 +215,7 @@ def _read_sides(folder: Path, settings: MarianSettings) -> tuple[tuple[tuple[int
 
 
 def _read_tokens(path: Path, size: int) -> dict[int, str]:
-    """Their tokens by id.
+    """Marian tokens by id.
 
     Raises:
         FileRefused: the ids are not 0, 1, 2 ... without a gap.
@@ -235,7 +235,7 @@ def _read_tokens(path: Path, size: int) -> dict[int, str]:
 def _ordered(
     path: Path, tokens: Mapping[int, str], settings: MarianSettings, start: int
 ) -> tuple[tuple[int, ...], Vocabulary]:
-    """Their ids in our order, and the tokens in it: pad, unk, bos, eos, then all others as they come.
+    """Marian ids in our order, and the tokens in it: pad, unk, bos, eos, then all others in Marian's order.
 
     Raises:
         FileRefused: the special ones are not among them.
@@ -265,7 +265,7 @@ def _read_tokenizer(path: Path, vocabulary: Vocabulary) -> MarianTokenizer:
 
 
 def _weights_file(folder: Path) -> Path:
-    """Where the weights are.
+    """Path of the weights.
 
     Raises:
         FileRefused: there are none, or only such as can run code when they are read.
@@ -281,14 +281,14 @@ def _weights_file(folder: Path) -> Path:
 
 def _languages(folder: Path) -> tuple[str, str]:
     path = folder / TOKENIZER_CONFIG
-    held = _read_json(path) if path.is_file() else {}
-    source, target = held.get("source_lang"), held.get("target_lang")
+    content = _read_json(path) if path.is_file() else {}
+    source, target = content.get("source_lang"), content.get("target_lang")
     return (source, target) if isinstance(source, str) and isinstance(target, str) else ("", "")
 
 
 @final
 class _Weights:
-    """Their tensors, taken one by one, so that what is left over is known."""
+    """Marian's tensors, removed one by one, so that leftover tensors are noticed."""
 
     def __init__(self, path: Path, settings: MarianSettings) -> None:
         self._path = path
@@ -299,7 +299,7 @@ class _Weights:
             raise FileRefused(f"{path}: not readable: {error}") from None
 
     def translated(self, source_order: tuple[int, ...], target_order: tuple[int, ...]) -> dict[str, Tensor]:
-        """Give all weights in our names.
+        """Return all weights under our names.
 
         Raises:
             FileRefused: one is missing, too many, of another size, or not finite.
@@ -308,30 +308,30 @@ class _Weights:
         bias = self._take(BIAS, 1, settings.target_size)[0][rows]
         if target_order.count(target_order[BOS]) > 1:
             bias[BOS] -= NEVER
-        found = self._tables(torch.tensor(source_order), rows) | {"output.bias": bias}
+        weights = self._tables(torch.tensor(source_order), rows) | {"output.bias": bias}
         sizes: dict[Axis, int] = {"hidden": settings.encoder_ffn_dim}
         parts: dict[str, list[Tensor]] = {}
         for named in layer_tensors(settings.encoder_layers, settings.decoder_layers):
             shape = [sizes.get(axis, settings.d_model) for axis in named.axes]
             parts.setdefault(named.ours, []).append(self._take(named.theirs, *shape))
-        found |= {name: held[0] if len(held) == 1 else torch.cat(held) for name, held in parts.items()}
+        weights |= {name: tensors[0] if len(tensors) == 1 else torch.cat(tensors) for name, tensors in parts.items()}
         self._check_positions()
         if self._left:
             raise FileRefused(f"{self._path}: what are {', '.join(sorted(self._left)[:3])}? not of a Marian model")
-        return found
+        return weights
 
     def _tables(self, source_rows: Tensor, target_rows: Tensor) -> dict[str, Tensor]:
-        """The embeddings, and the output layer's weight where it is a table of its own."""
+        """Embeddings, and the output layer's weight where it is a separate table."""
         settings, source, target = self._settings, "source_embedding.weight", "target_embedding.weight"
         if settings.share_encoder_decoder_embeddings:
             names = (SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE, OUTPUT_TABLE)
             return {source: self._one_table(names, settings.vocab_size)[source_rows]}
-        found = {source: self._one_table((SOURCE_TABLE,), settings.vocab_size)[source_rows]}
+        tables = {source: self._one_table((SOURCE_TABLE,), settings.vocab_size)[source_rows]}
         if settings.tie_word_embeddings:
-            return found | {target: self._one_table((TARGET_TABLE, OUTPUT_TABLE), settings.target_size)[target_rows]}
+            return tables | {target: self._one_table((TARGET_TABLE, OUTPUT_TABLE), settings.target_size)[target_rows]}
         for name, theirs in ((target, TARGET_TABLE), ("output.weight", OUTPUT_TABLE)):
-            found[name] = self._one_table((theirs,), settings.target_size)[target_rows]
-        return found
+            tables[name] = self._one_table((theirs,), settings.target_size)[target_rows]
+        return tables
 
     def _take(self, name: str, *shape: int) -> Tensor:
         tensor = self._left.pop(name, None)
@@ -346,19 +346,19 @@ class _Weights:
         return tensor
 
     def _one_table(self, names: tuple[str, ...], num_tokens: int) -> Tensor:
-        """A table that may stand under several names, several times too.
+        """Table that may be stored under several names.
 
         Raises:
             FileRefused: what stands there is not the same.
         """
-        held = [name for name in names if name in self._left] or [names[0]]
-        tables = [self._take(name, num_tokens, self._settings.d_model) for name in held]
+        present = [name for name in names if name in self._left] or [names[0]]
+        tables = [self._take(name, num_tokens, self._settings.d_model) for name in present]
         if not all(torch.equal(table, tables[0]) for table in tables[1:]):
-            raise FileRefused(f"{self._path}: {', '.join(held)} differ, but config.json says that they are one")
+            raise FileRefused(f"{self._path}: {', '.join(present)} differ, but config.json says that they are one")
         return tables[0]
 
     def _check_positions(self) -> None:
-        """Old folders hold the position codes too; they must be the formula's.
+        """Check that stored position codes, which old folders have, follow the formula.
 
         Raises:
             FileRefused: they are others.

@@ -1,4 +1,4 @@
-"""What Marian's models in Hugging Face's layout call their files and weights, and what ours are called.
+"""Names of files and weights in Marian's Hugging Face layout, and of their counterparts in our Transformer.
 
 Both directions, `heedful.export.marian` and `heedful.export.huggingface`, read this one table.
 """
@@ -23,10 +23,10 @@ OUTPUT_TABLE: Final = "lm_head.weight"
 POSITIONS: Final = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 NORM_EPSILON: Final = 1e-5
-"""What their normalisations add to the variance; no setting of theirs changes it."""
+"""Constant that Marian's normalisations add to the variance; it cannot be configured there."""
 
 Axis = Literal["model", "heads", "hidden"]
-"""What an axis runs over: the model's vectors, the heads' depths one after the other, or the feed-forward layer."""
+"""Kind of an axis: the model's vectors, the heads' depths in sequence, or the feed-forward layer."""
 _ATTENTION: Final[tuple[tuple[str, str, int], ...]] = (
     ("q_proj", "in_proj_", 0),
     ("k_proj", "in_proj_", 1),
@@ -62,13 +62,13 @@ _AXES: Final[dict[str, tuple[Axis, ...]]] = {
 @final
 @dataclass(frozen=True)
 class Named:
-    """One tensor of theirs, and where it is in ours."""
+    """Marian tensor and its location in our model."""
 
     theirs: str
     ours: str
     axes: tuple[Axis, ...]
     third: int = -1
-    """Which third of our tensor's rows it is, since ours has query, key and value in one; -1 = all of it."""
+    """Third of our tensor's rows that it fills, since ours has query, key and value in one; -1 = all rows."""
 
 
 def layer_tensors(num_encoder_layers: int, num_decoder_layers: int) -> list[Named]:
@@ -86,23 +86,23 @@ def layer_tensors(num_encoder_layers: int, num_decoder_layers: int) -> list[Name
         Named(theirs='model.encoder.layers.0.self_attn.q_proj.weight', \
 ours='encoder_layers.0.self_attention.in_proj_weight', axes=('heads', 'model'), third=0)
     """
-    found: list[Named] = []
+    tensors: list[Named] = []
     for side, number, names in (("encoder", num_encoder_layers, _ENCODER), ("decoder", num_decoder_layers, _DECODER)):
         for index in range(number):
             for theirs, ours in names.items():
-                found += _tensors(f"model.{side}.layers.{index}.{theirs}", f"{side}_layers.{index}.{ours}")
-    return found
+                tensors += _tensors(f"model.{side}.layers.{index}.{theirs}", f"{side}_layers.{index}.{ours}")
+    return tensors
 
 
 def _tensors(theirs: str, ours: str) -> list[Named]:
-    """Weight and bias of a map or a normalisation, or of the four maps of an attention."""
+    """Weight and bias of a projection or a normalisation, or of the four projections of an attention."""
     name = theirs.rpartition(".")[2]
     if not name.endswith("_attn"):
         return _pair(theirs, f"{ours}.", _AXES.get(name, ("model",)))
-    found: list[Named] = []
+    tensors: list[Named] = []
     for theirs_part, ours_part, third in _ATTENTION:
-        found += _pair(f"{theirs}.{theirs_part}", f"{ours}.{ours_part}", _AXES[theirs_part], third)
-    return found
+        tensors += _pair(f"{theirs}.{theirs_part}", f"{ours}.{ours_part}", _AXES[theirs_part], third)
+    return tensors
 
 
 def _pair(theirs: str, ours: str, axes: tuple[Axis, ...], third: int = -1) -> list[Named]:

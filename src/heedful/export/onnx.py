@@ -1,4 +1,4 @@
-"""A model as graphs of ONNX: one that reads sources, one that takes a single step, and small ones around it.
+"""Export of a model as ONNX graphs: the encoder, a single decoding step, and small graphs around them.
 
 encode   source, source_lengths -> memory, state of one hypothesis
 step     tokens, memory, state -> log probabilities, next state, attention weights
@@ -64,8 +64,8 @@ class _Step(nn.Module):
         self.state = state
 
     def forward(self, tokens: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        given = iter(tensors)
-        memory, state = rebuild(self.memory, given), rebuild(self.state, given)
+        remaining = iter(tensors)
+        memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
         has_weights = bool(self.model.alignment)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
         results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
@@ -112,11 +112,16 @@ def export_graphs(
         )
         tokens = torch.full((_SOURCES, _HYPOTHESES), 4)
         parts = flatten(memory, "memory") | flatten(state, "state")
-        given = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
+        examples = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
         results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
         step = _Step(model, memory, state)
         _record(
-            step, {"tokens": (tokens, {0: "source", 1: "hypothesis"})}, given, results, folder / "step.onnx", max_length
+            step,
+            {"tokens": (tokens, {0: "source", 1: "hypothesis"})},
+            examples,
+            results,
+            folder / "step.onnx",
+            max_length,
         )
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
@@ -126,7 +131,7 @@ def export_graphs(
 
 
 def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
-    """A copy in float32 on the CPU, whose tables are long enough and whose recurrent units are operators."""
+    """Copy in float32 on the CPU, with tables of full length and recurrent units as operators."""
     copied = deepcopy(model).float().cpu().eval()
     for module in copied.modules():
         if isinstance(module, SinusoidalPositions):
@@ -153,12 +158,12 @@ def _axes(
     one: Mapping[str, Tensor], other: Mapping[str, Tensor], known: dict[int, str], varying: str
 ) -> dict[str, dict[int, str]]:
     """Names of the free axes of each tensor: the known ones, and those that differ between two examples."""
-    found: dict[str, dict[int, str]] = {}
+    axes: dict[str, dict[int, str]] = {}
     for name, tensor in one.items():
         sizes = zip(tensor.shape, other[name].shape, strict=True)
         differing = {axis for axis, (size, again) in enumerate(sizes) if size != again}
-        found[name] = known | {axis: varying for axis in differing - known.keys()}
-    return found
+        axes[name] = known | {axis: varying for axis in differing - known.keys()}
+    return axes
 
 
 def _record(
@@ -208,7 +213,7 @@ def _record(
 
 
 def _fold(graph: Any) -> None:
-    """Compute parts of weights and weights side by side once; the exporter leaves the large ones to every load.
+    """Compute constant expressions of weights once; the exporter leaves large ones to every load.
 
     Only matrices that are constants are put into eight bits.
     """
@@ -219,7 +224,7 @@ def _fold(graph: Any) -> None:
 
 
 def quantize(folder: Path) -> None:
-    """Put a model's graphs into eight bits, in place.
+    """Quantise a model's graphs to eight bits, in place.
 
     Args:
         folder: of the graphs.
@@ -242,7 +247,7 @@ def quantize(folder: Path) -> None:
 
 
 def _products_with_vectors(path: Path) -> list[str]:
-    """Names of products with a constant of one column or none: it has no channels, and takes no room."""
+    """Names of products with a constant of at most one column: it has no channels and takes little room."""
     import onnx
 
     graph = onnx.load(path).graph
@@ -260,7 +265,7 @@ def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[i
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Keep the exporter's warnings and records to itself: they speak of its own inside, and cost more than its work."""
+    """Suppress the exporter's warnings and logs, which concern its internals and cost more time than its work."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""Recurrent units as single operators of ONNX, so that a graph reads sequences of any length.
+"""Recurrent units as single ONNX operators, so that one graph reads sequences of any length.
 
 A recorded loop has as many rounds as the example it was recorded with; operators GRU and LSTM have as many as there are
 positions. Their gates, from the ONNX specification: GRU has update, reset, candidate, h' = (1 - z) * candidate + z * h,
@@ -16,14 +16,14 @@ from heedful.layers.recurrent import GatedRecurrentUnit, LongShortTermMemory, Re
 
 _LSTM_ORDER: Final = (0, 3, 1, 2)
 _INT32: Final = 6
-"""ONNX's number of the type."""
+"""Number of the type int32 in ONNX."""
 
 
 @torch.library.custom_op("heedful::recurrence", mutates_args=())
 def _recurrence(
     inputs: Tensor, lengths: Tensor, weights: Sequence[Tensor], is_lstm: bool, is_reset_after: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Stand for the operator while a model is recorded; shapes are all that is asked of it."""
+    """Placeholder of the operator while a model is recorded; only its shapes matter."""
     return _shapes(inputs, weights)
 
 
@@ -42,10 +42,10 @@ def _shapes(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, 
 
 @final
 class RecordedUnit(RecurrentUnit):
-    """A unit whose `run` is one operator in a graph; a single step is the unit's own."""
+    """Recurrent unit whose `run` is one ONNX operator; a single step is the original unit's."""
 
     def __init__(self, unit: GatedRecurrentUnit | LongShortTermMemory) -> None:
-        """Lay a unit's parameters out as the operator reads them.
+        """Arrange a unit's parameters as the operator expects them.
 
         Args:
             unit: what is to be recorded.
@@ -78,16 +78,16 @@ class RecordedUnit(RecurrentUnit):
         return self.unit.gates_map
 
     def _reordered(self, rows: Tensor) -> Tensor:
-        """Blocks of gates in the operator's order and sense."""
+        """Blocks of gates in the operator's order and sign."""
         if isinstance(self.unit, GatedRecurrentUnit):
             update, reset, candidate = rows.chunk(3)
             return torch.cat((-update, reset, candidate))
         blocks = rows.chunk(4)
-        return torch.cat([blocks[place] for place in _LSTM_ORDER])
+        return torch.cat([blocks[index] for index in _LSTM_ORDER])
 
 
 def record_units(model: nn.Module) -> None:
-    """Put recorded units in the place of all recurrent ones, in place.
+    """Replace all recurrent units of a model by recorded ones, in place.
 
     Args:
         model: a copy made for export.
@@ -99,7 +99,7 @@ def record_units(model: nn.Module) -> None:
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """Tell the exporter what the operator is in ONNX.
+    """Return the exporter's translation of the placeholder to ONNX.
 
     Returns:
         For its `custom_translation_table`.

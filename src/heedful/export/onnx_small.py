@@ -1,4 +1,4 @@
-"""The graphs around a model's own: choosing sources, rearranging hypotheses, taking the best tokens."""
+"""Small ONNX graphs around a model's own: selecting sources, reordering hypotheses, top-k."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
 
 
 Graph = tuple[list[Any], list[Any], list[Any], list[Any]]
-"""Nodes, inputs, outputs, constants."""
+"""Nodes, inputs, outputs and constants of a graph."""
 
 
 def _select(tensors: Mapping[str, Tensor]) -> Graph:
@@ -124,7 +124,7 @@ def _write(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Seq
 
 
 def _like(name: str, tensor: Tensor) -> Any:
-    """An input or output of the type of a tensor, any size along each axis."""
+    """Input or output of a tensor's type, of any size along each axis."""
     from onnx import TensorProto, helper
 
     types = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64}

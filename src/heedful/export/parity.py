@@ -1,4 +1,4 @@
-"""How near an engine comes to PyTorch: the same tokens read, the same searches made."""
+"""Parity of an engine with PyTorch: log probabilities of the same tokens, and outputs of the same searches."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ def draw_sources(draw: InputDraw, most: int, seed: int = 1) -> InputArrays:
 
 
 def measure(reference: Backend, other: Backend, sources: Sources, max_length: int) -> Parity:
-    """Compare an engine with another one that is right.
+    """Compare an engine with a reference engine.
 
     Args:
         reference: PyTorch.
@@ -43,8 +43,8 @@ def measure(reference: Backend, other: Backend, sources: Sources, max_length: in
         the same.
     """
     greedy = SearchConfig(beam=1, max_length_ratio=1.5, max_length_offset=5)
-    wanted = [found[0].token_ids for found in reference.decode(sources, greedy)]
-    got = [found[0].token_ids for found in other.decode(sources, greedy)]
+    wanted = [hypotheses[0].token_ids for hypotheses in reference.decode(sources, greedy)]
+    got = [hypotheses[0].token_ids for hypotheses in other.decode(sources, greedy)]
     # What follows what: also the outputs' tokens in an order that no model expects.
     outputs = [[*ids[: max_length // 2], *ids[::-1][: max_length // 2 - 1], EOS][-max_length:] for ids in wanted]
     pairs = zip(reference.score(sources, outputs), other.score(sources, outputs), strict=True)

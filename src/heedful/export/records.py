@@ -1,4 +1,4 @@
-"""Memories and states as flat lists of named tensors, which is all that a graph takes and gives."""
+"""Memories and states as flat lists of named tensors, the only inputs and outputs of a graph."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -27,7 +27,7 @@ def flatten(record: Record, name: str) -> dict[str, Tensor]:
 
 
 def rebuild(like: AnyRecord, tensors: Iterator[Tensor]) -> AnyRecord:
-    """Make a record of other tensors.
+    """Make a record with other tensors.
 
     Args:
         like: a record of the same structure.
@@ -49,7 +49,7 @@ def _named(value: object) -> Iterator[tuple[str, Tensor]]:
         if isinstance(value, Record):
             parts = [(field.name, getattr(value, field.name)) for field in fields(value)]
         elif isinstance(value, tuple):
-            parts = [(str(place), part) for place, part in enumerate(value)]  # pyright: ignore[reportUnknownArgumentType]
+            parts = [(str(index), part) for index, part in enumerate(value)]  # pyright: ignore[reportUnknownArgumentType]
         for name, part in parts:
             for key, tensor in _named(part):
                 yield f"{name}.{key}" if key else name, tensor

@@ -1,1 +1,1 @@
-"""What a model attends to: capture of attention weights and the page that shows them."""
+"""Inspection of attention: capture of weights in a running model, heat maps, plots by length, TensorBoard."""

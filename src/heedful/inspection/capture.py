@@ -1,4 +1,4 @@
-"""Look into a model while it runs: every attention's weights, whatever the model returns."""
+"""Capture of the attention weights of a running model, whatever the model returns."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ from heedful.errors import ShapeError, UsageError, did_you_mean
 @final
 @dataclass(frozen=True)
 class Captured:
-    """What the attentions of a model did, each under the name of the module that owns its score."""
+    """Attention calls of a model, each under the name of the module that owns its score."""
 
     calls: dict[str, list[Attended]] = field(default_factory=dict)
-    """By dotted name, such as ``encoder_layers.0.self_attention``, in the order of the first call; each list in the
-    order of the calls. A score that the model itself owns goes by its own name."""
+    """Calls by dotted name of a module, such as ``encoder_layers.0.self_attention``, in order of time. A score
+    that the model itself owns goes by its own name."""
 
     def weights(self, name: str) -> Tensor:
-        """Join the weights of all calls of one attention, as a decoder that goes step by step makes one for each step.
+        """Join the weights of all calls of one attention: a decoder that runs step by step makes one call a step.
 
         Args:
             name: one of `calls`.
@@ -49,7 +49,7 @@ class Captured:
 
 @contextmanager
 def capture(model: nn.Module) -> Generator[Captured]:
-    """Record every `attend` of a model as long as the context lasts.
+    """Record every `attend` of a model within the context.
 
     While it lasts, kernels that never write weights out are passed over for slower ones that do; results stay the same
     up to rounding. Calls with scores that are not part of the model are left alone, and contexts may be nested. What is

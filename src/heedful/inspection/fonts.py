@@ -1,4 +1,4 @@
-"""Fonts for a picture: whatever the text needs beyond Matplotlib's own font, out of those that are installed."""
+"""Fonts for pictures: installed fonts that draw the characters that Matplotlib's own font lacks."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -38,16 +38,16 @@ _NOTO: Final = "Noto Sans for its script (Debian and Ubuntu: fonts-noto-core)"
 
 @dataclass(frozen=True)
 class Fonts:
-    """Font families that together draw a text, and what none of them can."""
+    """Font families that together draw a text, and the characters that none of them has."""
 
     families: tuple[str, ...]
-    """In the order in which a character is looked for."""
+    """Families in the order in which a character is looked up."""
     missing: frozenset[str]
     """Characters that no installed font has."""
 
     @property
     def note(self) -> str:
-        """What is missing and which font to install; empty where nothing is."""
+        """Missing characters and the font to install for them; empty where nothing is missing."""
         if not self.missing:
             return ""
         first = min(self.missing)
@@ -85,19 +85,19 @@ def choose_fonts(text: Iterable[str]) -> Fonts:
     if missing:
         # Matplotlib remembers the fonts of the day it first ran; one installed since then is not among them.
         known = {entry.fname for entry in font_manager.fontManager.ttflist}
-        found: list[str] = []
+        added: list[str] = []
         for path in sorted(set(font_manager.findSystemFonts()) - known):
             try:
                 font_manager.fontManager.addfont(path)
             except _UNREADABLE:
                 continue
-            found.append(path)
-        _take(_installed(frozenset(found)), families, missing)
+            added.append(path)
+        _take(_installed(frozenset(added)), families, missing)
     return Fonts(tuple(families), frozenset(missing))
 
 
 def _take(names: list[str], families: list[str], missing: set[str]) -> None:
-    """Move from `names` to `families` what `missing` needs: preferred families first, then whichever has most of it."""
+    """Move names to the families: preferred ones first, then whichever has most of the missing characters."""
     for name in PREFERRED:
         if missing and name in names:
             _add(name, families, missing)
@@ -117,7 +117,7 @@ def _add(name: str, families: list[str], missing: set[str]) -> None:
 
 
 def _installed(paths: frozenset[str] | None = None) -> list[str]:
-    """Names of installed families with an upright regular face, those of some files only where given.
+    """Names of installed families with an upright regular face; of some files only, where given.
 
     What ships with Matplotlib beside its own font is for formulas, and its last resort draws a box for every character.
     """
@@ -134,7 +134,7 @@ def _installed(paths: frozenset[str] | None = None) -> list[str]:
 
 
 def _covered(name: str, characters: set[str]) -> set[str]:
-    """Those of some characters that a family has outlines for."""
+    """Characters of a set that a family has outlines for."""
     from matplotlib import font_manager
 
     try:

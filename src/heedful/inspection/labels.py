@@ -1,4 +1,4 @@
-"""Tokens as a person should read them on a picture: no invisible characters, words recognisable."""
+"""Readable labels for tokens: visible spaces and control characters, recognisable words."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def readable_labels(pieces: Sequence[str]) -> list[str]:
-    """Write tokens so that they can be read one by one.
+    """Make labels of tokens, each readable by itself.
 
     Where pieces mark the space before a word with ``▁``, the first piece of a word is shown without the mark, and a
     piece that goes on with a word of letters begins with a hyphen; scripts without spaces have no hyphens. A space that
@@ -33,15 +33,15 @@ def readable_labels(pieces: Sequence[str]) -> list[str]:
     """
     has_marks = any(piece.startswith(WORD_MARK) for piece in pieces)
     labels: list[str] = []
-    for place, piece in enumerate(pieces):
-        is_inside = has_marks and place > 0 and _goes_on(pieces[place - 1], piece)
+    for index, piece in enumerate(pieces):
+        is_inside = has_marks and index > 0 and _goes_on(pieces[index - 1], piece)
         bare = piece.removeprefix(WORD_MARK) or piece
         labels.append(("-" if is_inside else "") + _visible(bare.replace(WORD_MARK, SPACE_SIGN)))
     return labels
 
 
 def shorten(label: str, most: int, sign: str = "…") -> str:
-    """Cut a label to a width.
+    """Cut a label to a width in columns.
 
     Args:
         label: a label.
@@ -64,7 +64,7 @@ def shorten(label: str, most: int, sign: str = "…") -> str:
 
 
 def pad(label: str, width: int) -> str:
-    """Fill a label with spaces to a width, counting wide characters as two columns.
+    """Pad a label with spaces to a width, counting wide characters as two columns.
 
     Args:
         label: at most so wide.

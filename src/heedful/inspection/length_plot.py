@@ -1,4 +1,4 @@
-"""A score by source length as a picture: one panel for each system, all others faint behind it."""
+"""Plot of scores by source length: one panel for each system, all others faint behind it."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ NAME_COLUMNS: Final = 34
 @final
 @dataclass(frozen=True)
 class Curve:
-    """A system's score in each range of lengths.
+    """Scores of one system in each range of lengths.
 
     Attributes:
         name: of the system.
@@ -42,7 +42,7 @@ class Curve:
 def save_length_plot(
     path: Path, curves: Sequence[Curve], ranges: Sequence[str], baseline: str, score: str, lengths: str
 ) -> None:
-    """Draw scores by source length into a file; all panels have the same axes.
+    """Draw scores by source length into a file; all panels share their axes.
 
     Args:
         path: a .png, .pdf or .svg file.
@@ -68,16 +68,16 @@ def save_length_plot(
     width, height = PANEL_INCHES
     figure = new_figure(num_columns * width + 0.6, num_rows * height + 0.6)
     grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
-    for place, axes in enumerate(grid.flat):
-        if place >= len(curves):
+    for index, axes in enumerate(grid.flat):
+        if index >= len(curves):
             axes.set_axis_off()
             continue
-        _draw(axes, curves, curves[place], baseline)
+        _draw(axes, curves, curves[index], baseline)
         # A panel with none below it carries the labels of its column.
-        is_lowest = place + num_columns >= len(curves)
+        is_lowest = index + num_columns >= len(curves)
         axes.set_xticks(range(len(ranges)), ranges)
         axes.tick_params(length=0, labelsize=7, labelcolor=FAINT_INK, labelbottom=is_lowest)
-        name = shorten(curves[place].name, NAME_COLUMNS)
+        name = shorten(curves[index].name, NAME_COLUMNS)
         title = axes.set_title(name, loc="left", fontsize=8, color=INK, pad=4)
         title.set_parse_math(False)
         title.set_fontfamily(list(fonts.families))
@@ -101,15 +101,15 @@ def save_length_plot(
 
 
 def _draw(axes: "Axes", curves: Sequence[Curve], shown: Curve, baseline: str) -> None:
-    places = range(len(shown.scores))
+    positions = range(len(shown.scores))
     for curve in curves:
         if curve is not shown and curve.name != baseline:
-            axes.plot(places, curve.scores, color=OTHERS, linewidth=0.8)
+            axes.plot(positions, curve.scores, color=OTHERS, linewidth=0.8)
     for curve in curves:
         if curve is not shown and curve.name == baseline:
-            axes.plot(places, curve.scores, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
-    axes.fill_between(places, shown.lows, shown.highs, color=LINE, alpha=0.18, linewidth=0)
-    axes.plot(places, shown.scores, color=LINE, linewidth=1.6, marker="o", markersize=3)
+            axes.plot(positions, curve.scores, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
+    axes.fill_between(positions, shown.lows, shown.highs, color=LINE, alpha=0.18, linewidth=0)
+    axes.plot(positions, shown.scores, color=LINE, linewidth=1.6, marker="o", markersize=3)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):

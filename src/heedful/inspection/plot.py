@@ -1,4 +1,4 @@
-"""Attention as a picture: a figure for a file, and blocks of shade for a terminal. Rows = target, columns = source."""
+"""Heat maps of attention weights, as a figure or in a terminal; rows are target tokens, columns source tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 FORMATS: Final = (".png", ".pdf", ".svg")
 CELL_INCHES: Final = (0.1, 0.3)
-"""Smallest and largest side of a cell."""
+"""Smallest and largest side of a cell, in inches."""
 LONG_SIDE_INCHES: Final = 18.0
-"""Cells shrink from the largest to keep a side within this."""
+"""Longest side of a figure, in inches; cells shrink to keep within it."""
 LABEL_COLUMNS: Final = 18
-"""A longer label is cut, in a figure."""
+"""Longest label of a figure, in columns; a longer one is cut."""
 INK: Final = "#222222"
 FAINT_INK: Final = "#767676"
 
@@ -144,7 +144,7 @@ def text_heat_map(
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What is written around the cells, in fonts that are there."""
+    """Labels and title of a figure, in installed fonts."""
 
     columns: list[str]
     rows: list[str]
@@ -159,8 +159,8 @@ class _Drawing:
 
         def drawable(labels: list[str]) -> list[str]:
             return [
-                shorten(label, LABEL_COLUMNS) if missing.isdisjoint(label) else f"#{place}"
-                for place, label in enumerate(labels, start=1)
+                shorten(label, LABEL_COLUMNS) if missing.isdisjoint(label) else f"#{number}"
+                for number, label in enumerate(labels, start=1)
             ]
 
         # A row of boxes tells nothing; what the fonts lack is left out of the title.
@@ -171,7 +171,7 @@ class _Drawing:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Make a figure apart from whatever the caller's program draws and how.
+    """Make a figure that does not touch the caller's Matplotlib state.
 
     Args:
         width: in inches.
@@ -189,7 +189,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:
-    """Put labels to the cells: source on top, target to the left, first token in the upper left corner."""
+    """Label the cells: source on top, target to the left, first token in the upper left corner."""
     axes.set_aspect("auto")
     axes.invert_yaxis()
     axes.xaxis.tick_top()
@@ -202,8 +202,8 @@ def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:
     # Characters stand upright, as in the text they are from, and only an end mark among them is turned; words all are.
     upright = 2 if np.median(widths) <= 2 else 0
     for axis, labels in ((axes.xaxis, drawing.columns), (axes.yaxis, drawing.rows)):
-        places = range(0, len(labels), every)
-        axis.set_ticks([place + 0.5 for place in places], [labels[place] for place in places])
+        indices = range(0, len(labels), every)
+        axis.set_ticks([index + 0.5 for index in indices], [labels[index] for index in indices])
     for text, width in zip(axes.get_xticklabels(), widths[::every], strict=True):
         if width > upright:
             text.set(rotation=45, ha="left", va="baseline", rotation_mode="anchor")
@@ -249,14 +249,14 @@ def _checked(source_pieces: Sequence[str], target_pieces: Sequence[str], weights
 
 
 def _blocks(widths: Sequence[int], gap: int, room: int) -> Iterator[tuple[int, int]]:
-    """Cut columns into runs that fit, of at least one."""
+    """Cut columns into runs that fit the width, of at least one column."""
     start, used = 0, 0
-    for place, width in enumerate(widths):
-        if place > start and used + gap + width > room:
-            yield start, place
-            start, used = place, width
+    for column, width in enumerate(widths):
+        if column > start and used + gap + width > room:
+            yield start, column
+            start, used = column, width
         else:
-            used += width + (gap if place > start else 0)
+            used += width + (gap if column > start else 0)
     yield start, len(widths)
 
 
@@ -273,7 +273,7 @@ def _can_write(text: str, encoding: str) -> bool:
 
 
 def _written(label: str, encoding: str) -> str:
-    """Put ? for what an encoding lacks, and _ for a space."""
+    """Replace characters that the encoding lacks by ?, and spaces by _."""
     if not _can_write("␣", encoding):
         label = label.replace("␣", "_")
     return label.encode(encoding, errors="replace").decode(encoding)

@@ -1,4 +1,4 @@
-"""A training as TensorBoard shows it, while it runs."""
+"""TensorBoard events of a running training."""
 
 import time
 from collections.abc import Callable, Generator
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 EVENTS: Final = "run/tensorboard"
-"""Below the model's folder."""
+"""Folder of events, below the model's folder."""
 SECONDS: Final = 10.0
-"""Between events that report no validation, at least."""
+"""Least time in seconds between events without a validation."""
 
 
 @contextmanager
 def shown_in_tensorboard(
     watch: Watcher, folder: Path, is_wanted: bool, warn: Callable[[str], None]
 ) -> Generator[Watcher]:
-    """Write what training reports as TensorBoard's events too.
+    """Wrap a progress callback so that it writes TensorBoard events too.
 
     Args:
         watch: whom reports are passed on to.
@@ -53,7 +53,7 @@ def shown_in_tensorboard(
 
 @final
 class _Events:
-    """One file of events for each time that training is started; TensorBoard shows them as one run."""
+    """Event file of one start of the training; TensorBoard shows those of all starts as one run."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._path: Final = path
@@ -85,11 +85,11 @@ class _Events:
             "training/learning_rate": progress.learning_rate,
             "training/epoch": progress.epoch,
         }
-        found = progress.validation
-        if found is not None:
-            figures |= {f"validation/{name}": score for name, score in found.scores.items()}
+        validation = progress.validation
+        if validation is not None:
+            figures |= {f"validation/{name}": score for name, score in validation.scores.items()}
             # As code: a text may hold what Markdown would read as its own.
-            source, reference, output = (f"    {' '.join(text.split())}" for text in found.sample)
+            source, reference, output = (f"    {' '.join(text.split())}" for text in validation.sample)
             sample = f"source\n\n{source}\n\nreference\n\n{reference}\n\nmodel\n\n{output}\n"
             self._writer.add_text("validation/sample", sample, step)
         for name, value in figures.items():

@@ -1,1 +1,1 @@
-"""Offline HTML pages: what all of them share, curves, and the page of a training run."""
+"""Offline HTML pages: shared layout, charts, and the page of a training run."""

@@ -1,4 +1,4 @@
-"""Curves over steps as SVG inside a page: no script, the page's own colours, values under the pointer."""
+"""Line charts over steps as SVG in a page: no script, colours of the page, values under the pointer."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ WANTED_TICKS: Final = 4
 @final
 @dataclass(frozen=True)
 class Series:
-    """Values at steps; those that are not finite leave a gap."""
+    """Values by step; values that are not finite leave a gap."""
 
     name: str
     points: Sequence[tuple[float, float]]
-    """(step, value), steps ascending."""
+    """Pairs (step, value), in ascending order of steps."""
 
 
 def chart(
@@ -80,7 +80,7 @@ def chart(
 @final
 @dataclass(frozen=True)
 class _Frame:
-    """From values to places."""
+    """Coordinates of values in the picture."""
 
     last: float
     low: float
@@ -144,11 +144,11 @@ def ticks(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     width = next(power * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if power * factor >= raw * 0.999)
     first, last = math.floor(low / width + 1e-9), math.ceil(high / width - 1e-9)
-    return [place * width for place in range(first, last + 1)]
+    return [multiple * width for multiple in range(first, last + 1)]
 
 
 def number(value: float) -> str:
-    """Write a value shortly.
+    """Write a value with few digits.
 
     Args:
         value: any finite one.

@@ -1,4 +1,4 @@
-"""What every offline page shares: one HTML file, light and dark, that fetches nothing."""
+"""Shared layout of offline pages: one HTML file, light and dark, that fetches nothing."""
 
 from collections.abc import Sequence
 from html import escape
@@ -102,7 +102,7 @@ def listed(lines: Sequence[str]) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Make a part that is closed until the reader opens it.
+    """Make a section that is closed until the reader opens it.
 
     Args:
         summary: plain text that is always seen.

@@ -1,4 +1,4 @@
-"""What a training run left in its folder, read for people; whatever is missing or damaged is left out."""
+"""Record of a training run, read from its folder for the page; missing or damaged parts are left out."""
 
 import json
 import math
@@ -18,7 +18,7 @@ CONFIG_PLACES: Final = ("run/experiment.toml", "config.toml")
 @final
 @dataclass(frozen=True)
 class RunRecord:
-    """A run."""
+    """Record of one training run."""
 
     name: str
     validations: tuple[Mapping[str, Any], ...]
@@ -26,22 +26,22 @@ class RunRecord:
     history: tuple[Mapping[str, Any], ...]
     """Lines of history.jsonl: "began", "resumed", "finished", "stopped" and "failed", in order of time."""
     config: str
-    """TOML, every value resolved."""
+    """Configuration as TOML, every value resolved."""
     about: Mapping[str, Any]
-    """What `heedful.json` says of the kept model."""
+    """Entries of `heedful.json` about the kept model."""
     tested: Mapping[str, Any]
-    """What the kept model reached on the test set, as `heedful train` noted it."""
+    """Test scores of the kept model, as `heedful train` recorded them."""
     checkpoint: Mapping[str, Any]
     """State of the newest checkpoint."""
 
     @property
     def best(self) -> Mapping[str, Any]:
-        """The validation of the model that was kept."""
+        """Validation of the model that was kept."""
         return next((line for line in reversed(self.validations) if line.get("is_best")), {})
 
     @property
     def metric(self) -> str:
-        """Name of the score that chose it, as far as the configuration says."""
+        """Name of the score that selected the model, as far as the configuration says."""
         for line in self.config.split("\n"):
             key, _, value = line.partition("=")
             if key.strip() == "select_by":
@@ -50,7 +50,7 @@ class RunRecord:
 
 
 def read_run(model: Path) -> RunRecord:
-    """Read what is there.
+    """Read the record of a run.
 
     Args:
         model: a model folder, finished or still in training.
@@ -69,7 +69,7 @@ def read_run(model: Path) -> RunRecord:
         raise UsageError(
             f"{model}: holds no training run (no {run.name}/{METRICS}); give a folder that heedful train made"
         )
-    config = next((text for place in CONFIG_PLACES if (text := _text(model / place))), "")
+    config = next((text for name in CONFIG_PLACES if (text := _text(model / name))), "")
     states = sorted((run / "checkpoints").glob("[0-9]*/state.json"), key=lambda path: path.parent.name.rjust(20))
     newest = _tree(states[-1]).get("state", {}) if states else {}
     about, tested = _tree(model / "heedful.json", MODEL_FORMAT), _tree(run / "test.json", TEST_SCORES_FORMAT)
@@ -89,15 +89,15 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
     Raises:
         NewerFormat: a newer heedful wrote a line.
     """
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     for line in _text(path).split("\n"):
         try:
             value = json.loads(line)
         except ValueError:
             continue
         if isinstance(value, dict):
-            found.append(kind.strip(path, cast(dict[str, Any], value)))
-    return found
+            objects.append(kind.strip(path, cast(dict[str, Any], value)))
+    return objects
 
 
 def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") -> list[tuple[float, float]]:
@@ -111,13 +111,13 @@ def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") 
     Returns:
         (step, value); what is no number is nan.
     """
-    found: list[tuple[float, float]] = []
+    pairs: list[tuple[float, float]] = []
     for line in validations:
         value = line.get(key)
         if score and isinstance(value, dict):
             value = cast(dict[str, Any], value).get(score)
-        found.append((float(line["step"]), float(value) if isinstance(value, int | float) else math.nan))
-    return found
+        pairs.append((float(line["step"]), float(value) if isinstance(value, int | float) else math.nan))
+    return pairs
 
 
 def _text(path: Path) -> str:

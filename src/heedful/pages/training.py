@@ -1,4 +1,4 @@
-"""The page of a training run: how it went and ended, curves, samples getting better, data, configuration."""
+"""Page of a training run: status, curves, samples over time, data, configuration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ NAMES: Final = {
     "loss": "loss",
 }
 MOST_OUTPUTS: Final = 8
-"""Different outputs shown of a sample: first, last, kept and some between."""
+"""Most outputs shown of a sample: first, last, the kept model's and some in between."""
 
 
 def write_training_page(model: Path, path: Path) -> None:
@@ -76,7 +76,7 @@ def training_page(run: RunRecord) -> str:
 
 
 def summary(run: RunRecord) -> list[tuple[str, str]]:
-    """Say the most important things first.
+    """Return the most important facts about the run.
 
     Args:
         run: what is known.
@@ -112,7 +112,7 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
 
 
 def ended(run: RunRecord) -> str:
-    """Say how training stands.
+    """Return the status of the run.
 
     Args:
         run: what is known.
@@ -153,15 +153,15 @@ def _breaks(run: RunRecord) -> list[int]:
 def _charts(run: RunRecord) -> list[str]:
     lines, best, breaks = run.validations, _step(run.best), _breaks(run)
     both = [Series("training", points(lines, "loss")), Series("validation", points(lines, "scores", "loss"))]
-    found = [chart("Loss", both, best, breaks)]
+    charts = [chart("Loss", both, best, breaks)]
     for name in (name for name in _score_names(run) if name != "loss"):
         title = NAMES.get(name, name)
         title = title[0].upper() + title[1:] if name in ("exact_match", "token_error_rate") else title
-        found.append(chart(title, [Series("", points(lines, "scores", name))], best, breaks, from_zero=True))
-    found.append(chart("Learning rate", [Series("", points(lines, "learning_rate"))], 0, breaks, from_zero=True))
+        charts.append(chart(title, [Series("", points(lines, "scores", name))], best, breaks, from_zero=True))
+    charts.append(chart("Learning rate", [Series("", points(lines, "learning_rate"))], 0, breaks, from_zero=True))
     speed = [Series("", points(lines, "tokens_per_second"))]
-    found.append(chart("Target tokens a second", speed, 0, breaks, from_zero=True))
-    return found
+    charts.append(chart("Target tokens a second", speed, 0, breaks, from_zero=True))
+    return charts
 
 
 def _figures(run: RunRecord) -> list[list[str]]:
@@ -177,13 +177,13 @@ def _figures(run: RunRecord) -> list[list[str]]:
 
 
 def _score_names(run: RunRecord) -> list[str]:
-    """All names of scores; the one that decides comes first."""
+    """All names of scores; the one that selects the model comes first."""
     names = [str(name) for name in run.validations[-1]["scores"]]
     return sorted(names, key=lambda name: name != run.metric)
 
 
 def _samples(run: RunRecord) -> list[str]:
-    """A table for each fixed source: what it is, what it should become, what models of some steps made of it."""
+    """Table for each fixed source: source, reference, and outputs of models along the way."""
     shown: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line in run.validations:
         for source, reference, output in line.get("samples") or [line.get("sample", ["", "", ""])]:
@@ -203,11 +203,11 @@ def _samples(run: RunRecord) -> list[str]:
 
 
 def _chosen(outputs: Sequence[tuple[int, str]], kept: int) -> list[tuple[int, str]]:
-    """Some of many: first, last, the kept model's, and others evenly between."""
+    """Selection of outputs: first, last, the kept model's, and others evenly in between."""
     if len(outputs) <= MOST_OUTPUTS:
         return list(outputs)
-    places = {round(i * (len(outputs) - 1) / (MOST_OUTPUTS - 2)) for i in range(MOST_OUTPUTS - 1)}
-    return [one for place, one in enumerate(outputs) if place in places or one[0] == kept]
+    indices = {round(i * (len(outputs) - 1) / (MOST_OUTPUTS - 2)) for i in range(MOST_OUTPUTS - 1)}
+    return [one for index, one in enumerate(outputs) if index in indices or one[0] == kept]
 
 
 def _data(run: RunRecord) -> list[str]:

@@ -1,4 +1,4 @@
-"""Nadaraya-Watson kernel regression, attention as of 1964, by scikit-learn's conventions; needs NumPy alone.
+"""Nadaraya-Watson kernel regression, the attention of 1964, in scikit-learn's conventions; needs only NumPy.
 
 scikit-learn is neither needed nor loaded: the regressor follows its conventions by itself, and only the two things that
 are objects of scikit-learn, its tags and its NotFittedError, are taken from there once scikit-learn is there to ask.
@@ -29,12 +29,12 @@ from heedful.regression.smoothing import (
 
 
 class RegressionError(UsageError, ValueError):
-    """A parameter or an array given to the regressor cannot be used."""
+    """Invalid parameter or array of the regressor."""
 
 
 @final
 class NadarayaWatsonRegressor:
-    """Predict the average of the training targets, weighted by how near their points are.
+    """Regressor that predicts averages of the training targets, weighted by the distance of their points.
 
     f(x) = sum_i weights[i] y[i],  weights = softmax_i(log K(|x - x[i]| / bandwidth)): attention with x as query, the
     training points as keys and their targets as values. Nadaraya 1964, doi:10.1137/1109020; Watson 1964, Sankhya A 26;
@@ -74,7 +74,7 @@ class NadarayaWatsonRegressor:
         self.bandwidth = bandwidth
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Keep the training points and their targets, and find the bandwidth where that is asked.
+        """Store the training points and targets, and search the bandwidth if asked to.
 
         Args:
             X: [key, feature] points.
@@ -92,8 +92,8 @@ class NadarayaWatsonRegressor:
         if len(keys) != len(values):
             raise RegressionError(f"X has {len(keys)} points and y has {len(values)} targets: give one for each")
         self.search_ = self._find_bandwidth(keys, values)
-        found = self.search_[np.argmin(self.search_[:, 1]), 0] if len(self.search_) else self.bandwidth
-        self.kernel_, self.bandwidth_ = self.kernel, float(found)
+        bandwidth = self.search_[np.argmin(self.search_[:, 1]), 0] if len(self.search_) else self.bandwidth
+        self.kernel_, self.bandwidth_ = self.kernel, float(bandwidth)
         self.keys_, self.values_ = keys, values
         self.n_features_in_ = keys.shape[1]
         if hasattr(self, "feature_names_in_"):
@@ -122,7 +122,7 @@ class NadarayaWatsonRegressor:
         return predicted
 
     def weights(self, X: ArrayLike) -> FloatArray:
-        """Return how much each training point counts for each query: the attention weights.
+        """Return the attention weights of the training points for each query.
 
         Args:
             X: [query, feature] points.
@@ -134,10 +134,10 @@ class NadarayaWatsonRegressor:
             RegressionError: as in `predict`.
         """
         queries = self._to_queries(X)
-        found = np.empty((len(queries), len(self.keys_)))
+        result = np.empty((len(queries), len(self.keys_)))
         for rows, weights in self._weights_in_blocks(queries):
-            found[rows] = weights
-        return found
+            result[rows] = weights
+        return result
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return the coefficient of determination R^2 of the predictions.
@@ -198,7 +198,7 @@ class NadarayaWatsonRegressor:
         return f"{type(self).__name__}(kernel={self.kernel!r}, bandwidth={self.bandwidth!r})"
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the regressor to scikit-learn, which alone calls this."""
+        """Describe the regressor to scikit-learn, the only caller."""
         from sklearn.utils import RegressorTags, Tags, TargetTags
 
         return Tags(
@@ -208,34 +208,34 @@ class NadarayaWatsonRegressor:
         )
 
     def _find_bandwidth(self, keys: FloatArray, values: FloatArray) -> FloatArray:
-        """The bandwidths tried and their errors, as in `search_`.
+        """Bandwidths and their errors, as in `search_`.
 
         Raises:
             RegressionError: as in `fit`.
         """
         profile = _find_profile(self.kernel)
-        given: object = self.bandwidth
-        if not isinstance(given, bool) and isinstance(given, Real):
-            if SMALLEST_BANDWIDTH < float(given) < LARGEST_BANDWIDTH:
+        bandwidth: object = self.bandwidth
+        if not isinstance(bandwidth, bool) and isinstance(bandwidth, Real):
+            if SMALLEST_BANDWIDTH < float(bandwidth) < LARGEST_BANDWIDTH:
                 return np.empty((0, 2))
             raise RegressionError(
-                f"bandwidth {given!r}: expected a number between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}"
+                f"bandwidth {bandwidth!r}: expected a number between {SMALLEST_BANDWIDTH:g} and {LARGEST_BANDWIDTH:g}"
             )
-        if not isinstance(given, str) or given not in {"learned", "leave-one-out"}:
-            raise RegressionError(f"bandwidth {given!r}: expected a positive number, 'learned' or 'leave-one-out'")
-        if given == "learned" and profile.degree is None:
+        if not isinstance(bandwidth, str) or bandwidth not in {"learned", "leave-one-out"}:
+            raise RegressionError(f"bandwidth {bandwidth!r}: expected a positive number, 'learned' or 'leave-one-out'")
+        if bandwidth == "learned" and profile.degree is None:
             smooth = [name for name, other in KERNELS.items() if other.degree is not None]
             raise RegressionError(
                 f"bandwidth 'learned' needs a smooth kernel ({', '.join(smooth)}), not {self.kernel!r}: "
                 "use 'leave-one-out'"
             )
         if len(keys) == 1:
-            raise RegressionError(f"bandwidth {given!r} needs two points or more, got n_samples = 1")
+            raise RegressionError(f"bandwidth {bandwidth!r} needs two points or more, got n_samples = 1")
         loss = LeaveOneOut(keys, values.reshape(len(values), -1), profile)
-        return learn_bandwidth(loss) if given == "learned" else search_bandwidth(loss)
+        return learn_bandwidth(loss) if bandwidth == "learned" else search_bandwidth(loss)
 
     def _to_queries(self, X: ArrayLike) -> FloatArray:
-        """Points to predict for, checked against those that were fitted.
+        """Query points, checked against the training points.
 
         Raises:
             RegressionError: as in `predict`.
@@ -257,7 +257,7 @@ class NadarayaWatsonRegressor:
         return queries
 
     def _weights_in_blocks(self, queries: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Rows of queries and their weights [query, key]."""
+        """Blocks of queries and their weights [query, key]."""
         profile = KERNELS[self.kernel_]
         for rows in blocks(len(queries), len(self.keys_)):
             squared = squared_distances(queries[rows], self.keys_)
@@ -270,16 +270,16 @@ def _find_profile(kernel: object) -> Profile:
     return KERNELS[kernel]
 
 
-def _to_numbers(given: ArrayLike, name: str) -> FloatArray:
-    """A float64 copy of numbers.
+def _to_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """Copy in float64.
 
     Raises:
         RegressionError: they are not.
     """
-    if hasattr(given, "toarray"):
+    if hasattr(values, "toarray"):
         raise RegressionError(f"{name}: sparse matrices are not supported: pass {name}.toarray()")
     try:
-        array = np.asarray(given)
+        array = np.asarray(values)
         numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
     except ValueError as error:
         raise RegressionError(f"{name}: expected an array of numbers: {error}") from error
@@ -289,7 +289,7 @@ def _to_numbers(given: ArrayLike, name: str) -> FloatArray:
 
 
 def _refuse_extremes(array: FloatArray, name: str) -> None:
-    """Refuse what no distance or average can be taken of.
+    """Refuse values whose distances or averages would overflow.
 
     Raises:
         RegressionError: there is some.
@@ -300,13 +300,13 @@ def _refuse_extremes(array: FloatArray, name: str) -> None:
         )
 
 
-def _to_points(given: ArrayLike) -> FloatArray:
-    """Finite points [point, feature], one at least of each.
+def _to_points(array: ArrayLike) -> FloatArray:
+    """Finite points [point, feature], at least one of each.
 
     Raises:
         RegressionError: they are not.
     """
-    points = _to_numbers(given, "X")
+    points = _to_numbers(array, "X")
     if points.ndim != 2:
         raise RegressionError(
             f"X: expected shape [point, feature], got {points.shape}. Reshape your data: X.reshape(-1, 1) for a single "
@@ -319,31 +319,31 @@ def _to_points(given: ArrayLike) -> FloatArray:
     return points
 
 
-def _to_targets(given: ArrayLike) -> FloatArray:
-    """Finite targets [point] or [point, output], one at least of each.
+def _to_targets(array: ArrayLike) -> FloatArray:
+    """Finite targets [point] or [point, output], at least one of each.
 
     Raises:
         RegressionError: they are not.
     """
-    targets = _to_numbers(given, "y")
+    targets = _to_numbers(array, "y")
     if targets.ndim not in {1, 2} or 0 in targets.shape:
         raise RegressionError(f"y should be a 1d array [point] or 2d [point, output], got shape {targets.shape}")
     _refuse_extremes(targets, "y")
     return targets
 
 
-def _column_names(given: ArrayLike) -> NDArray[np.object_] | None:
-    """The columns' names of a data frame; None where `given` is none or its names are no text."""
-    names: list[object] = list(getattr(given, "columns", ()))
+def _column_names(array: ArrayLike) -> NDArray[np.object_] | None:
+    """Column names of a data frame; None for other arrays, or where names are no text."""
+    names: list[object] = list(getattr(array, "columns", ()))
     return np.array(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
 
 
-def _explain_names(given: list[str], expected: list[str]) -> str:
-    """How columns differ from those fitted, in scikit-learn's words, which its users know and its checks expect."""
+def _explain_names(present: list[str], expected: list[str]) -> str:
+    """Difference of the columns from those of fit, in scikit-learn's words, which its checks expect."""
     lines = ["The feature names should match those that were passed during fit."]
     for complaint, names in (
-        ("Feature names unseen at fit time:", sorted(set(given) - set(expected))),
-        ("Feature names seen at fit time, yet now missing:", sorted(set(expected) - set(given))),
+        ("Feature names unseen at fit time:", sorted(set(present) - set(expected))),
+        ("Feature names seen at fit time, yet now missing:", sorted(set(expected) - set(present))),
     ):
         lines += [complaint, *(f"- {name}" for name in names)] if names else []
     if len(lines) == 1:
@@ -352,7 +352,7 @@ def _explain_names(given: list[str], expected: list[str]) -> str:
 
 
 class ToyData(NamedTuple):
-    """A noisy curve to learn: points to fit, and a grid with the curve itself to compare with."""
+    """Noisy curve for demonstrations: points to fit, and the curve itself on a grid."""
 
     x: FloatArray
     """[point, 1] in [0, 5), ascending."""

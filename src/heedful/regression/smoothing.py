@@ -1,4 +1,4 @@
-"""Kernel smoothing in NumPy: kernels of the distance as attention weights, and the bandwidth that predicts best.
+"""Kernel smoothing in NumPy: kernels of the distance as attention weights, and search for the best bandwidth.
 
 A kernel K enters as the attention score log K(distance / bandwidth), so that all of them share one stable softmax.
 """
@@ -14,28 +14,28 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 BLOCK_SIZE: Final = 1 << 20
-"""Query-key pairs worked on at once: a few arrays of 8 MiB, whatever the number of queries."""
+"""Query-key pairs computed at once: a few arrays of 8 MiB, whatever the number of queries."""
 DIRECT_FEATURES: Final = 16
-"""Up to so many features, distances are summed difference by difference, where nothing cancels."""
+"""Most features at which distances are summed over differences, without cancellation."""
 SMALLEST_BANDWIDTH: Final = 1e-100
 LARGEST_BANDWIDTH: Final = 1e100
-"""What can be squared, and divided by another square, with some room left in the range of float64."""
+"""Largest bandwidth whose square, divided by another square, stays within float64."""
 GRID_RATIO: Final = 1.25
-"""Between neighbouring bandwidths of the coarse search."""
+"""Ratio of neighbouring bandwidths in the coarse search."""
 TOLERANCE: Final = 1e-6
-"""Of the logarithm of a bandwidth that is searched for."""
+"""Tolerance of the logarithm of the bandwidth."""
 LARGEST_STEP: Final = 1.0
 FIRST_STEP: Final = 0.5
 SUFFICIENT_FALL: Final = 1e-4
 MAX_STEPS: Final = 200
-"""Gradient descent on log(bandwidth): a step at most, the first, the part of the promised fall that must come true, and
-when to give up (about ten steps are usual)."""
+"""Gradient descent on log(bandwidth): most steps, first step, share of the predicted fall required, and limit of steps
+(about ten are usual)."""
 
 
 @final
 @dataclass(frozen=True)
 class Profile:
-    """The shape of a kernel K(u), u = distance / bandwidth, written as an attention score.
+    """Shape of a kernel K(u), u = distance / bandwidth, as an attention score.
 
     Attributes:
         score: from u squared to log K(u) up to a constant; -inf where K(u) = 0.
@@ -59,7 +59,7 @@ KERNELS: Final[Mapping[str, Profile]] = {
 
 
 def blocks(num_queries: int, num_keys: int) -> Iterator[slice]:
-    """Cut the queries into runs of at most `BLOCK_SIZE` pairs, at least one query each.
+    """Divide the queries into blocks of at most `BLOCK_SIZE` pairs, at least one query each.
 
     Args:
         num_queries: at least 0.
@@ -133,7 +133,7 @@ def kernel_weights(
 
 @final
 class LeaveOneOut:
-    """The sum of squared errors of predicting each training point from all others, as a function of the bandwidth.
+    """Leave-one-out error: the sum of squared errors of predicting each point from all others, by bandwidth.
 
     E(h) = sum_i |f_-i(x[i]; h) - y[i]|^2, where f_-i is the weighted average without point i: with it, h -> 0 would
     bring every error to 0.
@@ -165,7 +165,7 @@ class LeaveOneOut:
         self.spread = min(max(math.sqrt(np.sum(np.var(keys, axis=0))), self.smallest), self.largest)
 
     def errors(self, bandwidths: FloatArray) -> FloatArray:
-        """Return E of several bandwidths, for which distances are computed once.
+        """Return the errors of several bandwidths; distances are computed once.
 
         Args:
             bandwidths: [bandwidth] above 0.
@@ -181,7 +181,7 @@ class LeaveOneOut:
         return errors
 
     def error_and_slope(self, bandwidth: float) -> tuple[float, float]:
-        """Return E and its derivative by log(bandwidth).
+        """Return the error and its derivative by log(bandwidth).
 
         With s the scores: df_i = sum_j weights[i, j] ds[i, j] (y[j] - f_i), ds = -degree s, dE = 2 sum_i error_i df_i.
 
@@ -205,7 +205,7 @@ class LeaveOneOut:
         return error, slope
 
     def _blocks(self) -> Iterator[tuple[slice, NDArray[np.intp], FloatArray]]:
-        """Rows of points, their own keys, and their squared distances from all points, kept where one block is all."""
+        """Blocks of points, their own keys, and their squared distances from all points; kept if there is only one."""
         for rows in blocks(len(self._keys), len(self._keys)):
             own = np.arange(rows.start, rows.stop)
             squared = self._only_block
@@ -218,7 +218,7 @@ class LeaveOneOut:
 
 
 def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
-    """Look for the smallest leave-one-out error over all bandwidths that make sense.
+    """Find the bandwidth of the smallest leave-one-out error.
 
     A grid, each bandwidth at most `GRID_RATIO` times the next, then golden-section search between the neighbours of the
     best, until log(bandwidth) is known to `TOLERANCE`. Of equals on the grid, the largest bandwidth is taken. A dip
@@ -234,9 +234,9 @@ def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
     grid = np.linspace(high, low, 1 + math.ceil((high - low) / math.log(GRID_RATIO)))
     tried = [*zip(grid.tolist(), loss.errors(np.exp(grid)).tolist(), strict=True)]
 
-    def error_at(place: float) -> float:
-        error = float(loss.errors(np.exp([place]))[0])
-        tried.append((place, error))
+    def error_at(log_bandwidth: float) -> float:
+        error = float(loss.errors(np.exp([log_bandwidth]))[0])
+        tried.append((log_bandwidth, error))
         return error
 
     best = min(range(len(tried)), key=lambda index: tried[index][1])
@@ -257,7 +257,7 @@ def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
 
 
 def learn_bandwidth(loss: LeaveOneOut) -> FloatArray:
-    """Descend along the gradient of the leave-one-out error by log(bandwidth), from the spread of the points.
+    """Minimise the leave-one-out error by gradient descent on log(bandwidth), from the spread of the points.
 
     The first step is `FIRST_STEP`. After that the rate is |last step / change of the slope| (Barzilai and Borwein 1988,
     doi:10.1093/imanum/8.1.141), a step is at most `LARGEST_STEP`, ends at the bounds, and is halved until the error
@@ -270,27 +270,27 @@ def learn_bandwidth(loss: LeaveOneOut) -> FloatArray:
         [step, 2] bandwidths, from the first to the learned one, and their errors, which fall.
     """
     low, high = math.log(loss.smallest), math.log(loss.largest)
-    place = math.log(loss.spread)
-    error, slope = loss.error_and_slope(math.exp(place))
-    taken = [(place, error)]
+    log_bandwidth = math.log(loss.spread)
+    error, slope = loss.error_and_slope(math.exp(log_bandwidth))
+    steps = [(log_bandwidth, error)]
     step = -math.copysign(FIRST_STEP, slope) if slope else 0.0
-    while abs(step) >= TOLERANCE and len(taken) <= MAX_STEPS:
-        new_place = min(max(place + step, low), high)
+    while abs(step) >= TOLERANCE and len(steps) <= MAX_STEPS:
+        new_place = min(max(log_bandwidth + step, low), high)
         new_error, new_slope = loss.error_and_slope(math.exp(new_place))
-        if new_place == place:
+        if new_place == log_bandwidth:
             break
-        if new_error > error + SUFFICIENT_FALL * slope * (new_place - place):
+        if new_error > error + SUFFICIENT_FALL * slope * (new_place - log_bandwidth):
             step /= 2.0
             continue
-        bend = abs((new_slope - slope) / (new_place - place))
-        place, error, slope = new_place, new_error, new_slope
-        taken.append((place, error))
+        bend = abs((new_slope - slope) / (new_place - log_bandwidth))
+        log_bandwidth, error, slope = new_place, new_error, new_slope
+        steps.append((log_bandwidth, error))
         step = -slope / bend if bend else -math.copysign(LARGEST_STEP, slope)
         step = min(max(step, -LARGEST_STEP), LARGEST_STEP)
-    return _exponentiated(taken)
+    return _exponentiated(steps)
 
 
 def _exponentiated(steps: list[tuple[float, float]]) -> FloatArray:
-    found = np.array(steps)
-    found[:, 0] = np.exp(found[:, 0])
-    return found
+    pairs = np.array(steps)
+    pairs[:, 0] = np.exp(pairs[:, 0])
+    return pairs

@@ -1,4 +1,4 @@
-"""How dates and numbers are written in Chinese: cores, carriers and what goes with what.
+"""Chinese expressions of dates and numbers: cores, carriers and their combinations.
 
 Simplified and traditional characters are not mixed within one family. The slots and the domains are those of
 `synthetic_dates` and `synthetic_numbers`.

@@ -1,4 +1,4 @@
-"""Dates and numbers as people write them, with their canonical forms: a task to train on that needs no download.
+"""Generated pairs of dates and numbers as people write them and their canonical forms: a task without download.
 
     Mar 5th, 2021                 2021-03-05          two thousand and twelve      2012
     截止日期：二〇二一年三月五日     2021-03-05          三千二百五                    3250
@@ -55,7 +55,7 @@ def generate(
     kind: Kind | None = None,
     language: Language | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Generate pairs of what somebody writes and its canonical form.
+    """Generate pairs of an expression and its canonical form.
 
     About 70 % are dates and 30 % numbers, half English and half Chinese, unless `kind` or `language` say otherwise.
     Fewer pairs from the same arguments are a prefix of more.
@@ -103,8 +103,8 @@ def draw_template(source: random.Random, kind: Kind | None = None, language: Lan
     kind = kind or ("date" if source.random() < DATE_SHARE else "number")
     language = language or ("en" if source.random() < ENGLISH_SHARE else "zh")
     families, cumulative_weights = _families(kind, language)
-    place = bisect(cumulative_weights, source.random() * cumulative_weights[-1])
-    return families[place].draw(source)
+    index = bisect(cumulative_weights, source.random() * cumulative_weights[-1])
+    return families[index].draw(source)
 
 
 def render(template: Template, source: random.Random, split: Split = "train") -> tuple[str, str]:
@@ -131,7 +131,7 @@ def _families(kind: Kind, language: Language) -> tuple[tuple[Family, ...], tuple
     return families, tuple(itertools.accumulate(family.weight for family in families))
 
 
-def _check_name(argument: str, given: str | None, known: tuple[str | None, ...]) -> None:
-    if given not in known:
+def _check_name(argument: str, value: str | None, known: tuple[str | None, ...]) -> None:
+    if value not in known:
         names = [name for name in known if name is not None]
-        raise UsageError(f"{argument} {given!r} is unknown{did_you_mean(str(given), names)}")
+        raise UsageError(f"{argument} {value!r} is unknown{did_you_mean(str(value), names)}")

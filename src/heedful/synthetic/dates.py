@@ -1,4 +1,4 @@
-"""Dates as people write them, in English and Chinese, and as ISO 8601 writes them.
+"""Dates as people write them in English and Chinese, and in ISO 8601.
 
 Each template can be read in one way only, from its text alone:
 

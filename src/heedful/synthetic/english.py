@@ -1,4 +1,4 @@
-"""How dates and numbers are written in English: cores, carriers and what goes with what.
+"""English expressions of dates and numbers: cores, carriers and their combinations.
 
 The slots and the domains are those of `synthetic_dates` and `synthetic_numbers`.
 """

@@ -1,4 +1,4 @@
-"""Templates with slots, families of templates, and draws that repeat on every machine.
+"""Templates with slots, families of templates, and reproducible draws.
 
 A *template* is a text with slots, such as ``due: {weekday}, {month_name} {day}, {year}``. It is made of a *core*, the
 value as somebody writes it, and a *carrier*, the words around it (``due: {}``). A *family* holds cores and carriers
@@ -32,7 +32,7 @@ _HELD_OUT_BUCKETS: Mapping[int, Split] = {0: "dev", 1: "test"}
 @final
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text with slots, and what it is about.
+    """Text with slots, and the kind of value that fills them.
 
     Attributes:
         text: what is written, with slots in braces.
@@ -51,7 +51,7 @@ class Template:
 @final
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Templates whose every core fits every carrier.
+    """Templates of which every core fits every carrier.
 
     Attributes:
         kind: "date" or "number".
@@ -100,7 +100,7 @@ class Family:
 
 @final
 class SlotTexts(dict[str, str], Generic[Value]):
-    """The text of each slot for one value, written out when a template asks for it (``str.format_map``)."""
+    """Texts of the slots for one value, computed when a template needs them (``str.format_map``)."""
 
     def __init__(self, slots: Mapping[str, Callable[[Value], str]], value: Value) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def pick(source: random.Random, items: Sequence[Item]) -> Item:
 
 
 def split_of(target: str) -> Split:
-    """Say in which split a value belongs: its canonical form alone decides, however it is written.
+    """Return the split of a value: its canonical form alone decides, however it is written.
 
     The form is hashed with BLAKE2b into 20 buckets, of which one is "dev" and one "test". So no date and
     no number of dev or test is ever trained on, whatever the seed.

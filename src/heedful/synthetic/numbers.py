@@ -1,4 +1,4 @@
-"""Numbers as people write them, in English and Chinese, and in plain digits.
+"""Numbers as people write them in English and Chinese, and in plain digits.
 
 The canonical form is a minus sign if need be, the digits without leading zeros or separators, and a decimal point with
 digits only where they are not all zero: ``3,120.50`` is 3120.5. Units, ranks and signs of currency are dropped.
@@ -151,7 +151,7 @@ def _has_fraction(number: Number) -> bool:
 
 
 def _can_drop_unit(number: Number) -> bool:
-    """Say whether the last unit can be left out, as in 三百五 for 350: not in 305, nor 300, nor 3050."""
+    """Whether the last unit may be omitted, as in 三百五 for 350, but not in 305, 300 or 3050."""
     digits = str(number.whole).rstrip("0")
     return len(digits) < len(str(number.whole)) and len(digits) >= 2 and digits[-2] != "0"
 

@@ -1,4 +1,4 @@
-"""Whole numbers from 0 to 99,999 in English words and in Chinese numerals, in the spellings people use."""
+"""Whole numbers from 0 to 99,999 in English words and in Chinese numerals, in usual spellings."""
 
 from heedful.errors import UsageError
 
@@ -83,7 +83,7 @@ def english_ordinal(number: int, *, joiner: str = " and ") -> str:
 
 
 def ordinal_suffix(number: int) -> str:
-    """Return what turns digits into a rank: "st", "nd", "rd" or "th".
+    """Return the suffix of an ordinal in digits: "st", "nd", "rd" or "th".
 
     Args:
         number: 0 or more.

@@ -1,4 +1,4 @@
-"""A bilingual dictionary from word-aligned pairs, and what it is for: a translation of words a model does not know.
+"""Bilingual dictionary learned from word-aligned pairs, which translates the unknown words of outputs.
 
 Where no alignments exist, `align_pairs` makes them from the pairs alone by IBM model 1.
 """
@@ -20,11 +20,11 @@ from heedful.text.links import Links, combine_links, links_from_weights
 from heedful.text.vocabulary import SPECIAL_TOKENS, UNK
 
 Pair = tuple[Sequence[str], Sequence[str]]
-"""The words of a source and of its target."""
+"""Words of a source and of its target."""
 Method = Literal["forward", "backward", "intersection", "union", "grow-diag"]
 
 LARGEST_PAIR: Final = 40_000
-"""Source words times target words above which `align_pairs` leaves a pair without links: 200 words on each side."""
+"""Source words times target words above which `align_pairs` skips a pair: 200 words on each side."""
 
 _HEADER: Final = re.compile(r"#heedful dictionary (\d{1,9})")
 # What a line of a table, or UTF-8, cannot hold; a byte order mark is lost where it begins a file.
@@ -32,13 +32,13 @@ _NOT_IN_A_CELL: Final = re.compile("[\t\n\r\0\ufeff\ud800-\udfff]")
 
 
 class Entry(NamedTuple):
-    """What a source word is translated by."""
+    """Translation of a source word."""
 
     target: str
     probability: float
-    """Share of the source word's links that lead to it, in (0, 1]."""
+    """Share of the source word's links that lead to this translation, in (0, 1]."""
     num_links: int
-    """Those links; 1 in a dictionary that was written by hand."""
+    """Number of those links; 1 in a dictionary written by hand."""
 
 
 @final
@@ -46,7 +46,7 @@ class Dictionary:
     """One translation for each source word. On disk: a line ``source<TAB>target<TAB>probability<TAB>count`` each."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
-        """Take the entries.
+        """Make a dictionary of entries.
 
         Args:
             entries: by source word.
@@ -132,7 +132,7 @@ class Dictionary:
 
 
 def learn_dictionary(pairs: Iterable[Pair], alignments: Iterable[Links], min_count: int = 2) -> Dictionary:
-    """Count what each source word is linked to, and take the most frequent.
+    """Learn the most frequent translation of each source word from alignment links.
 
     Luong et al. 2015, arXiv:1508.04025, section 3.3, who take links seen 10 times or more out of 4.5 million pairs.
 
@@ -181,7 +181,7 @@ def replace_unknown(
     dictionary: Dictionary,
     unknown: str = SPECIAL_TOKENS[UNK],
 ) -> list[str]:
-    """Put something better in the place of each unknown word of an output.
+    """Replace the unknown words of an output.
 
     The source word it attends to most is looked up in the dictionary, and copied where the dictionary does not have
     it. Luong et al. 2015, arXiv:1508.04025, section 3.3; Jean et al. 2015, arXiv:1412.2007, section 3.3.
@@ -207,13 +207,13 @@ def replace_unknown(
     """
     attended = {target: position for position, target in links_from_weights(weights, len(source), len(output))}
     return [
-        dictionary.translate(source[attended[place]]) if word == unknown and place in attended else word
-        for place, word in enumerate(output)
+        dictionary.translate(source[attended[index]]) if word == unknown and index in attended else word
+        for index, word in enumerate(output)
     ]
 
 
 def align_pairs(pairs: Sequence[Pair], method: Method = "intersection", num_iterations: int = 5) -> list[Links]:
-    """Align words from the pairs alone, by IBM model 1.
+    """Align words by IBM model 1, from the pairs alone.
 
     t(target word | source word) is learned by expectation maximisation from equal values, with an empty source word
     for target words that have none; then each target word is linked to the source word with the largest t, of equal
@@ -281,7 +281,7 @@ def _links(chosen: Sequence[int], source_length: int) -> Links:
 
 
 def _number(sentences: Sequence[Sequence[str | None]]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """All words of all sentences as numbers, how many each sentence has, and how many are distinct."""
+    """Numbers of all words of all sentences, the length of each sentence, and the number of distinct words."""
     numbers: dict[str | None, int] = {}
     flat = [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]
     lengths = [len(words) for words in sentences]
@@ -295,7 +295,7 @@ def _expectation_maximisation(
     num_places: NDArray[np.int64],
     num_iterations: int,
 ) -> NDArray[np.float64]:
-    """[cell] t(target word | source word) for each two words that share a pair."""
+    """[cell] t(target word | source word) for each pair of words that occur in one sentence pair."""
     translation = np.ones(len(cell_sources))
     for _ in range(num_iterations):
         shares = translation[place_cells]

@@ -1,8 +1,8 @@
-"""A time span as people write it."""
+"""Durations as text."""
 
 
 def duration(seconds: float) -> str:
-    """Write a time span for people.
+    """Write a duration for people.
 
     Args:
         seconds: 0 or more.

@@ -1,4 +1,4 @@
-"""What to say about bytes that are not UTF-8: what they may be written in, and the command that converts them."""
+"""Explanation of bytes that are not UTF-8: their probable encoding, and the command that converts them."""
 
 import shlex
 from pathlib import Path
@@ -27,7 +27,7 @@ _CODECS: Final = (
 
 
 def guess_encoding(sample: bytes, nul_share: float = 0.1) -> str:
-    """Guess what bytes that are not UTF-8 are written in.
+    """Guess the encoding of bytes that are not UTF-8.
 
     Args:
         sample: part of a file, from its first byte where a byte order mark is to be seen.
@@ -53,7 +53,7 @@ def guess_encoding(sample: bytes, nul_share: float = 0.1) -> str:
 
 
 def _utf16_by_nul(sample: bytes, nul_share: float) -> str:
-    """Letters of ASCII are every other byte of UTF-16, and NUL is the one beside them."""
+    """UTF-16 by its NUL bytes: letters of ASCII are every other byte."""
     num_units = len(sample) // 2
     if num_units < 2 or b"\0" not in sample:
         return ""
@@ -96,7 +96,7 @@ def is_mostly_utf8(sample: bytes) -> bool:
 
 
 def explain_bad_byte(sample: bytes, start: int, seen_utf8: bool, path: Path | None) -> str:
-    """Say what bytes may be that are not UTF-8, and what to do.
+    """Explain bytes that are not UTF-8: their probable encoding, and what to do.
 
     Args:
         sample: the line and what was read after it.

@@ -1,4 +1,4 @@
-"""Bytes to lines of text: one reader for training data, evaluation files and standard input.
+"""Lines of text from bytes: one reader for training data, evaluation files and standard input.
 
 A line ends at the byte 0x0A and nowhere else: U+2028, U+0085, form feeds and lone carriage returns are ordinary
 characters, so line n here is line n of ``sed`` and ``paste``. Anything that is not UTF-8 is refused with its place
@@ -62,7 +62,7 @@ def _failure(error: Exception, place: str = "") -> str:
 
 
 def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Cut a stream at 0x0A.
+    """Split a stream at 0x0A.
 
     Args:
         stream: bytes.
@@ -113,10 +113,10 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 @final
 class Lines(Iterator[str]):
-    """The lines of a file or stream, and counts of what was put right on the way. Made by `read_lines`."""
+    """Lines of a file or stream, with counts of repairs. Made by `read_lines`."""
 
     def __init__(self, source: Path | BinaryIO, name: str, replaces: bool, refuses_nul: bool) -> None:
-        """Prepare to read; nothing is opened before the first line is asked for.
+        """Prepare to read; nothing is opened before the first line is needed.
 
         Args:
             source: a path, or a binary stream.
@@ -126,13 +126,13 @@ class Lines(Iterator[str]):
         """
         self.name: Final = name
         self.num_lines = 0
-        """Lines read so far: the 1-based number of the last one."""
+        """Number of lines read so far: the 1-based number of the last one."""
         self.num_carriage_returns = 0
-        """Lines that ended in CR LF."""
+        """Number of lines that ended in CR LF."""
         self.num_replaced = 0
-        """Lines in which U+FFFD stands for bytes that are not UTF-8."""
+        """Number of lines in which U+FFFD replaces bytes that are not UTF-8."""
         self.first_replaced = ""
-        """What would have been raised at the first of them."""
+        """Message of the error that the first of them would have raised."""
         self.had_byte_order_mark = False
         self._source: Final = source
         self._replaces: Final = replaces

@@ -1,4 +1,4 @@
-"""Word alignments: notations and files, from attention weights to links, two directions into one, pieces to words.
+"""Word alignments: notations, files, links from attention weights, symmetrisation, pieces to words.
 
 A link is a pair (source, target) of positions counted from 0; an alignment is a sorted list of links.
 """
@@ -27,7 +27,7 @@ _NEIGHBOURS: Final = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -
 
 
 class GoldLinks(NamedTuple):
-    """A hand-made alignment: `sure` links, and `possible` ones, which include the sure (Och and Ney 2003)."""
+    """Manual alignment: `sure` links, and `possible` ones, which include the sure (Och and Ney 2003)."""
 
     sure: Links
     possible: Links
@@ -74,7 +74,7 @@ def parse_pharaoh(line: str, *, one_based: bool = False, where: str = "alignment
 
 
 def parse_gold(line: str, *, one_based: bool = False, where: str = "alignment") -> GoldLinks:
-    """Read a hand-made alignment, where ``0-0`` is a sure link and ``0p0`` or ``0?0`` a possible one.
+    """Read a manual alignment, where ``0-0`` is a sure link and ``0p0`` or ``0?0`` a possible one.
 
     Args:
         line: links, source first, separated by white space.
@@ -109,7 +109,7 @@ def _gold(marked: Sequence[tuple[tuple[int, int], bool]]) -> GoldLinks:
 
 
 def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
-    """Read hand-made alignments, a sentence a line, with ``p`` or ``?`` in possible links.
+    """Read manual alignments, a sentence a line, with ``p`` or ``?`` in possible links.
 
     Args:
         path: the file, gzip or not; an empty line is a sentence without links.
@@ -128,7 +128,7 @@ def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
 
 
 def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
-    """Read hand-made alignments, a link a line, in either of two notations.
+    """Read manual alignments, a link a line, in either of two notations.
 
     NAACL: ``sentence source target``, then S or P (none: S) and a confidence, which is left out; positions count from
     1, and 0 stands for no word (Mihalcea and Pedersen 2003, W03-0301). RWTH: a line ``SENT: 0`` before the lines
@@ -203,7 +203,7 @@ def _inner(weights: NDArray[np.floating], source_length: int, target_length: int
 def combine_links(
     forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]], method: Combination = "grow-diag"
 ) -> Links:
-    """Make one alignment of those of two directions.
+    """Combine the alignments of two directions.
 
     "grow-diag" starts from the links that both have and adds, one after another, those of either that touch a link at
     a side or a corner and bring in a word that has none yet. Koehn, Och and Marcu 2003, N03-1017, section 4.3; links
@@ -255,7 +255,7 @@ def _grow(links: set[tuple[int, int]], union: set[tuple[int, int]]) -> set[tuple
 def merge_weights(
     weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Turn attention between pieces into attention between words.
+    """Convert attention weights between pieces to weights between words.
 
     A word receives what its pieces receive together, and gives what its pieces give on average, so a row that sums to
     1 still does where no weight rests on what is dropped.

@@ -1,4 +1,4 @@
-"""Tokenizers of Marian's models: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+"""Tokenizers of Marian models: SentencePiece pieces, numbered by a vocabulary of their own."""
 
 import base64
 import binascii
@@ -15,12 +15,12 @@ from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_w
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"
-"""Of its files: JSON of the tokens and, in base64, the SentencePiece model."""
+"""Suffix of tokenizer files: JSON of the tokens and, in base64, the SentencePiece model."""
 
 
 @final
 class MarianTokenizer(Tokenizer):
-    """Pieces of one side, numbered by the vocabulary that both sides share; a piece it has not is unknown.
+    """Tokenizer of one side, numbered by a vocabulary that both sides share; other pieces are unknown.
 
     A text may begin with a mark such as ``>>fra<<``, one token, by which models of several languages are told the
     one to write.
@@ -50,7 +50,7 @@ class MarianTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":
-        """Read what `save` wrote.
+        """Read a file of `save`.
 
         Args:
             path: the file.

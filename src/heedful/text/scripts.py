@@ -1,4 +1,4 @@
-"""Which script a text is written in: a table of the Unicode blocks whose letters make up most of the world's text."""
+"""Scripts (writing systems) of characters and texts, by a table of Unicode blocks."""
 
 import re
 from bisect import bisect_right
@@ -82,7 +82,7 @@ _ASCII_LETTER: Final = re.compile("[A-Za-z]")
 
 @lru_cache(maxsize=1 << 16)
 def script_of(character: str) -> str:
-    """Name the script of a character.
+    """Return the script of a character.
 
     Args:
         character: one character.
@@ -100,7 +100,7 @@ def script_of(character: str) -> str:
 
 
 def main_script(text: str) -> str:
-    """Name the script that most letters of a text are in.
+    """Return the script of most letters of a text.
 
     Args:
         text: any text.

@@ -1,4 +1,4 @@
-"""Data files as files: are they text, how many lines have they, do two agree, what is their name and fingerprint."""
+"""Data files: text or not, number of lines, agreement of two files, names and fingerprints."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -102,7 +102,7 @@ _BEGUN: Final[dict[tuple[int, ...], Future[Fingerprint]]] = {}
 
 
 def begin_fingerprints(paths: Iterable[Path]) -> None:
-    """Have a thread read files while libraries are loaded; `fingerprint_file` then waits for what it found.
+    """Hash files in a thread while libraries are loaded; `fingerprint_file` then waits for the result.
 
     Args:
         paths: those that will be asked for, in this order; any that cannot be read are left to `fingerprint_file`.
@@ -128,8 +128,8 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
 
 def _identity(path: Path) -> tuple[int, ...]:
     """Numbers that change when the file does."""
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def fingerprint_file(path: Path) -> Fingerprint:
@@ -164,7 +164,7 @@ def _read_fingerprint(path: Path) -> Fingerprint:
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a file, gzip or not; a last one without line end counts.
+    """Count the lines of a file, gzipped or not; a last line without line end counts.
 
     Args:
         path: the file.
@@ -184,7 +184,7 @@ def count_lines(path: Path) -> int:
 
 
 def unequal(first: Path, second: Path) -> DataError:
-    """Say how far two files agree that should have the same number of lines.
+    """Describe how far two files agree that should have the same number of lines.
 
     Args:
         first: one file.
@@ -208,7 +208,7 @@ def _line_lengths(path: Path) -> NDArray[np.int64]:
 
 
 def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
-    """Find where lines were lost or added, from line lengths alone.
+    """Find the line where lines were lost or added, from line lengths alone.
 
     Lines up to the place are taken as they stand, and all after it are shifted by the difference of the counts; the
     place is where the length ratios are then most alike.
@@ -234,7 +234,7 @@ def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
 
 
 def stem(path: Path) -> str:
-    """Give a file's name without suffixes, for naming a model after it.
+    """Return a file's name without suffixes, for naming a model after it.
 
     Args:
         path: a data file.

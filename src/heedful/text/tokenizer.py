@@ -1,4 +1,4 @@
-"""Text to token ids and back: subword pieces, characters or words.
+"""Tokenizers: text to token ids and back, by subword pieces, characters or words.
 
 All keep what they are given: `decode(encode(text)) == normalize(text)` for pieces always (only U+2581, the sign by
 which SentencePiece writes a space, is read as one), for characters and words as long as every token is known (and
@@ -27,7 +27,7 @@ SPACE_MARK: Final = "\u2581"  # sentencepiece writes a space so
 
 
 class TextConfig(Config):
-    """How text becomes token ids."""
+    """Settings of tokenizers, length limits and word vectors."""
 
     source_units: Units = "pieces"
     target_units: Units = "pieces"
@@ -36,23 +36,23 @@ class TextConfig(Config):
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
     """Tokens in each vocabulary; 0 chooses from the corpus."""
     min_count: int = Field(default=1, ge=1)
-    """Words or characters seen less often are unknown."""
+    """Least count of a word or character in the vocabulary; rarer ones are unknown."""
     normalization: Normalization = "NFC"
     max_characters: int = Field(default=2_000, ge=1)
-    """Longer lines are left out of training, before any tokenising."""
+    """Longest line of training, in characters, checked before tokenising; longer ones are left out."""
     max_tokens: int = Field(default=250, ge=1)
-    """Pairs with a longer side are left out of training; `translate` cuts there and says so."""
+    """Longest side in tokens: pairs with a longer one are not trained on, and `translate` cuts it with a warning."""
     max_training_tokens: int = Field(default=0, ge=0)
-    """A lower limit for training alone, to see what a model does beyond the lengths it knows; 0 = max_tokens."""
+    """Lower limit for training alone, to test a model beyond the lengths that it was trained on; 0 = max_tokens."""
     source_vectors: str = ""
-    """A file of word vectors that the source embedding begins with: word2vec, GloVe or fastText's .vec."""
+    """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
     target_vectors: str = ""
     vectors: Literal["tuned", "frozen"] = "tuned"
-    """Whether training changes them; frozen goes for the whole table, words without a vector too."""
+    """Whether training changes them; `frozen` holds for the whole table, words without a vector included."""
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest side that is trained on."""
+        """Longest side of training, in tokens."""
         return min(self.max_tokens, self.max_training_tokens or self.max_tokens)
 
     @property
@@ -62,12 +62,12 @@ class TextConfig(Config):
 
 
 class Tokenizer(ABC):
-    """Text to ids and back, for one side."""
+    """Tokenizer of one side: text to ids and back."""
 
     normalization: Normalization
 
     def normalize(self, text: str) -> str:
-        """Bring text to the Unicode normal form that the model was trained on.
+        """Convert text to the Unicode normal form that the model was trained on.
 
         Args:
             text: any text.
@@ -79,7 +79,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Cut text into token ids, without bos or eos.
+        """Convert text to token ids, without BOS and EOS.
 
         Args:
             text: one line.
@@ -90,7 +90,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """Join token ids to text.
+        """Convert token ids to text.
 
         Args:
             ids: token ids; pad, bos and eos are left out.
@@ -101,7 +101,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name tokens as a person should see them, for alignments and pictures.
+        """Return readable tokens, for alignments and pictures.
 
         Args:
             ids: token ids.
@@ -112,7 +112,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Say which of the words separated by spaces each token belongs to; a space belongs to the word after it.
+        """Return the index of each token's space-separated word; a space belongs to the word after it.
 
         Args:
             ids: token ids without bos or eos.
@@ -234,7 +234,7 @@ class PieceTokenizer(Tokenizer):
 
 @final
 class UnitTokenizer(Tokenizer):
-    """Characters, or words separated by spaces, each with an id of its own."""
+    """Tokenizer of characters, or of words separated by spaces."""
 
     def __init__(
         self, vocabulary: Vocabulary, units: Literal["characters", "words"], normalization: Normalization
@@ -245,7 +245,7 @@ class UnitTokenizer(Tokenizer):
 
     @staticmethod
     def split(text: str, units: Literal["characters", "words"]) -> list[str]:
-        """Cut text into characters or into words.
+        """Split text into characters or words.
 
         Args:
             text: normalized text.
@@ -310,7 +310,7 @@ def count_words(pieces: Sequence[str], space: str) -> list[int]:
 
 
 def choose_size(num_pairs: int) -> int:
-    """Choose how many pieces suit a corpus: few for few pairs, so that each is seen often enough.
+    """Choose the number of pieces for a corpus: few for few pairs, so that each occurs often enough.
 
     Args:
         num_pairs: pairs in the training corpus.

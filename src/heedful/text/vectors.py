@@ -1,4 +1,4 @@
-"""Word vectors trained elsewhere: read the wanted words of a large file, make embeddings of them, write one's own.
+"""Word vectors: reading the needed words of a large file, initial embeddings, writing.
 
 Three layouts are told apart by their content, each gzip or not:
 
@@ -24,7 +24,7 @@ from heedful.text.lines import BYTE_ORDER_MARK, open_bytes, raw_lines, read_chun
 Layout = Literal["word2vec text", "word2vec binary", "GloVe text"]
 
 MAX_SIZE: Final = 100_000
-"""Numbers a vector may have."""
+"""Most numbers of a vector."""
 
 _MAX_WORD_BYTES: Final = 1 << 16
 _SAMPLE_BYTES: Final = 1 << 12
@@ -40,7 +40,7 @@ _KINDS: Final = (
 @final
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors: of a file, or given, such as gensim's `index_to_key` and `vectors`.
+    """Words and their vectors, from a file or given, such as gensim's `index_to_key` and `vectors`.
 
     Raises `ShapeError` where there is not one row for each word, and `DataError` where a word is repeated or a number
     is not finite.
@@ -69,7 +69,7 @@ class WordVectors:
 
     @property
     def size(self) -> int:
-        """Numbers in each vector."""
+        """Length of each vector."""
         return self.matrix.shape[1]
 
 
@@ -77,13 +77,13 @@ class _Shape(NamedTuple):
     layout: Layout
     size: int
     num_words: int
-    """As the first line says; -1 where there is no such line."""
+    """Number of words by the first line; -1 where there is no such line."""
 
 
 def read_vectors(
     path: Path, wanted: Collection[str], *, ignore_case: bool = False, repeated: Literal["refuse", "first"] = "refuse"
 ) -> WordVectors:
-    """Read the vectors of the words that are wanted.
+    """Read the vectors of some words.
 
     Of the other words only the number of fields is checked, not what is in them.
 
@@ -134,7 +134,7 @@ def _recognize(path: Path, head: bytes) -> _Shape:
 
 
 def _is_binary(rest: bytes, size: int) -> bool:
-    """Say whether what follows "count size" is numbers in binary."""
+    """Tell whether the data after "count size" are binary numbers."""
     fields = rest.partition(b"\n")[0].split()
     if not rest.strip() or (len(fields) > size and all(_number(field) is not None for field in fields[-size:])):
         return False
@@ -158,7 +158,7 @@ def _number(field: bytes) -> float | None:
 
 @final
 class _Collector:
-    """Keeps the vectors of wanted words, and of words that a wanted one would take for want of its own."""
+    """Collector of the vectors of needed words, and of words that stand in for needed ones."""
 
     def __init__(self, wanted: Collection[str], ignores_case: bool, refuses_repeated: bool) -> None:
         self._wanted: Final = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
@@ -225,8 +225,10 @@ def _split(line: bytes, shape: _Shape, where: str) -> tuple[bytes, bytes]:
         has_number = len(inside) > 1 and _number(inside[-1]) is not None
         num_more = len(inside) - 1 if shape.num_words >= 0 or has_number else 0
     if len(parts) <= shape.size or num_more:
-        found = len(parts) - 1 + num_more
-        raise DataError(f"{where}: {found} number{'' if found == 1 else 's'} after the word; expected {shape.size}")
+        num_parts = len(parts) - 1 + num_more
+        raise DataError(
+            f"{where}: {num_parts} number{'' if num_parts == 1 else 's'} after the word; expected {shape.size}"
+        )
     return parts[0], line[len(parts[0]) :]
 
 
@@ -276,7 +278,7 @@ def _read_binary(path: Path, shape: _Shape, collector: _Collector) -> int:
 @final
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a text has vectors.
+    """Share of a text's words that have vectors.
 
     Attributes:
         num_types: distinct words.
@@ -297,15 +299,15 @@ class Coverage:
     missing: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return the shares in a line."""
+        """Return the shares on one line."""
 
         def share(part: int, whole: int) -> str:
             return f"{100 * part / max(1, whole):.1f} %"
 
-        found = f"{self.num_found:,} of {self.num_types:,} words ({share(self.num_found, self.num_types)})"
+        known = f"{self.num_found:,} of {self.num_types:,} words ({share(self.num_found, self.num_types)})"
         running = f"{share(self.num_running_found, self.num_running)} of running words"
         folded = f", {share(self.num_running_folded, self.num_running)} more ({self.num_folded:,}) by another case"
-        return f"vectors for {found}, {running}{folded if self.num_folded else ''}"
+        return f"vectors for {known}, {running}{folded if self.num_folded else ''}"
 
 
 def measure_coverage(counts: Mapping[str, int], vectors: WordVectors) -> Coverage:
@@ -324,22 +326,22 @@ def measure_coverage(counts: Mapping[str, int], vectors: WordVectors) -> Coverag
         vectors for 1 of 3 words (33.3 %), 60.0 % of running words, 30.0 % more (1) by another case
     """
     known = frozenset(vectors.words)
-    found = [count for word, count in counts.items() if word in known and word not in vectors.folded]
+    known_counts = [count for word, count in counts.items() if word in known and word not in vectors.folded]
     folded = [count for word, count in counts.items() if word in known and word in vectors.folded]
     missing = sorted((-count, word) for word, count in counts.items() if word not in known)
     return Coverage(
         num_types=len(counts),
-        num_found=len(found),
+        num_found=len(known_counts),
         num_folded=len(folded),
         num_running=sum(counts.values()),
-        num_running_found=sum(found),
+        num_running_found=sum(known_counts),
         num_running_folded=sum(folded),
         missing=tuple(word for _, word in missing[:10]),
     )
 
 
 def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDArray[np.float32]:
-    """Make the rows of an embedding: known vectors where there are, and for the rest ones that look like them.
+    """Make the rows of an embedding: known vectors, and random ones of like distribution for the rest.
 
     A word without a vector gets numbers drawn from a normal distribution with the mean and standard deviation that
     each feature has over the words found, so that both kinds have one scale.
@@ -356,15 +358,15 @@ def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDA
         DataError: not one word has a vector.
     """
     rows = {word: row for row, word in enumerate(vectors.words)}
-    places = [place for place, word in enumerate(words) if word in rows]
-    if not places:
+    indices = [index for index, word in enumerate(words) if word in rows]
+    if not indices:
         raise DataError(f"none of {len(words)} words has a vector; are the vectors of another language or case?")
-    known = vectors.matrix[[rows[words[place]] for place in places]]
+    known = vectors.matrix[[rows[words[index]] for index in indices]]
     drawn = np.random.default_rng(seed).standard_normal((len(words), vectors.size))
     drawn *= known.std(axis=0, dtype=np.float64)
     drawn += known.mean(axis=0, dtype=np.float64)
     embedding = drawn.astype(np.float32)
-    embedding[places] = known
+    embedding[indices] = known
     return embedding
 
 

@@ -1,4 +1,4 @@
-"""Token ids and the list of tokens behind them."""
+"""Vocabularies: tokens and their ids."""
 
 import json
 from collections import Counter
@@ -18,13 +18,13 @@ SPECIAL_TOKENS: Final = ("<pad>", "<unk>", "<bos>", "<eos>")
 
 @final
 class Vocabulary:
-    """A list of distinct tokens; a token's id is its place. The first four are pad, unk, bos, eos.
+    """List of distinct tokens; a token's id is its index. The first four are pad, unk, bos, eos.
 
     Kept on disk as JSON, so that a token may be a space, a separator or a line feed.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Take the tokens in the order of their ids.
+        """Make a vocabulary of tokens in the order of their ids.
 
         Args:
             tokens: distinct; the first four are `SPECIAL_TOKENS`.
@@ -62,7 +62,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Read a vocabulary written by `save`.
+        """Read a file of `save`.
 
         Args:
             path: the JSON file.

@@ -1,4 +1,4 @@
-"""Word vectors from one's own text, by gensim. Mikolov et al. 2013, arXiv:1301.3781 and arXiv:1310.4546."""
+"""Training of word vectors by gensim. Mikolov et al. 2013, arXiv:1301.3781 and arXiv:1310.4546."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,18 +16,18 @@ from heedful.text.vocabulary import Vocabulary
 
 
 class Word2VecConfig(Config):
-    """What vectors are made of, and how."""
+    """Settings of word vectors."""
 
     method: Literal["skip-gram", "cbow"] = "skip-gram"
-    """skip-gram: a word predicts those around it; cbow: they predict it, which is faster and worse on rare words."""
+    """skip-gram: a word predicts its neighbours; cbow: they predict it, which is faster and worse on rare words."""
     size: int = Field(default=100, ge=1, le=100_000)
-    """Numbers in each vector."""
+    """Length of each vector."""
     window: int = Field(default=5, ge=1)
-    """Words to either side."""
+    """Words on either side that count as neighbours."""
     min_count: int = Field(default=5, ge=1)
-    """Words seen less often get no vector."""
+    """Least count of a word with a vector."""
     negative: int = Field(default=5, ge=1)
-    """Drawn words that a true one is told from."""
+    """Random words that each true neighbour is contrasted with."""
     epochs: int = Field(default=5, ge=1)
     seed: int = Field(default=1, ge=0, lt=2**32)
     normalization: Normalization = "NFC"
@@ -35,10 +35,10 @@ class Word2VecConfig(Config):
 
 @final
 class WordLines:
-    """The words of text files, a sentence a line, read afresh each time and in constant memory."""
+    """Words of text files, a sentence a line, read anew on each iteration in constant memory."""
 
     def __init__(self, paths: Sequence[Path], normalization: Normalization, column: int = 0) -> None:
-        """Remember the files.
+        """Set the files.
 
         Args:
             paths: gzip or not.

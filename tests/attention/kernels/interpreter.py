@@ -1,4 +1,4 @@
-"""Where programs in Triton can run: on a CUDA device, or in Triton's interpreter (TRITON_INTERPRET=1)."""
+"""Devices for tests of Triton kernels: CUDA, or Triton's interpreter (TRITON_INTERPRET=1)."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""What calls of programs do on a device beside running them, found without a device.
+"""Side effects of Triton calls on a device, found without a device.
 
 PyTorch's device "meta" has shapes and no numbers, and the programs do nothing here. So this sees what is copied from
 the host and what waits for the device, neither of which can be part of a CUDA graph, and how much memory is held.

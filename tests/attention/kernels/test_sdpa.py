@@ -1,4 +1,5 @@
-"""What only this kernel has: gradients of long sequences, refusals, PyTorch's loops; the rest is in tests/contracts."""
+"""Properties of this kernel alone: gradients of long sequences, refusals, PyTorch's kernels; the rest is in
+tests/contracts."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What only this kernel has: what it fetches, refusals, tiles; the rest is in tests/contracts."""
+"""Properties of this kernel alone: gathered keys, refusals, tiles; the rest is in tests/contracts."""
 
 from dataclasses import replace
 from typing import Any

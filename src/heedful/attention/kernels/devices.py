@@ -1,4 +1,4 @@
-"""Where programs in Triton can run: on a CUDA device, and for trying them, in Triton's interpreter on a CPU."""
+"""Devices that Triton kernels run on: CUDA, and for testing, Triton's interpreter on a CPU."""
 
 import importlib.util
 import os
@@ -13,11 +13,11 @@ _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 
 
 UNTIMED: Final = "proved in Triton's interpreter, not yet timed on a device"
-"""Standing of the kernels written in Triton."""
+"""Reservation about the kernels written in Triton."""
 
 
 def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
-    """Say whether programs can run.
+    """Tell whether Triton kernels can run on a device.
 
     Args:
         mode: of the request.
@@ -38,7 +38,7 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
 
 
 def interpreter_note(device: str) -> str | None:
-    """Say why `auto` should pass programs over.
+    """Return the reason why `auto` should not choose a Triton kernel.
 
     Args:
         device: where the tensors are.
@@ -50,7 +50,7 @@ def interpreter_note(device: str) -> str | None:
 
 
 def is_interpreting() -> bool:
-    """Look whether Triton interprets its programs: TRITON_INTERPRET=1 in the environment.
+    """Tell whether Triton interprets its kernels: TRITON_INTERPRET=1 in the environment.
 
     Returns:
         Whether it does.
@@ -60,7 +60,7 @@ def is_interpreting() -> bool:
 
 @cache
 def has_triton() -> bool:
-    """Look for Triton without importing it.
+    """Tell whether Triton is installed, without importing it.
 
     Returns:
         Whether it is installed.

@@ -1,4 +1,4 @@
-"""What every kernel offers, and the static facts that decide which one runs."""
+"""Interface of kernels, and the static facts about a call that decide which kernel runs."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
 
 Mode = Literal["eager", "compile", "export"]
-"""Whether operations run as they are called, or are recorded for a compiler or for another runtime."""
+"""Execution mode: eager, or traced for a compiler or for export."""
 
 MaskKind = Literal["none", "interval", "dense"]
-"""Whether a mask is an interval of keys for each query, or also a table."""
+"""Kind of a mask: an interval of keys for each query, or also a table."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Facts known before anything is computed; no tensor values among them."""
+    """Static facts about a call; no tensor values among them."""
 
     pairs: type[LoweredScore]
     dtype: torch.dtype
@@ -31,28 +31,28 @@ class Request:
     normalizer: type[Normalizer] = Softmax
     mask: MaskKind = "none"
     width: int | None = None
-    """No query may attend more neighbouring keys than this; None = unknown."""
+    """Largest number of neighbouring keys that a query may attend to; None = unknown."""
     has_gaussian: bool = False
     need: frozenset[Need] = frozenset()
     dropout: float = 0.0
     wants_gradient: bool = False
     mode: Mode = "eager"
     profile: str = ""
-    """Of distance pairs."""
+    """Profile of a distance score."""
 
 
 class Kernel(ABC):
-    """One implementation of attention."""
+    """Implementation of attention."""
 
     name: str
     memory: str
     """Memory allocated beside inputs and outputs, in terms of query, key, hidden."""
     standing: str = ""
-    """Reservation that users should know of; empty where there is none."""
+    """Reservation that users should know; empty where there is none."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
-        """Say whether this kernel can do what is asked.
+        """Tell whether this kernel can compute a request.
 
         Args:
             request: the facts.
@@ -62,7 +62,7 @@ class Kernel(ABC):
         """
 
     def declines_auto(self, request: Request) -> str | None:
-        """Say why "auto" should take another kernel, although this one can do it.
+        """Return the reason why "auto" should choose another kernel, although this one can compute the request.
 
         Args:
             request: the facts.
@@ -73,7 +73,7 @@ class Kernel(ABC):
         return None
 
     def memory_of(self, request: Request) -> str:
-        """Say what it allocates for one call.
+        """Return the memory class of one call.
 
         Args:
             request: the facts.
@@ -102,15 +102,15 @@ class Kernel(ABC):
 
 
 class ScoreKernel(ABC):
-    """One way to make scores, which the driver in tiled_attention.py turns into attention."""
+    """Implementation of scores, which the driver in tiled_attention.py turns into attention."""
 
     name: str
     standing: str = ""
-    """Reservation that users should know of; empty where there is none."""
+    """Reservation that users should know; empty where there is none."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
-        """Say whether this kernel can make the scores.
+        """Tell whether this kernel can compute the scores of a request.
 
         Args:
             request: the facts.
@@ -120,7 +120,7 @@ class ScoreKernel(ABC):
         """
 
     def declines_auto(self, request: Request) -> str | None:
-        """Say why "auto" should take another kernel, although this one can make the scores.
+        """Return the reason why "auto" should choose another kernel, although this one can compute the scores.
 
         Args:
             request: the facts.
@@ -132,7 +132,7 @@ class ScoreKernel(ABC):
 
     @abstractmethod
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
-        """Make all scores of the pairs.
+        """Compute all scores.
 
         Args:
             pairs: of some queries, with all their keys.
@@ -143,7 +143,7 @@ class ScoreKernel(ABC):
 
     @abstractmethod
     def numbers_per_score(self, pairs: LoweredScore) -> int:
-        """Say how many numbers it holds for each score while it works.
+        """Return how many numbers are held for each score during the computation.
 
         Args:
             pairs: of the call.

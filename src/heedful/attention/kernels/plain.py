@@ -1,4 +1,4 @@
-"""Plain PyTorch operations: every score, any device, any dtype, any mode."""
+"""Kernel of plain PyTorch operations: every score, device, dtype and mask."""
 
 from typing import final
 
@@ -58,6 +58,6 @@ def _given_scores(pairs: GivenScores) -> Tensor:
 
 
 def _finite(scores: Tensor) -> Tensor:
-    """What is beyond the range of the type counts as its end; two such scores could not be subtracted."""
+    """Scores clamped to the range of the dtype; two infinite ones could not be subtracted."""
     largest = torch.finfo(scores.dtype).max
     return scores.clamp(-largest, largest)

@@ -1,4 +1,4 @@
-"""PyTorch's fused scaled_dot_product_attention: dot scores with softmax, weights never written to memory."""
+"""Kernel of PyTorch's fused scaled_dot_product_attention: dot scores with softmax, weights never in memory."""
 
 from typing import Final, final
 
@@ -60,7 +60,7 @@ class ScaledDotProduct(Kernel):
 def _fused(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool
 ) -> Tensor:
-    """Call PyTorch so that it takes its fused loops: two leading axes and one size, else it writes weights."""
+    """Call PyTorch in the form of its fused kernels: two leading axes and one size; other forms write weights."""
     leading = broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     value_size = value.shape[-1]
     size = max(query.shape[-1], value_size)
@@ -80,7 +80,7 @@ def _padded(tensor: Tensor, size: int) -> Tensor:
 
 
 def _laid(tensor: Tensor, leading: torch.Size) -> Tensor:
-    """Expand to the leading axes, then make them two; features lie side by side."""
+    """Expand to the leading axes, then flatten them to two; features are contiguous."""
     if tensor.shape[:-2] != leading:
         tensor = tensor.expand(*leading, *tensor.shape[-2:])
     tensor = _with_two_leading(tensor, leading)

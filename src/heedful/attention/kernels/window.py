@@ -1,4 +1,4 @@
-"""Narrow windows: each query fetches the few keys it may attend, so that cost does not grow with the source."""
+"""Kernel of narrow windows: each query gathers its few keys, so that the cost does not grow with the source."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ from heedful.attention.tile_autograd import in_tiles
 from heedful.attention.tiled_attention import TILE, WHOLE, average, read_out
 
 NARROW: Final = 8
-"""Fetching pays from so many keys for each one in the window."""
+"""Number of keys per key in the window from which gathering pays off."""
 
 
 @final
@@ -29,7 +29,7 @@ class Window(Kernel):
     memory = "query + key (tiles of queries, computed again backward)"
 
     def __init__(self, scoring: ScoreKernel) -> None:
-        """Choose how scores are made.
+        """Choose the kernel of the scores.
 
         Args:
             scoring: supports every score.
@@ -70,7 +70,7 @@ class Window(Kernel):
         return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
 
     def _fetch_and_run(self, request: Request, types: Mapping[str, torch.dtype], tile: AttentionInputs) -> Attended:
-        """Attend for some queries, of which the keys and values that they may attend are fetched.
+        """Attention of some queries on gathered keys and values.
 
         Raises:
             TypeError: there is no window.
@@ -78,20 +78,20 @@ class Window(Kernel):
         rows, num_leading, num_keys = tile.rows, len(tile.pairs.leading), request.num_keys
         if rows is None or request.width is None:
             raise TypeError("window: no mask")
-        places = rows.start[..., None] + torch.arange(request.width, device=rows.start.device)
-        fetched = places.clamp(max=num_keys - 1)
+        positions = rows.start[..., None] + torch.arange(request.width, device=rows.start.device)
+        fetched = positions.clamp(max=num_keys - 1)
         near = replace(
             tile,
             pairs=tile.pairs.with_own_keys(_fetch(tile.pairs.key, fetched)),
             value=_fetch(tile.value, fetched),
         ).narrowed(types)
-        factors = None if rows.gaussian is None else rows.gaussian.factors(places, num_leading)
-        return self._near(near, places, places < rows.stop[..., None], factors, request)
+        factors = None if rows.gaussian is None else rows.gaussian.factors(positions, num_leading)
+        return self._near(near, positions, positions < rows.stop[..., None], factors, request)
 
     def _near(
-        self, near: AttentionInputs, places: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
+        self, near: AttentionInputs, positions: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
     ) -> Attended:
-        """Attend the keys at `places` [*leading, query, width], each query its own."""
+        """Attention on gathered keys at `positions` [*leading, query, width]."""
         # Scored as one query each; then a row of near keys stands where a row of all keys would, so that what a
         # normalizer holds for each head finds the head.
         scores, exists = self.scoring.scores(near.pairs)
@@ -104,22 +104,22 @@ class Window(Kernel):
 
         if factors is not None:
             factors = factors.to(scores.dtype)
-        found = read_out(scores, allowed, factors, averaged, near.normalizer, None, request, self.name)
-        if found.argmax is None:
-            return found
-        return replace(found, argmax=torch.where(allowed.any(dim=-1), found.argmax + places[..., 0], 0))
+        attended = read_out(scores, allowed, factors, averaged, near.normalizer, None, request, self.name)
+        if attended.argmax is None:
+            return attended
+        return replace(attended, argmax=torch.where(allowed.any(dim=-1), attended.argmax + positions[..., 0], 0))
 
 
-def _fetch(tensor: Tensor, places: Tensor) -> Tensor:
-    """Take rows of [*#leading, key, size] at [*leading, query, width], without copying what is merely repeated."""
-    leading, num_keys = places.shape[:-2], tensor.shape[-2]
-    offsets = torch.zeros((1,) * places.dim(), dtype=torch.int64, device=places.device)
+def _fetch(tensor: Tensor, positions: Tensor) -> Tensor:
+    """Gather rows of [*#leading, key, size] at [*leading, query, width], without copying repeated axes."""
+    leading, num_keys = positions.shape[:-2], tensor.shape[-2]
+    offsets = torch.zeros((1,) * positions.dim(), dtype=torch.int64, device=positions.device)
     size = num_keys
     for axis in range(1, len(leading) + 1):
-        given = tensor.shape[-2 - axis] if axis <= tensor.dim() - 2 else 1
-        if given > 1:
-            steps = torch.arange(given, device=places.device) * size
+        own_size = tensor.shape[-2 - axis] if axis <= tensor.dim() - 2 else 1
+        if own_size > 1:
+            steps = torch.arange(own_size, device=positions.device) * size
             offsets = offsets + steps.reshape(-1, *(1,) * (axis + 1))
-            size *= given
+            size *= own_size
     rows = tensor.reshape(-1, tensor.shape[-1])
-    return rows.index_select(0, (places + offsets).flatten()).unflatten(0, tuple(places.shape))
+    return rows.index_select(0, (positions + offsets).flatten()).unflatten(0, tuple(positions.shape))

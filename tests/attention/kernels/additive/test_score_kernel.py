@@ -1,4 +1,4 @@
-"""What stands between the driver and the compiled loops; the loops themselves: test_additive_cpu.py."""
+"""The score kernel between the driver and the numba kernels, which test_cpu_ops.py tests."""
 
 from dataclasses import replace
 from typing import Any

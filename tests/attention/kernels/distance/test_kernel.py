@@ -1,4 +1,4 @@
-"""What stands between `attend` and the compiled loops; the loops themselves: test_distance_cpu.py."""
+"""The kernel between `attend` and the numba kernels, which test_cpu_ops.py tests."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,1 +1,1 @@
-"""Additive scores, exact and in memory linear in query + key: on CPUs by Numba, on GPUs by Triton."""
+"""Kernels of additive scores, exact and with memory linear in query + key: Numba on CPUs, Triton on GPUs."""

@@ -1,4 +1,4 @@
-"""Additive scores on a CPU, exact, without an array of size query * key * hidden: Numba loops called from PyTorch.
+"""PyTorch operation for exact additive scores on a CPU, with numba kernels: no array of query * key * hidden.
 
 score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
 projections are done already). How: numba_kernels.py. Features with values that are too large
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from heedful.attention.kernels.additive.numba_kernels import Loops
 
 INLINE: Final = 2_500_000
-"""Elements, query * key * slot, below which a second thread costs more than it gives."""
+"""Elements, query * key * slot, below which a second thread costs more than it saves."""
 TILE: Final = 1 << 20
-"""Elements of a tile in which tanh itself is taken."""
+"""Elements of a tile in which tanh itself is computed."""
 
 _WIDE: Final = frozenset({torch.float32, torch.float64})
 _DTYPES: Final = _WIDE | {torch.bfloat16, torch.float16}
@@ -44,7 +44,7 @@ _CHUNK: Final = 500_000
 
 
 def supports(dtype: torch.dtype, device: str) -> str | None:
-    """Say whether `additive_scores` can take tensors of this kind.
+    """Tell whether `additive_scores` takes tensors of this kind.
 
     Args:
         dtype: of query, key and vector.
@@ -63,7 +63,7 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
 
 
 class Plan(NamedTuple):
-    """What `plan` of the loops returns, and B where it is there already."""
+    """Exponential plan: result of the kernel `plan`, and exponentials of the keys where they exist already."""
 
     centre: np.ndarray
     lowest: np.ndarray
@@ -71,12 +71,12 @@ class Plan(NamedTuple):
     order: np.ndarray
     bounds: np.ndarray
     given: np.ndarray
-    """[key batch, key, slot], or [0, 0, 0]."""
+    """[key batch, key, slot] exponentials of the keys, or [0, 0, 0]."""
     given_rounding: np.ndarray
 
 
 def _plan_of(exp_key: ExpKey) -> Plan:
-    """The arrays of an `ExpKey` as the loops take them, made once."""
+    """Arrays of an `ExpKey` as the kernels take them, made once."""
     plan = exp_key.derived.get("plan")
     if not isinstance(plan, Plan):
         plan = Plan(
@@ -93,7 +93,7 @@ def _plan_of(exp_key: ExpKey) -> Plan:
 
 
 def prepare_exp_key(key: Tensor) -> ExpKey:
-    """Compute once what every step of decoding needs of the keys.
+    """Compute the part of the keys that every decoding step shares.
 
     Args:
         key: [*batch, key, hidden] on a CPU, any floating dtype.
@@ -166,28 +166,28 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey 
 
 
 class _Operands(NamedTuple):
-    """What the loops read."""
+    """Inputs of the kernels."""
 
     query: np.ndarray
     """[query batch, query, hidden]."""
     query_index: np.ndarray
-    """[batch] which of the queries an element of the batch is."""
+    """[batch] index of the queries of each batch element."""
     key: np.ndarray
     """[key batch, key, hidden]."""
     key_index: np.ndarray
-    """[batch]."""
+    """[batch] index of the keys of each batch element."""
     plan: Plan
     given_index: np.ndarray
-    """[batch] which of `plan.given` an element of the batch is; `key_index` if nothing is given."""
+    """[batch] index into `plan.given` of each batch element; `key_index` if there are none."""
 
 
 Limits = tuple[np.ndarray, np.ndarray, float, np.ndarray]
-"""Bounds, weights, scale and features left out, as from `limit_queries` of the loops."""
+"""Exponent bounds, weights, scale and excluded features, from the kernel `limit_queries`."""
 
 
 @final
 class _AdditiveScores(torch.autograd.Function):
-    """d score / d query = vector (1 - tanh^2), the same for key; d score / d vector = tanh, made again in backward."""
+    """Autograd function: d score / d query = d score / d key = vector (1 - tanh^2), d score / d vector = tanh."""
 
     @staticmethod
     def forward(
@@ -220,7 +220,7 @@ class _AdditiveScores(torch.autograd.Function):
 def _score(
     query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
 ) -> tuple[Tensor, _Operands, Limits]:
-    """Query and key are of one dtype, not empty, and without axes that only repeat."""
+    """Scores of queries and keys of one dtype, not empty, without repeated axes."""
     queries, keys, weights = _rows(query), _rows(key), copied(vector)
     query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
     if exp_key is not None and exp_key.exponential.dtype == query.dtype:
@@ -242,7 +242,7 @@ def _score(
 
 
 def _score_at_once(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
-    """Small: in one call."""
+    """Scores in one call, for small sizes."""
     query, query_index, key, _, plan, index = operands
     given = (key, index, plan.bounds, plan.given, plan.given_rounding)
     score_all = _loops(query.dtype).score_all
@@ -250,7 +250,7 @@ def _score_at_once(operands: _Operands, vector: np.ndarray, scores: np.ndarray) 
 
 
 def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
-    """Large: tiles of rows, by all threads."""
+    """Scores in tiles of rows on all threads, for large sizes."""
     query, query_index, key, _, plan, index = operands
     loops = _loops(query.dtype)
     rows = query.reshape(-1, query.shape[2])
@@ -269,7 +269,7 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
 
 
 def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gradients [query batch, query, hidden], [key batch, key, hidden], [hidden]."""
+    """Gradients of query [query batch, query, hidden], key [key batch, key, hidden] and vector [hidden]."""
     query, query_index, key, key_index, plan, given_index = operands
     bounds, weights, scale, _ = limits
     loops = _loops(query.dtype)
@@ -307,7 +307,7 @@ def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tup
 
 
 def _tiles(operands: _Operands, num_features: int) -> Iterator[tuple[int, int, int, slice, slice]]:
-    """Cut rows and keys so that no tile has more than `TILE` elements, if one pair has not.
+    """Tiles of rows and keys of at most `TILE` elements, or of one pair.
 
     An element of the batch, which query and which key that is, and the places of its rows and keys.
     """
@@ -322,7 +322,7 @@ def _tiles(operands: _Operands, num_features: int) -> Iterator[tuple[int, int, i
 
 
 def _add_exactly(operands: _Operands, vector: np.ndarray, features: np.ndarray, scores: np.ndarray) -> None:
-    """Add what some features contribute, by tanh itself."""
+    """Add the contribution of excluded features, by tanh itself."""
     query, key, weights = (torch.from_numpy(part[..., features]) for part in (operands.query, operands.key, vector))
     for element, i, j, rows, keys in _tiles(operands, len(features)):
         tanh = torch.tanh(query[i, rows, None] + key[j, None, keys])
@@ -336,7 +336,7 @@ def _differentiate_exactly(
     grad: np.ndarray,
     grads: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """Put in the gradients of some features, by tanh itself."""
+    """Set the gradients of excluded features, by tanh itself."""
     query, key, weights = (torch.from_numpy(part[..., features]) for part in (operands.query, operands.key, vector))
     query_grad, key_grad, vector_grad = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weights)
     for element, i, j, rows, keys in _tiles(operands, len(features)):
@@ -351,7 +351,7 @@ def _differentiate_exactly(
 
 
 def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
-    """Of [batch, row, hidden]; `queries` without elements when they are not known yet."""
+    """Plan for [batch, row, hidden]; `queries` has no elements while they are unknown."""
     rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
     centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
     given, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
@@ -359,7 +359,7 @@ def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
 
 
 def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
-    """Add the exponentials."""
+    """Add the exponentials of the keys."""
     num_rows, num_slots = keys.shape[0] * keys.shape[1], len(plan.order)
     rows = keys.reshape(num_rows, keys.shape[2])
     exponential, rounding = np.empty((num_rows, num_slots), keys.dtype), np.empty((num_rows, num_slots), np.int16)
@@ -375,18 +375,18 @@ def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
 
 
 def _num_parts(num_elements: int) -> int:
-    """A few for each thread, so that a slow one keeps nobody waiting."""
+    """Number of parts: a few for each thread, so that a slow thread delays nobody."""
     return 4 * num_threads() if num_elements >= INLINE and num_threads() > 1 else 1
 
 
 def _split(work: Callable[[int, int], None], total: int, count: int) -> list[Callable[[], None]]:
-    """Cut range(total) into parts."""
+    """Split range(total) into parts."""
     count = max(1, min(count, total))
     return [partial(work, total * i // count, total * (i + 1) // count) for i in range(count)]
 
 
 def _strip(tensor: Tensor) -> Tensor:
-    """Keep one of what repeats along leading axes that were expanded, unless each shall get a gradient of its own."""
+    """Collapse leading axes that were expanded, unless each element gets its own gradient."""
     if not tensor.is_contiguous() and not (tensor.requires_grad and torch.is_grad_enabled()):
         for axis in range(tensor.dim() - 2):
             if tensor.stride(axis) == 0 and tensor.shape[axis] > 1:
@@ -395,16 +395,16 @@ def _strip(tensor: Tensor) -> Tensor:
 
 
 def _rows(tensor: Tensor) -> np.ndarray:
-    """[batch, row, size] in order, all leading axes in one."""
+    """Contiguous [batch, row, size], with all leading axes in one."""
     rows = tensor.detach().contiguous().numpy()
     return rows if rows.ndim == 3 else rows.reshape(math.prod(rows.shape[:-2]), *rows.shape[-2:])
 
 
 @lru_cache(maxsize=64)
 def _index(lead: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """[batch] which place of the leading axes each element of the broadcast batch takes."""
-    places = np.arange(math.prod(lead))
-    return places if lead == batch else np.broadcast_to(places.reshape(lead), batch).flatten()
+    """[batch] index into the tensor's own leading axes of each element of the broadcast batch."""
+    indices = np.arange(math.prod(lead))
+    return indices if lead == batch else np.broadcast_to(indices.reshape(lead), batch).flatten()
 
 
 def _require_shapes(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None) -> tuple[int, ...]:
@@ -445,7 +445,7 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _loops(dtype: np.dtype) -> "Loops":
-    """The loops, compiled for this dtype; imported here because importing Numba takes long."""
+    """Kernels compiled for this dtype; imported here because importing Numba takes long."""
     from heedful.attention.kernels.additive.numba_kernels import compiled
 
     return compiled(dtype)

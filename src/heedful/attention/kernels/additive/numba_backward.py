@@ -1,4 +1,4 @@
-"""Additive scores, backward: the loops of numba_kernels.py over blocks of slots."""
+"""Numba kernels of the gradients of additive scores, over blocks of slots."""
 
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ _HALVED: Final[Any] = np.int64(-1)
 
 @njit(inline="always")
 def _differentiate_four(grad: Any, i: Any, first_key: Any, width: Any, tile: Any, keys: Any, sums: Any) -> None:
-    """Four rows, A in `tile`, and `width` keys: add to the sums of rows and weights in `tile`, and to those of keys."""
+    """Gradients of four rows, A in `tile`, and `width` keys: add to the sums in `tile` and to those of keys."""
     stop = first_key + width
     row0, row1, row2, row3 = (
         grad[i, first_key:stop],
@@ -72,7 +72,7 @@ def _differentiate_fours(
     keys: Any,
     sums: Any,
 ) -> None:
-    """`BLOCK` slots from `slot` on of one element of the batch, as many rows as make fours."""
+    """Gradients of `BLOCK` slots from `slot` on, of one batch element, for as many rows as make fours."""
     num_fours = grad.shape[0] // 4
     zero = tile.dtype.type(0)
     for first_key in range(0, grad.shape[1], _KEYS):
@@ -110,7 +110,7 @@ def _differentiate_fours(
 def _differentiate_one(
     a: Any, b: Any, v: Any, g: Any, slot: Any, a_grad: Any, b_grad: Any, v_grad: Any, tile: Any, is_alone: Any
 ) -> None:
-    """One row of one element of the batch, slots from `slot` on; if alone, nothing else adds to `b_grad`."""
+    """Gradients of one row of one batch element, slots from `slot` on; if alone, nothing else adds to `b_grad`."""
     size = b.shape[1]
     zero = tile.dtype.type(0)
     row_grad = a_grad[slot : slot + size]
@@ -163,7 +163,7 @@ def _sum_both_ways(grad: np.ndarray, of_rows: np.ndarray, of_keys: np.ndarray) -
 
 @njit(inline="always")
 def _return_lost(a_rounding: Any, of_rows: Any, b_rounding: Any, of_keys: Any, v_grad: Any, sums: Any) -> None:
-    """Add sum_i r_i / 2 sum_j g_ij to the gradient of the weights; what is added is small, so few digits do."""
+    """Add sum_i r_i / 2 sum_j g_ij to the gradient of the weights; a small term that needs few digits."""
     size = len(v_grad)
     for k in range(size):
         sums[k] = 0
@@ -178,7 +178,7 @@ def _return_lost(a_rounding: Any, of_rows: Any, b_rounding: Any, of_keys: Any, v
 
 @njit(inline="always")
 def _clear(sums: Any, start: Any, stop: Any, slot: Any, width: Any, batch: Any) -> None:
-    """Set to 0 what elements `start` to `stop` add to; all where elements share."""
+    """Zero the sums that elements `start` to `stop` add to; all of them where elements share."""
     for source in range(start if len(sums) == batch else 0, stop if len(sums) == batch else len(sums)):
         for i in range(sums.shape[1]):
             row = sums[source, i, slot : slot + width]
@@ -188,7 +188,7 @@ def _clear(sums: Any, start: Any, stop: Any, slot: Any, width: Any, batch: Any) 
 
 @njit
 def _aligned(num_rows: int, size: int, like: np.ndarray) -> np.ndarray:
-    """Memory that starts where a line of the cache does: vectors that straddle two are slow to store and load."""
+    """Array that starts at a cache line: vectors that straddle two lines are slow."""
     line = 64 // like.itemsize
     memory = np.empty(num_rows * size + line, like.dtype)
     first = (-(memory.ctypes.data // like.itemsize)) % line
@@ -203,7 +203,7 @@ def _pair(num_rows: int, width: int, like: np.ndarray) -> Any:
 
 @njit
 def _room(num_rows: int, num_keys: int, width: int, like: np.ndarray) -> Any:
-    """Arrays for sums.
+    """Arrays of sums.
 
     A and the sums of four rows, and the sum of the weights, are in one array with places known when compiling: the
     compiler then has few overlaps to rule out.

@@ -1,4 +1,4 @@
-"""Exponentials of features for the loops of numba_kernels.py: range, place and rounding."""
+"""Numba kernels of feature exponentials for additive scores: range, slots and rounding errors."""
 
 import math
 from typing import Any, Final
@@ -9,9 +9,9 @@ from numba import njit
 from heedful.compiled.numba_math import kept_loop
 
 BLOCK: Final = 64
-"""Slots that gradients take at a time; num_slots is a multiple of it."""
+"""Slots that gradients process at a time; num_slots is a multiple of it."""
 UNROUNDING: Final = np.float32(0.5 / (29000.0 * 2.0**24))
-"""What leads from a rounding of `exponentials` to half of a relative error."""
+"""Factor from a rounding of `exponentials` to half of a relative error."""
 
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)
@@ -60,7 +60,7 @@ def extremes(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
 def plan(
     key: np.ndarray, query: np.ndarray, limit: float, saturated: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Give every feature a centre and a slot.
+    """Assign every feature a centre and a slot.
 
     Args:
         key: [row, hidden].
@@ -111,7 +111,7 @@ def plan(
 
 @njit
 def _give_slots(is_wide: np.ndarray, num_wide: int) -> np.ndarray:
-    """Slots in the order of features where none is wide; else wide ones alone in a division, the others in pairs."""
+    """Slots in the order of features where none is wide; else wide features alone in a division, others in pairs."""
     size = is_wide.shape[0]
     divisions = num_wide + (size - num_wide + 1) // 2
     half = (2 * divisions + BLOCK - 1) // BLOCK * BLOCK // 2
@@ -147,7 +147,7 @@ def limit_queries(
     limit: float,
     saturated: float,
 ) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-    """Say how to take the exponentials of queries, and which features the formula must not be used for.
+    """Choose the exponents for queries, and the features that the exponential form must not be used for.
 
     Args:
         query: [row, hidden].
@@ -198,7 +198,7 @@ def limit_queries(
 
 @njit(inline="always")
 def _split_exponential(placed: Any, slip: Any, exponent: Any, exponential: Any, rounding: Any) -> None:
-    """e^(2 x) = 2^k e^t = 2^k (1 + t + rest), where x, t and the sum are in two pieces each."""
+    """Exponential e^(2 x) = 2^k e^t = 2^k (1 + t + rest), where x, t and the sum are in two pieces each."""
     for s in range(placed.shape[0]):
         k = np.floor(placed[s] * _LOG2_E2 + _HALF)
         t = _TWO * placed[s] - k * _LN2_HIGH

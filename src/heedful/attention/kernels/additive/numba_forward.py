@@ -1,4 +1,4 @@
-"""Additive scores, forward: the loops of numba_kernels.py over tiles of four rows."""
+"""Numba kernels of additive scores, over tiles of four rows."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ _HALVED: Final[Any] = np.int64(-1)
 
 @njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _lost(rounding: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> None:
-    """Sum over slots of weights * r / 2 for each row: what its scores lack."""
+    """Sum over slots of weights * r / 2 for each row: the rounding error of its scores."""
     for i in range(rounding.shape[0]):
         total = lost.dtype.type(0)
         for s in range(rounding.shape[1]):
@@ -28,7 +28,7 @@ def _lost(rounding: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> None:
 
 @njit(error_model="numpy", fastmath={"contract"})
 def _two(a: Any, b: Any, c: Any, d: Any, v: Any, w: Any, both: Any) -> Any:
-    """Weighted tanh of A = a, B = b plus that of A = c, B = d; `both` is v + w."""
+    """Weighted tanh of the pair A = a, B = b plus that of A = c, B = d; `both` is v + w."""
     f = a * b - _HALF
     g = c * d - _HALF
     whole = f + _ONE
@@ -175,7 +175,7 @@ def score_all(
     saturated: float,
     score: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-    """Do `limit_queries` and all tiles of `scores` in one call.
+    """Run `limit_queries` and all tiles of `scores` in one call.
 
     Args:
         query: [query batch, row, hidden].

@@ -1,4 +1,4 @@
-"""Loops over NumPy arrays behind heedful/attention/kernels/additive/cpu_ops.py, compiled by Numba; no PyTorch here.
+"""Compilation of the numba kernels of additive scores; no PyTorch here.
 
 With A = e^(2 (a + c)) / 2 of a query feature, B = e^(2 (b - c)) of a key feature and F = A B - 1/2,
 
@@ -37,7 +37,7 @@ from heedful.attention.kernels.additive.numba_forward import score_all, scores
 
 
 class Loops(NamedTuple):
-    """All loops, compiled."""
+    """All compiled kernels."""
 
     plan: Callable[..., Any]
     limit_queries: Callable[..., Any]
@@ -46,12 +46,12 @@ class Loops(NamedTuple):
     score_all: Callable[..., Any]
     gradients: Callable[..., Any]
     block: int
-    """Slots that `gradients` takes at a time."""
+    """Slots that `gradients` processes at a time."""
 
 
 @cache
 def compiled(dtype: np.dtype) -> Loops:
-    """Compile all loops for a width of numbers, or load them from disk.
+    """Compile all kernels for a floating-point width, or load them from disk.
 
     Args:
         dtype: float32 or float64.
@@ -80,7 +80,7 @@ def compiled(dtype: np.dtype) -> Loops:
 
 
 def compile_for(loop: Any, signature: tuple[Any, ...]) -> None:
-    """Compile a loop for arguments of some types.
+    """Compile a kernel for arguments of some types.
 
     Args:
         loop: made by `kept_loop`.

@@ -1,4 +1,4 @@
-"""Additive scores from compiled loops on a CPU, never [query, key, hidden]; the driver does the rest."""
+"""Score kernel of additive scores on a CPU, never [query, key, hidden]; the tiled driver does the rest."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""Additive scores on a GPU: the programs behind heedful/attention/kernels/additive/triton_ops.py, written in Triton.
+"""Triton kernels of additive scores and their gradients, for GPUs.
 
 tanh(a + b) = (E - 1) / (E + 1) with E = A B, A = e^2(a - c), B = e^2(b + c), where c is the largest a of a feature.
 With q = B - 1 and p = A - 1, each rounded once, E - 1 = A q + p: small numbers lose no digit, and as A is at most 1,
@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 
 LIMIT: tl.constexpr = tl.constexpr(43.0)
-"""How far exponents may go: e^86 and its inverse are normal numbers of float32."""
+"""Largest exponent: e^86 and its inverse are normal float32 numbers."""
 BLOCK: tl.constexpr = tl.constexpr(32)
 """Features of a block; hidden is a multiple of it."""
 
@@ -70,7 +70,7 @@ def operand_tile(
     rows, move, operands, num_rows, size, width, batch_stride, row_stride, feature_stride, plane,
     IS_TRANSPOSED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Take exponentials of a tile of queries or keys, in float64, and round them once.
+    """Compute exponentials of a tile of queries or keys in float64, rounded once.
 
     Args:
         rows: [batch, row, size] by its strides.
@@ -199,7 +199,7 @@ def gradient_tile(
     num_others, hidden, grad_plane, row_stride, other_stride, own_total, first_own, first_other, total_queries,
     ROWS: tl.constexpr, HAS_VECTOR: tl.constexpr, HAS_ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
 ):  # fmt: skip
-    """Sum over all of the other side what reaches a block of features of a tile of rows.
+    """Sum the gradients of a block of features of a tile of rows over the other side.
 
     Scores are symmetric in query and key, so this is the gradient of either.
 

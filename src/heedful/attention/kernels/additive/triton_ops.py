@@ -1,4 +1,4 @@
-"""Additive scores on a GPU, exact, without an array of size query * key * hidden: Triton programs called from PyTorch.
+"""PyTorch operation for exact additive scores on a GPU, with Triton kernels: no array of query * key * hidden.
 
 score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
 projections are done already). How: triton_kernels.py. Exponentials are taken here, one for
@@ -29,13 +29,13 @@ COLUMNS: Final = 64
 """Keys of a tile of scores; a block of keys is a multiple of it."""
 
 QUICK: Final = 21.0
-"""Sums up to which products of two denominators of the quick form stay in range."""
+"""Largest sum for which the product of two denominators of the quick form stays in range."""
 LARGE: Final = 0.5
-"""Sums that a feature must have somewhere, for the error of the quick form not to count."""
+"""Sum that a feature must reach somewhere for the error of the quick form to be negligible."""
 MANY: Final = 128
-"""Features among which errors that do not shrink with the sums are no larger than those of tanh in float32."""
+"""Number of features from which constant errors are no larger than those of tanh in float32."""
 BUSY: Final = 42
-"""Tiles of scores at a time at least, where there are so many: fewer would leave a device idle, more need memory."""
+"""Least number of tiles at a time, where there are so many: fewer would leave a device idle, more need memory."""
 
 
 @final
@@ -105,7 +105,7 @@ class _AdditiveScores(torch.autograd.Function):
         ctx.save_for_backward(query, key, vector)
         ctx.batch = batch
         scores = query.new_empty((math.prod(batch), query.shape[-2], key.shape[-2]))
-        index = places(batch, query.device, query.shape[:-2], key.shape[:-2])
+        index = batch_indices(batch, query.device, query.shape[:-2], key.shape[:-2])
         fill_scores(scores, _flat(query), _flat(key), vector, index)
         return scores.reshape(*batch, *scores.shape[1:])
 
@@ -115,7 +115,7 @@ class _AdditiveScores(torch.autograd.Function):
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
         query, key, vector = ctx.saved_tensors
-        index = places(ctx.batch, query.device, query.shape[:-2], key.shape[:-2])
+        index = batch_indices(ctx.batch, query.device, query.shape[:-2], key.shape[:-2])
         grad = grad_outputs[0].reshape(-1, query.shape[-2], key.shape[-2])
         sums = Gradients.zeros(query, key, vector, math.prod(ctx.batch), ctx.needs_input_grad)
         add_gradients(sums, grad, _flat(query), _flat(key), vector, index)
@@ -125,29 +125,29 @@ class _AdditiveScores(torch.autograd.Function):
 @final
 @dataclass(frozen=True)
 class Sight:
-    """Intervals of keys, of all queries; nothing is computed where a whole tile sees nothing."""
+    """Intervals of keys of all queries; tiles outside them are skipped."""
 
     start: Tensor
     """[rows batch, query] int64 first keys."""
     stop: Tensor
-    """[rows batch, query] int64, one past the last."""
+    """[rows batch, query] int64 index after the last key."""
 
 
 @final
 @dataclass(frozen=True)
 class Gradients:
-    """Sums of gradients over strips of queries, for each element of the batch; None = not wanted."""
+    """Sums of gradients over strips of queries, for each batch element; None = not needed."""
 
     query: Tensor | None
     """[batch, query, padded hidden], without the factor of the vector."""
     key: Tensor | None
     """[batch, key, padded hidden], without the factor of the vector."""
     vector: Tensor | None
-    """[padded hidden] float64"""
+    """[padded hidden] float64."""
 
     @staticmethod
     def zeros(query: Tensor, key: Tensor, vector: Tensor, num_elements: int, wanted: tuple[bool, ...]) -> "Gradients":
-        """Start at 0.
+        """Return sums of zero.
 
         Args:
             query: [*, query, hidden].
@@ -170,7 +170,7 @@ class Gradients:
     def finish(
         self, query: Tensor, key: Tensor, vector: Tensor, batch: tuple[int, ...]
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Put in the vector, and add up what elements of the batch that share a row gave it.
+        """Multiply by the vector, and sum over batch elements that share a row.
 
         Args:
             query: [*#batch, query, hidden].
@@ -239,7 +239,7 @@ def add_gradients(
     sight: Sight | None = None,
     first_query: int = 0,
 ) -> None:
-    """Add what a strip of queries gives.
+    """Add the gradients of a strip of queries.
 
     Args:
         sums: added to.
@@ -271,7 +271,7 @@ def _add_side(
     where: tuple[Sight | None, int, int],
     is_query: bool,
 ) -> None:
-    """Add what the scores of a strip of queries and a block of keys give the queries, or the keys."""
+    """Add the gradients of the queries, or of the keys, from the scores of a strip of queries and a block of keys."""
     queries, keys, features = operands
     sight, first_query, first_key = where
     start, stop, total = _from(sight, first_query, index)
@@ -296,8 +296,8 @@ def _add_side(
         sums.vector.add_(shares.sum(dim=0, dtype=torch.float64))
 
 
-def places(batch: tuple[int, ...], device: torch.device, *leading: tuple[int, ...]) -> Tensor:
-    """Number which place of its own leading axes each element of a batch takes.
+def batch_indices(batch: tuple[int, ...], device: torch.device, *leading: tuple[int, ...]) -> Tensor:
+    """Return the index into its own leading axes of each element of a batch.
 
     Args:
         batch: leading axes.
@@ -307,11 +307,11 @@ def places(batch: tuple[int, ...], device: torch.device, *leading: tuple[int, ..
     Returns:
         [part, batch] int64.
     """
-    made = {
+    indices = {
         lead: torch.arange(math.prod(lead), device=device).reshape(lead).expand(batch).reshape(-1)
         for lead in dict.fromkeys(leading)
     }
-    return torch.stack([made[lead] for lead in leading])
+    return torch.stack([indices[lead] for lead in leading])
 
 
 def _flat(rows: Tensor) -> Tensor:
@@ -319,7 +319,7 @@ def _flat(rows: Tensor) -> Tensor:
 
 
 def _blocks(num_row_tiles: int, num_keys: int) -> list[slice]:
-    """Blocks of keys: as few as keep the device busy, for each holds six numbers for each of its keys."""
+    """Blocks of keys: as few as keep the device busy, because each holds six numbers per key."""
     size = -(-BUSY // max(1, num_row_tiles)) * COLUMNS
     return [slice(first, min(first + size, num_keys)) for first in range(0, num_keys, size)]
 
@@ -379,5 +379,5 @@ def _require_shapes(query: Tensor, key: Tensor, vector: Tensor) -> tuple[int, ..
 
 @cache
 def _programs() -> Any:
-    """The programs; imported here because Triton is not installed everywhere."""
+    """Triton kernels; imported here because Triton is not installed everywhere."""
     return importlib.import_module("heedful.attention.kernels.additive.triton_kernels")

@@ -1,1 +1,1 @@
-"""Nadaraya-Watson attention from squared distances: fused and streaming, on CPUs by Numba, on GPUs by Triton."""
+"""Kernels of Nadaraya-Watson attention from squared distances, fused and streaming: Numba on CPUs, Triton on GPUs."""

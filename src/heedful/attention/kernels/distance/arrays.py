@@ -1,4 +1,4 @@
-"""What goes into the loops of distance attention and comes out: NumPy arrays with names."""
+"""Inputs and outputs of the numba kernels of distance attention: named tuples of NumPy arrays."""
 
 from typing import Any, Final, NamedTuple
 
@@ -13,18 +13,18 @@ EPANECHNIKOV_POWER: Final = 3
 BOXCAR: Final = 4
 TRIANGULAR: Final = 5
 EPANECHNIKOV: Final = 6
-"""Profiles. A power is that of the inverse temperature; those before boxcar are exponentials."""
+"""Profiles by number; profiles before boxcar are exponentials, the others powers with the inverse temperature."""
 
 LIFT: Final = 11
 """Exponential weights stay below 2^-10.5, so that a tile of values at the end of the range still has a sum."""
 FAR: Final = 2.0**22
 """Largest rate * cost, in bits, from which another may be subtracted."""
 ROWS: Final = 64
-"""Queries that walk through the keys together: a tile of keys is fetched once for all of them."""
+"""Queries that pass through the keys together: a tile of keys is loaded once for all of them."""
 
 
 class Points(NamedTuple):
-    """What attends to what, C-contiguous; within a loop without the batch axis."""
+    """Queries, keys and values, C-contiguous; within a kernel without the batch axis."""
 
     query: Array
     """[batch, query, size]"""
@@ -33,31 +33,31 @@ class Points(NamedTuple):
     value: Array
     """[batch, value_size, key], value_size at least 1."""
     start: Array
-    """[batch, query] int64, first key a query may attend, at least 0."""
+    """[batch, query] int64 first key that a query may attend to, at least 0."""
     stop: Array
-    """[batch, query] int64, one past the last, at most the number of keys."""
+    """[batch, query] int64 index after the last key, at most the number of keys."""
 
 
 class Kernel(NamedTuple):
-    """The shape of the weights."""
+    """Shape of the weights."""
 
     profile: int
     whole: Any
-    """What differences are taken from: the bandwidth (triangular), else its square."""
+    """Bandwidth (triangular), else its square: the number that differences are taken from."""
     crumb: Any
-    """What that lost in rounding."""
+    """Rounding error of `whole`."""
     bound: Any
-    """Squares from here on surely have no weight, if the kernel is compact."""
+    """Square from which on a compact kernel is zero for certain."""
     lowest: Any
-    """The exponent whose power of two counts as 0: one below that of the smallest normal number."""
+    """Exponent whose power of two counts as 0: one below that of the smallest normal number."""
     farthest: Any
-    """The largest number."""
+    """Largest number of the type."""
     is_finite: bool
-    """Whether every coordinate is finite; then tiles of no weight are left out."""
+    """Whether every coordinate is finite; then tiles without weight are skipped."""
 
 
-class Found(NamedTuple):
-    """What attention found."""
+class ForwardResult(NamedTuple):
+    """Result of the forward pass."""
 
     context: Array
     """[batch, query, value_size]"""
@@ -67,21 +67,21 @@ class Found(NamedTuple):
     """[batch, query] float64, sums of weights; 0 where no key has weight."""
 
 
-class Given(NamedTuple):
-    """Gradients that come in, and which are wanted."""
+class OutputGradients(NamedTuple):
+    """Gradients of the outputs, and which input gradients are needed."""
 
     context: Array
     """[batch, query, value_size]"""
     log_normalizer: Array
     """[batch, query] float64"""
     wants_slopes: bool
-    """Any but that of the values."""
+    """Whether any gradient except the values' is needed."""
     wants_points: bool
     wants_value: bool
 
 
 class Room(NamedTuple):
-    """Arrays to work in, of one part."""
+    """Work arrays of one part."""
 
     costs: Array
     """[key]"""
@@ -90,27 +90,27 @@ class Room(NamedTuple):
     slopes: Array
     """[4, key]"""
     local: Array
-    """[size + value_size, key] what a block of rows gives to keys and values"""
+    """[size + value_size, key] gradients of keys and values from a block of rows."""
     gains: Array
-    """[ROWS, value_size + 1] gradients of the contexts, and their part that all keys share, over the sum of weights"""
+    """[ROWS, value_size + 1] gradients of the contexts over the sum of weights, and their part common to all keys."""
 
 
 class Sums(NamedTuple):
-    """Gradients that go out, but for factors; float64, added to what is there."""
+    """Gradients of the inputs up to factors; float64, added to the contents."""
 
     query: Array
     """[batch, query, size]"""
     key: Array
-    """[batch, size + value_size, key] of keys, then of values"""
+    """[batch, size + value_size, key] of keys, then of values."""
     kernel: Array
     """[batch, query, 2] sums of slopes times exponents, and of slopes times squares"""
 
 
 class Span(NamedTuple):
-    """Keys of one row in one tile. Unsigned: Numba then looks for no negative index, which no vector would survive."""
+    """Keys of one row in one tile; unsigned, because checks for negative indices would prevent vectorisation."""
 
     tile: Any
-    """The first key of the tile; key j stands at j - tile in a buffer."""
+    """First key of the tile; key j is at j - tile in a buffer."""
     first: Any
     last: Any
-    """One past the last."""
+    """Index after the last key."""

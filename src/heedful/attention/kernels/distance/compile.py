@@ -1,4 +1,4 @@
-"""The loops of distance attention, compiled when they are first wanted."""
+"""Compilation of the numba kernels of distance attention, on first use."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,12 +7,12 @@ from typing import Any
 from numba import boolean, float32, float64, int64, njit, types, void
 
 from heedful.attention.kernels.distance import numba_kernels as distance_loops
-from heedful.attention.kernels.distance.arrays import Found, Given, Kernel, Points, Room, Sums
+from heedful.attention.kernels.distance.arrays import ForwardResult, Kernel, OutputGradients, Points, Room, Sums
 
 
 @cache
 def forward(dtype: str, is_exponential: bool) -> Callable[..., None]:
-    """Compile `distance_loops.forward`, which takes a second, or fetch what was compiled before.
+    """Compile `numba_kernels.forward`, which takes a second, or load it from disk.
 
     Args:
         dtype: float32 or float64.
@@ -27,7 +27,7 @@ def forward(dtype: str, is_exponential: bool) -> Callable[..., None]:
 
 @cache
 def backward(dtype: str, is_exponential: bool) -> Callable[..., None]:
-    """Compile `distance_loops.backward`, as `forward`.
+    """Compile `numba_kernels.backward`, as `forward`.
 
     Args:
         dtype: as in `forward`.
@@ -37,14 +37,14 @@ def backward(dtype: str, is_exponential: bool) -> Callable[..., None]:
         As in `forward`.
     """
     real, array, common = _types(dtype, is_exponential)
-    given = types.NamedTuple([array(real, 3), array(float64, 2), boolean, boolean, boolean], Given)
+    grads = types.NamedTuple([array(real, 3), array(float64, 2), boolean, boolean, boolean], OutputGradients)
     room = types.NamedTuple([array(real, 1)] + [array(real, 2)] * 4, Room)
     sums = types.NamedUniTuple(array(float64, 3), 3, Sums)
-    return _compile(void(*common, given, room, sums), distance_loops.backward)
+    return _compile(void(*common, grads, room, sums), distance_loops.backward)
 
 
 def _types(dtype: str, is_exponential: bool) -> Any:
-    """Numba's types: of numbers, of arrays, and of the arguments that both loops take."""
+    """Numba types of numbers, of arrays, and of the arguments that both kernels take."""
     real = float32 if dtype == "float32" else float64
 
     def array(kind: Any, num_axes: int) -> Any:
@@ -52,12 +52,12 @@ def _types(dtype: str, is_exponential: bool) -> Any:
 
     points = types.NamedTuple([array(real, 3)] * 3 + [array(int64, 2)] * 2, Points)
     kernel = types.NamedTuple([int64, *[real] * 5, boolean], Kernel)
-    found = types.NamedTuple([array(real, 3), array(real, 2), array(float64, 2)], Found)
-    return real, array, (points, kernel, real if is_exponential else types.none, int64, int64, found)
+    result = types.NamedTuple([array(real, 3), array(real, 2), array(float64, 2)], ForwardResult)
+    return real, array, (points, kernel, real if is_exponential else types.none, int64, int64, result)
 
 
 def _compile(signature: Any, function: Callable[..., None]) -> Callable[..., None]:
-    """Compile for one signature, so that no call ever compiles; there may be no folder to keep the result in."""
+    """Compile for one signature, so that no call ever compiles; there may be no folder for the result."""
     options: Any = {"nogil": True, "fastmath": distance_loops.FLAGS, **distance_loops.OPTIONS}
     try:
         return njit(signature, cache=True, **options)(function)

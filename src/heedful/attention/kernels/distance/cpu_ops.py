@@ -1,4 +1,4 @@
-"""Distance attention on a CPU: Nadaraya-Watson regression for tensors, fused and streaming, by loops Numba compiles.
+"""PyTorch operation for distance attention on a CPU, fused and streaming, with numba kernels.
 
 Nadaraya 1964 (doi:10.1137/1109020), Watson 1964: f(q) = sum_j K(|q - k_j| / h) v_j / sum_j K(|q - k_j| / h).
 """
@@ -35,17 +35,17 @@ _PLAIN: Final = {
 _POWERS: Final = {arrays.TRIANGULAR: arrays.TRIANGULAR_POWER, arrays.EPANECHNIKOV: arrays.EPANECHNIKOV_POWER}
 
 _SMALL: Final = 1 << 21
-"""Products below which one thread does it all: about what it costs to wake another."""
+"""Number of products below which one thread does everything: about the cost of waking another."""
 _SLOTS: Final = 8
-"""Parts at most, each with sums of its own, among which the queries of one item are divided backward."""
+"""Most parts, each with its own sums, into which the queries of one item are divided in the backward pass."""
 _SLOT_NUMBERS: Final = 1 << 24
-"""Numbers at most that those sums hold together, if there are more than two."""
+"""Most numbers that those sums hold together, if there are more than two."""
 _CACHE_NUMBERS: Final = 6144
-"""Numbers of one tile that leave some room in a first-level cache of 32 KiB."""
+"""Numbers of one tile that fit a first-level cache of 32 KiB with some room left."""
 
 
 def supports(dtype: torch.dtype, device: torch.device | str, profile: str) -> str | None:
-    """Say whether `distance_attention` can do this here.
+    """Tell whether `distance_attention` can run here.
 
     Args:
         dtype: of queries, keys and values.
@@ -141,7 +141,7 @@ def distance_attention(
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
-    """The common leading axes.
+    """Common leading axes.
 
     Raises:
         ShapeError: there are none, or sizes differ.
@@ -162,7 +162,7 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
 
 
 def _to_number(number: Tensor | float, name: str) -> Tensor:
-    """A float64 number above 0, or NaN.
+    """Float64 number above 0, or NaN.
 
     Raises:
         ShapeError: it has axes.
@@ -193,7 +193,7 @@ def _to_bounds(bound: Tensor | None, default: int, batch: torch.Size, num_querie
 
 
 class _Problem(NamedTuple):
-    """Points and kernel as the loops take them, and what led there."""
+    """Points and kernel as the numba kernels take them, with their scale."""
 
     points: arrays.Points
     kernel: arrays.Kernel
@@ -201,9 +201,9 @@ class _Problem(NamedTuple):
     exact_rate: float
     num_keys: int
     bandwidth: float
-    """After scaling, as in the kernel but float64."""
+    """Bandwidth after scaling, as in the kernel but float64."""
     scale: float
-    """What points were multiplied by."""
+    """Factor that points were multiplied by."""
     dtype: torch.dtype
 
     @property
@@ -216,16 +216,16 @@ class _Problem(NamedTuple):
 
     @property
     def num_streams(self) -> int:
-        """Rows of keys and values."""
+        """Number of rows of keys and values."""
         return self.points.key.shape[1] + self.points.value.shape[1]
 
     @property
     def work(self) -> int:
-        """Products for one row."""
+        """Number of products for one row."""
         return self.num_keys * (2 * self.num_streams + 12)
 
     def width(self, num_rows: int) -> int:
-        """Keys of a tile, of which so many rows should stay in the nearest cache."""
+        """Keys of a tile, so that its rows stay in the nearest cache."""
         fitting = 1024 if num_rows <= 8 else 512 if num_rows <= 17 else 256
         return min(fitting, -(-max(self.num_keys, 1) // 64) * 64)
 
@@ -302,11 +302,11 @@ def _loops(direction: str, dtype: torch.dtype, is_exponential: bool) -> Callable
     return compile_loops(str(dtype).removeprefix("torch."), is_exponential)
 
 
-def _attend(problem: _Problem) -> arrays.Found:
-    """Run the loops forward."""
+def _attend(problem: _Problem) -> arrays.ForwardResult:
+    """Run the forward kernel."""
     batch, num_queries, _ = problem.points.query.shape
     real, value_size = problem.points.query.dtype, problem.points.value.shape[1]
-    found = arrays.Found(
+    result = arrays.ForwardResult(
         np.empty((batch, num_queries, value_size), real),
         np.empty((batch, num_queries), real),
         np.empty((batch, num_queries)),
@@ -316,45 +316,45 @@ def _attend(problem: _Problem) -> arrays.Found:
 
     def run(row: int, end: int) -> None:
         buffer, sums = _room(problem, width), np.empty((ROWS, value_size))
-        loop(problem.points, problem.kernel, problem.rate, row, end, found, buffer, sums)
+        loop(problem.points, problem.kernel, problem.rate, row, end, result, buffer, sums)
 
     parts = 1 if problem.num_rows * problem.work <= _SMALL else 8 * num_threads()
     run_parts([partial(run, row, end) for row, end in _cut(problem.num_rows, ROWS, parts)])
-    return found
+    return result
 
 
 def _cut(num_rows: int, step: int, parts: int) -> list[tuple[int, int]]:
-    """Cut rows into so many parts at most, each of whole steps."""
+    """Split rows into at most so many parts, each of whole steps."""
     length = -(-num_rows // (parts * step)) * step
     return [(row, min(row + length, num_rows)) for row in range(0, num_rows, max(length, 1))]
 
 
 def _room(problem: _Problem, *shape: int) -> Array:
-    """An array that starts at a cache line, which NumPy's own need not."""
+    """Array that starts at a cache line, unlike NumPy's own."""
     return torch.empty(shape, dtype=problem.dtype).numpy()
 
 
-def _log_normalizer(problem: _Problem, found: arrays.Found) -> Array:
-    """Logarithm of the sum of K: weights have another unit."""
+def _log_normalizer(problem: _Problem, result: arrays.ForwardResult) -> Array:
+    """Logarithm of the sum of K, converted from the unit of the weights."""
     with np.errstate(divide="ignore"):
         if problem.is_exponential:
             # The rate before rounding: an error of it would grow with the distance.
-            exact = _bases(problem, found) * (problem.exact_rate / float(problem.rate))
-            return np.log(found.totals) + math.log(2.0) * (LIFT - exact)
+            exact = _bases(problem, result) * (problem.exact_rate / float(problem.rate))
+            return np.log(result.totals) + math.log(2.0) * (LIFT - exact)
         unit = {arrays.TRIANGULAR: problem.bandwidth, arrays.EPANECHNIKOV: problem.bandwidth**2}
-        return np.log(found.totals) - math.log(unit.get(problem.kernel.profile, 2.0**-LIFT))
+        return np.log(result.totals) - math.log(unit.get(problem.kernel.profile, 2.0**-LIFT))
 
 
-def _bases(problem: _Problem, found: arrays.Found) -> Array:
-    """What exponents of an exponential kernel are measured from, as in the loops."""
-    nearest = np.where(found.totals == 0.0, 0.0, found.nearest).astype(found.nearest.dtype)
+def _bases(problem: _Problem, result: arrays.ForwardResult) -> Array:
+    """Bases that the exponents of an exponential kernel are measured from, as in the kernels."""
+    nearest = np.where(result.totals == 0.0, 0.0, result.nearest).astype(result.nearest.dtype)
     with np.errstate(over="ignore"):
         shifts = problem.rate * nearest
     return np.where(shifts > FAR, float(problem.rate) * nearest.astype(np.float64), shifts)
 
 
-def _follow(problem: _Problem, found: arrays.Found, given: arrays.Given) -> arrays.Sums:
-    """Run the loops backward. The parts, and with them the order of all sums, depend on shapes alone."""
+def _follow(problem: _Problem, result: arrays.ForwardResult, grads: arrays.OutputGradients) -> arrays.Sums:
+    """Run the backward kernel. The parts, and with them the order of all sums, depend on shapes alone."""
     batch, num_queries, size = problem.points.query.shape
     is_small = problem.num_rows * problem.work <= _SMALL
     fitting = _SLOT_NUMBERS // max(1, batch * problem.num_streams * problem.num_keys)
@@ -370,10 +370,10 @@ def _follow(problem: _Problem, found: arrays.Found, given: arrays.Given) -> arra
             _room(problem, 4, width),
             _room(problem, 4, width),
             _room(problem, problem.num_streams, width),
-            _room(problem, ROWS, given.context.shape[2] + 1),
+            _room(problem, ROWS, grads.context.shape[2] + 1),
         )
         sums = arrays.Sums(query_sums, key_sums[slot], kernel_sums)
-        loop(problem.points, problem.kernel, problem.rate, row, end, found, given, room, sums)
+        loop(problem.points, problem.kernel, problem.rate, row, end, result, grads, room, sums)
 
     if slots == 1:
         spans = [(0, row, end) for row, end in _cut(problem.num_rows, max(num_queries, 1), 1 if is_small else batch)]
@@ -392,7 +392,7 @@ def _follow(problem: _Problem, found: arrays.Found, given: arrays.Given) -> arra
 
 @final
 class _DistanceAttention(torch.autograd.Function):
-    """Keeps the inputs, the contexts and two numbers for each query; weights are computed again backward."""
+    """Autograd function that keeps inputs, contexts and two numbers per query; weights are recomputed in backward."""
 
     @staticmethod
     def forward(
@@ -408,11 +408,11 @@ class _DistanceAttention(torch.autograd.Function):
         ctx.numbers = (bandwidth.item(), factor.item(), ctx.needs_input_grad[4])
         ctx.bounds, ctx.profile = bounds, profile
         problem = _pose((query, key, value), bounds, ctx.numbers, profile)
-        found = _attend(problem)
-        context, nearest, totals = (torch.from_numpy(array) for array in found)
+        result = _attend(problem)
+        context, nearest, totals = (torch.from_numpy(array) for array in result)
         context = context[..., : value.shape[-1]]
         ctx.save_for_backward(query, key, value, context, nearest, totals)
-        return context, torch.from_numpy(_log_normalizer(problem, found)).to(query.dtype)
+        return context, torch.from_numpy(_log_normalizer(problem, result)).to(query.dtype)
 
     # The decorator's type says less than the method's.
     @staticmethod
@@ -424,39 +424,43 @@ class _DistanceAttention(torch.autograd.Function):
         problem = _pose((query, key, value), ctx.bounds, ctx.numbers, ctx.profile)
         wants = ctx.needs_input_grad
         columns = problem.points.value.shape[1]
-        found = arrays.Found(_padded(context, columns), nearest.numpy(), totals.numpy())
+        result = arrays.ForwardResult(_padded(context, columns), nearest.numpy(), totals.numpy())
         log_normalizer = grad_outputs[1].double().masked_fill(totals == 0.0, 0.0)
-        given = arrays.Given(
+        grads = arrays.OutputGradients(
             _padded(grad_outputs[0], columns),
             log_normalizer.contiguous().numpy(),
             wants[0] or wants[1] or wants[3] or wants[4],
             wants[0] or wants[1],
             wants[2],
         )
-        sums = _follow(problem, found, given)
-        by_points, by_bandwidth, by_factor = _factors(problem, found, given, sums, ctx.numbers)
+        sums = _follow(problem, result, grads)
+        by_points, by_bandwidth, by_factor = _factors(problem, result, grads, sums, ctx.numbers)
         size = query.shape[-1]
         points = (
             sums.query * by_points,
             sums.key[:, :size].mT * by_points,
             sums.key[:, size : size + value.shape[-1]].mT,
         )
-        grads = [torch.from_numpy(np.ascontiguousarray(array)).to(query.dtype) for array in points]
+        point_grads = [torch.from_numpy(np.ascontiguousarray(array)).to(query.dtype) for array in points]
         numbers = (torch.tensor(number, dtype=torch.float64) for number in (by_bandwidth, by_factor))
-        return (*grads, *numbers, None, None)
+        return (*point_grads, *numbers, None, None)
 
 
 def _padded(tensor: Tensor, columns: int) -> Array:
-    """As an array, with a column of zeros where there is none."""
+    """NumPy array, with a column of zeros where there is none."""
     if tensor.shape[-1] < columns:
         tensor = tensor.new_zeros(*tensor.shape[:-1], columns)
     return tensor.contiguous().numpy()
 
 
 def _factors(
-    problem: _Problem, found: arrays.Found, given: arrays.Given, sums: arrays.Sums, numbers: tuple[float, float, bool]
+    problem: _Problem,
+    result: arrays.ForwardResult,
+    grads: arrays.OutputGradients,
+    sums: arrays.Sums,
+    numbers: tuple[float, float, bool],
 ) -> tuple[float, float, float]:
-    """What slopes are multiplied by, and the gradients by the bandwidth and by the inverse temperature.
+    """Factors of the slopes, and the gradients of the bandwidth and the inverse temperature.
 
     Scores depend on differences over h alone, so h ds/dh = -(q - k) . ds/d(q - k), and for a homogeneous log K, as
     gaussian and laplacian have, that is a multiple of s. Within a row slopes sum to the gradient of log_normalizer.
@@ -467,7 +471,7 @@ def _factors(
     if not problem.is_exponential:
         steepness = {arrays.BOXCAR: 0.0, arrays.TRIANGULAR: 1.0, arrays.EPANECHNIKOV: 2.0}[profile]
         return -steepness * scale, steepness * stretch / bandwidth, 0.0
-    passed_over = (_bases(problem, found) * given.log_normalizer).sum()
+    passed_over = (_bases(problem, result) * grads.log_normalizer).sum()
     turning = math.log(2.0) * float(sums.kernel[..., 0].sum() - passed_over)
     if profile == arrays.GAUSSIAN:
         return -factor / scaled / scaled * scale, -2.0 * turning / bandwidth, turning / factor

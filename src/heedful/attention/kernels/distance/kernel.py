@@ -1,4 +1,4 @@
-"""Nadaraya-Watson attention in one pass on a CPU, scores and weights never written to memory."""
+"""Kernel of Nadaraya-Watson attention in one pass on a CPU; scores and weights are never written to memory."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""Distance attention as loops over NumPy arrays, compiled by Numba: squares, weights and sums of one tile of keys.
+"""Numba kernels of distance attention: squares, weights and sums of one tile of keys at a time.
 
 Keys lie along the vector lanes: arrays of keys and values are transposed, [size, key], so that a loop over keys reads
 one stream per feature. Queries walk through the keys in tiles that stay in the nearest cache; of what is [query, key]
@@ -28,9 +28,9 @@ from heedful.attention.kernels.distance.arrays import (
     TRIANGULAR,
     TRIANGULAR_POWER,
     Array,
-    Found,
-    Given,
+    ForwardResult,
     Kernel,
+    OutputGradients,
     Points,
     Room,
     Span,
@@ -39,7 +39,7 @@ from heedful.attention.kernels.distance.arrays import (
 from heedful.compiled.numba_math import FLAGS, OPTIONS, bits, exp2, from_bits, make_exp2, multiply_add
 
 FLAT: Final = 2.0**-LIFT
-"""Every weight of a boxcar."""
+"""Weight of a boxcar within its bandwidth."""
 _lifted_exp2: Final = make_exp2(LIFT)
 
 _inner: Final = njit(fastmath=FLAGS, forceinline=True, **OPTIONS)
@@ -47,7 +47,7 @@ _inner: Final = njit(fastmath=FLAGS, forceinline=True, **OPTIONS)
 
 @_inner
 def _add_squares(query: Array, key: Array, i: int, c: int, count: int, span: Span, squares: Array) -> Any:
-    """Features c to c + count, a number that stands written in the call; added to what is there if c > 0."""
+    """Add the squares of features c to c + count, a literal number in the call; for c = 0 start from zero."""
     tile, first, last = span
     nearest = bits(squares.dtype.type(np.inf))
     for j in range(first, last):
@@ -105,7 +105,7 @@ def _costs(squares: Array, span: Span, nearest: Any, kernel: Kernel) -> Any:
 
 @_inner
 def _shift(costs: Array, span: Span, nearest: Any, rate: Any) -> Any:
-    """What rate * cost is subtracted from; where the nearest key is very far, it is subtracted from costs, in place."""
+    """Base that rate * cost is measured from; where the nearest key is very far, costs are shifted in place."""
     shift = rate * nearest
     if shift > FAR:
         for j in range(span.first - span.tile, span.last - span.tile):
@@ -132,7 +132,7 @@ def _exponential_weights(costs: Array, value: Array, span: Span, kernel: Kernel,
 
 @_inner
 def _difference_weight(square: Any, kernel: Kernel, zero: Any, flat: Any) -> Any:
-    """A weight of a compact kernel; comparisons are such that what is not a number stays so."""
+    """Weight of a compact kernel; the comparisons keep NaN."""
     if kernel.profile == BOXCAR:
         return zero if square >= kernel.whole else (flat if square < kernel.whole else square)
     part = np.sqrt(square) if kernel.profile == TRIANGULAR else square
@@ -154,7 +154,7 @@ def _difference_weights(squares: Array, span: Span, kernel: Kernel) -> Any:
 
 @_inner
 def _read_out(weights: Array, value: Array, c: int, span: Span, i: int, sums: Array) -> None:
-    """Add weights times values of a tile to the sums of row i, from column c on, by fours where there are as many."""
+    """Add weights times values of a tile to the sums of row i, from column c on, in fours where there are as many."""
     tile, first, last = span
     while c < len(value):
         s0 = s1 = s2 = s3 = weights.dtype.type(0.0)
@@ -178,38 +178,40 @@ def _read_out(weights: Array, value: Array, c: int, span: Span, i: int, sums: Ar
 
 @_inner
 def _base(nearest: Any, rate: Any) -> Any:
-    """What exponents are measured from, exactly; see `_shift`."""
+    """Base that exponents are measured from, exactly; see `_shift`."""
     shift = rate * nearest
     return np.float64(rate) * np.float64(nearest) if shift > FAR else np.float64(shift)
 
 
 @_inner
-def _come_nearer(least: Any, rate: Any, i: int, found: Found, sums: Array) -> Any:
-    """Measure a row from its nearest key, which may be in this tile; sums so far are brought down to that."""
-    if least < found.nearest[i]:
-        if found.totals[i] > 0.0:
-            factor = 2.0 ** (_base(least, rate) - _base(found.nearest[i], rate))
-            found.totals[i] *= factor
+def _come_nearer(least: Any, rate: Any, i: int, result: ForwardResult, sums: Array) -> Any:
+    """Move the base of a row to its nearest key so far, and rescale the sums."""
+    if least < result.nearest[i]:
+        if result.totals[i] > 0.0:
+            factor = 2.0 ** (_base(least, rate) - _base(result.nearest[i], rate))
+            result.totals[i] *= factor
             for c in range(sums.shape[1]):
                 sums[i, c] *= factor
-        found.nearest[i] = least
-    return found.nearest[i]
+        result.nearest[i] = least
+    return result.nearest[i]
 
 
 @_inner
-def _block(points: Points, found: Found, row: int, end: int) -> Any:
-    """The next rows that walk together: the batch item, the first and last of them, and their part of the arrays."""
+def _block(points: Points, result: ForwardResult, row: int, end: int) -> Any:
+    """Next block of rows: the batch item, its first and last row, and their part of the arrays."""
     num_queries = points.query.shape[1]
     b, first = row // num_queries, row % num_queries
     last = min(first + ROWS, num_queries, first + end - row)
     query, start, stop = points.query[b, first:last], points.start[b, first:last], points.stop[b, first:last]
-    found_here = Found(found.context[b, first:last], found.nearest[b, first:last], found.totals[b, first:last])
+    found_here = ForwardResult(
+        result.context[b, first:last], result.nearest[b, first:last], result.totals[b, first:last]
+    )
     return b, first, last, Points(query, points.key[b], points.value[b], start, stop), found_here
 
 
 @_inner
 def _extent(points: Points, width: int) -> Any:
-    """First edge of a tile and last key that any of these rows may need."""
+    """First tile edge and last key that any of these rows may need."""
     begin, end = points.start[0], points.stop[0]
     for i in range(1, len(points.start)):
         begin, end = min(begin, points.start[i]), max(end, points.stop[i])
@@ -218,18 +220,18 @@ def _extent(points: Points, width: int) -> Any:
 
 @_inner
 def _span(points: Points, i: int, edge: int, width: int) -> Span:
-    """Keys of a tile that row i may attend."""
+    """Keys of a tile that row i may attend to."""
     first = max(edge, points.start[i])
     last = max(first, min(edge + width, points.stop[i]))
     return Span(np.uint64(edge), np.uint64(first), np.uint64(last))
 
 
 @_inner
-def _attend_rows(points: Points, kernel: Kernel, rate: Any, found: Found, buffer: Array, sums: Array) -> None:
-    """One block of rows against all its keys, tile by tile."""
+def _attend_rows(points: Points, kernel: Kernel, rate: Any, result: ForwardResult, buffer: Array, sums: Array) -> None:
+    """Attention of one block of rows over all its keys, tile by tile."""
     query, key, value = points.query, points.key, points.value
     for i in range(len(query)):
-        found.totals[i], found.nearest[i] = 0.0, kernel.farthest
+        result.totals[i], result.nearest[i] = 0.0, kernel.farthest
         for c in range(len(value)):
             sums[i, c] = 0.0
     width = len(buffer)
@@ -242,27 +244,27 @@ def _attend_rows(points: Points, kernel: Kernel, rate: Any, found: Found, buffer
             nearest = _squares(query, key, i, span, buffer)
             if rate is not None:
                 least = _costs(buffer, span, nearest, kernel)
-                if kernel.is_finite and rate * (found.nearest[i] - least) <= kernel.lowest:
+                if kernel.is_finite and rate * (result.nearest[i] - least) <= kernel.lowest:
                     continue
-                nearest = _come_nearer(least, rate, i, found, sums)
+                nearest = _come_nearer(least, rate, i, result, sums)
                 shift = _shift(buffer, span, nearest, rate)
                 total, weighted = _exponential_weights(buffer, value, span, kernel, shift, rate)
-                found.totals[i] += total
+                result.totals[i] += total
                 sums[i, 0] += weighted
                 _read_out(buffer, value, 1, span, i, sums)
             elif not kernel.is_finite or nearest < kernel.bound:
-                found.totals[i] += _difference_weights(buffer, span, kernel)
+                result.totals[i] += _difference_weights(buffer, span, kernel)
                 _read_out(buffer, value, 0, span, i, sums)
     for i in range(len(query)):
-        total = found.totals[i]
+        total = result.totals[i]
         for c in range(len(value)):
-            found.context[i, c] = sums[i, c] / total if total != 0.0 else 0.0
+            result.context[i, c] = sums[i, c] / total if total != 0.0 else 0.0
 
 
 def forward(
-    points: Points, kernel: Kernel, rate: Any, row: int, end: int, found: Found, buffer: Array, sums: Array
+    points: Points, kernel: Kernel, rate: Any, row: int, end: int, result: ForwardResult, buffer: Array, sums: Array
 ) -> None:
-    """Attend. Compiled by `distance_compiled.forward`.
+    """Compute attention; compiled by `compile.forward`.
 
     Args:
         points: what attends to what.
@@ -270,19 +272,19 @@ def forward(
         rate: what costs are multiplied by; None for profiles from `BOXCAR` on.
         row: the first of all queries of the batch that is looked at.
         end: one past the last.
-        found: is filled for these.
+        result: is filled for these.
         buffer: [key] to work in, as long as a tile.
         sums: [ROWS, value_size] float64 to work in.
     """
     while row < end:
-        _, first, last, here, found_here = _block(points, found, row, end)
+        _, first, last, here, found_here = _block(points, result, row, end)
         _attend_rows(here, kernel, rate, found_here, buffer, sums)
         row += last - first
 
 
 @_inner
 def _gains(gains: Array, value: Array, i: int, span: Span, r: int, slopes: Array) -> None:
-    """Write gain . value - shared part of row i: what a little more weight on each key would gain."""
+    """Write gain . value - shared part of row i: the gain from a little more weight on each key."""
     tile, first, last = span
     g0, shared = gains[i, 0], gains[i, len(value)]
     for j in range(first, last):
@@ -324,7 +326,7 @@ def _exponential_slopes(room: Room, r: int, span: Span, kernel: Kernel, shift: A
 
 @_inner
 def _divided_slopes(room: Room, r: int, span: Span, kernel: Kernel) -> Any:
-    """From distances (laplacian) or squares (powers); return the sum of slopes * squares of powers."""
+    """Compute slopes from distances (laplacian) or squares (powers); return the sum of slopes * squares of powers."""
     costs, slopes, whole, crumb = room.costs, room.slopes, kernel.whole, kernel.crumb
     stretch = zero = costs.dtype.type(0.0)
     for j in range(span.first - span.tile, span.last - span.tile):
@@ -376,7 +378,7 @@ def _follow_row(
     room: Room,
     sums: Sums,
 ) -> bool:
-    """Fill row r of weights and slopes with those of query i; return whether there is any weight."""
+    """Fill row r of weights and slopes with those of query i; return whether any weight is above zero."""
     least = _squares(points.query, points.key, i, span, room.costs)
     if rate is None:
         has_weight = not kernel.is_finite or least < kernel.bound
@@ -418,8 +420,8 @@ def _four(array: Array, i: int, c: int, count: int) -> Any:
 
 
 @_inner
-def _spread_value(room: Room, i: int, c: int, count: int, span: Span, row: int) -> None:
-    """Add weight * gain of four rows to what each value receives."""
+def _add_value_gradients(room: Room, i: int, c: int, count: int, span: Span, row: int) -> None:
+    """Add weight * gain of four rows to the gradient of each value."""
     weights, local = room.weights, room.local
     g0, g1, g2, g3 = _four(room.gains, i, c, count)
     for j in range(span.first - span.tile, span.last - span.tile):
@@ -427,8 +429,8 @@ def _spread_value(room: Room, i: int, c: int, count: int, span: Span, row: int) 
 
 
 @_inner
-def _spread_points(points: Points, room: Room, i: int, c: int, count: int, span: Span) -> Any:
-    """Subtract slope * (query - key) of four rows from what each key receives; return their sums by row."""
+def _add_point_gradients(points: Points, room: Room, i: int, c: int, count: int, span: Span) -> Any:
+    """Subtract slope * (query - key) of four rows from the gradient of each key; return their sums by row."""
     key, slopes, local = points.key, room.slopes, room.local
     q0, q1, q2, q3 = _four(points.query, i, c, count)
     s0 = s1 = s2 = s3 = slopes.dtype.type(0.0)
@@ -446,40 +448,44 @@ def _spread_points(points: Points, room: Room, i: int, c: int, count: int, span:
 
 
 @_inner
-def _spread(points: Points, given: Given, room: Room, i: int, count: int, span: Span, sums: Sums) -> None:
-    """Hand out the weights and slopes of up to four rows."""
+def _add_gradients(
+    points: Points, grads: OutputGradients, room: Room, i: int, count: int, span: Span, sums: Sums
+) -> None:
+    """Add the gradients of up to four rows."""
     size = points.query.shape[1]
-    if given.wants_value:
+    if grads.wants_value:
         for c in range(len(points.value)):
-            _spread_value(room, i, c, count, span, size + c)
-    if given.wants_points:
+            _add_value_gradients(room, i, c, count, span, size + c)
+    if grads.wants_points:
         for c in range(size):
-            rows = _spread_points(points, room, i, c, count, span)
+            rows = _add_point_gradients(points, room, i, c, count, span)
             for r in range(count):
                 sums.query[i + r, c] += rows[r]
 
 
 @_inner
-def _share_gradients(points: Points, rate: Any, found: Found, given: Given, room: Room) -> None:
+def _share_gradients(points: Points, rate: Any, result: ForwardResult, grads: OutputGradients, room: Room) -> None:
     """Divide gradients by the sums of weights; a row without weight has none."""
     lift = 1.0 if rate is None else 2.0**LIFT
     columns = len(points.value)
     for i in range(len(points.query)):
-        total = found.totals[i] * lift
+        total = result.totals[i] * lift
         inverse = 0.0 if total == 0.0 else 1.0 / total
-        shared = -given.log_normalizer[i]
+        shared = -grads.log_normalizer[i]
         for c in range(columns):
-            gain = np.float64(given.context[i, c]) if inverse != 0.0 else 0.0
+            gain = np.float64(grads.context[i, c]) if inverse != 0.0 else 0.0
             room.gains[i, c] = gain * inverse
-            shared += gain * np.float64(found.context[i, c])
+            shared += gain * np.float64(result.context[i, c])
         room.gains[i, columns] = shared * inverse
 
 
 @_inner
-def _follow_rows(points: Points, kernel: Kernel, rate: Any, found: Found, given: Given, room: Room, sums: Sums) -> None:
-    """One block of rows: add what it gives to `sums`."""
+def _follow_rows(
+    points: Points, kernel: Kernel, rate: Any, result: ForwardResult, grads: OutputGradients, room: Room, sums: Sums
+) -> None:
+    """Add the gradients of one block of rows to `sums`."""
     num_rows, width = len(points.query), len(room.costs)
-    _share_gradients(points, rate, found, given, room)
+    _share_gradients(points, rate, result, grads, room)
     # Rows go by fours, with weight 0 on keys of the others. But 0 times what is not finite is not 0: then one by one.
     step = 4 if kernel.is_finite else 1
     begin, end = _extent(points, width)
@@ -493,15 +499,15 @@ def _follow_rows(points: Points, kernel: Kernel, rate: Any, found: Found, given:
             low, high = tile + np.uint64(width), tile
             for at in range(i, i + count):
                 span = _span(points, at, edge, width)
-                if found.totals[at] != 0.0 and span.first < span.last:
+                if result.totals[at] != 0.0 and span.first < span.last:
                     low, high = min(low, span.first), max(high, span.last)
             is_reached = False
             for r in range(4 if low < high else 0):
                 at = min(i + r, num_rows - 1)
                 span = _span(points, at, edge, width)
-                has_weight = r < count and found.totals[at] != 0.0 and span.first < span.last
+                has_weight = r < count and result.totals[at] != 0.0 and span.first < span.last
                 if has_weight:
-                    nearest, wants = found.nearest[at], given.wants_slopes
+                    nearest, wants = result.nearest[at], grads.wants_slopes
                     has_weight = _follow_row(points, kernel, rate, nearest, wants, at, r, span, room, sums)
                 if has_weight:
                     is_reached = True
@@ -510,16 +516,24 @@ def _follow_rows(points: Points, kernel: Kernel, rate: Any, found: Found, given:
                 else:
                     _clear(room, r, low - tile, high - tile)
             if is_reached:
-                _spread(points, given, room, i, count, Span(tile, low, high), sums)
+                _add_gradients(points, grads, room, i, count, Span(tile, low, high), sums)
         for c in range(len(room.local)):
             for j in range(min(width, sums.key.shape[1] - edge)):
                 sums.key[c, edge + j] += room.local[c, j]
 
 
 def backward(
-    points: Points, kernel: Kernel, rate: Any, row: int, end: int, found: Found, given: Given, room: Room, sums: Sums
+    points: Points,
+    kernel: Kernel,
+    rate: Any,
+    row: int,
+    end: int,
+    result: ForwardResult,
+    grads: OutputGradients,
+    room: Room,
+    sums: Sums,
 ) -> None:
-    """Pass gradients back, for which weights are computed again. Compiled by `distance_compiled.backward`.
+    """Compute gradients with recomputed weights; compiled by `compile.backward`.
 
     Args:
         points: as in `forward`.
@@ -527,16 +541,16 @@ def backward(
         rate: as in `forward`.
         row: as in `forward`.
         end: as in `forward`.
-        found: what `forward` found.
-        given: gradients of it.
+        result: what `forward` result.
+        grads: gradients of it.
         room: arrays to work in.
         sums: receives what the rows give.
     """
     while row < end:
-        b, first, last, here, found_here = _block(points, found, row, end)
-        context, log_normalizer = given.context[b, first:last], given.log_normalizer[b, first:last]
-        wants = (given.wants_slopes, given.wants_points, given.wants_value)
-        given_here = Given(context, log_normalizer, wants[0], wants[1], wants[2])
+        b, first, last, here, found_here = _block(points, result, row, end)
+        context, log_normalizer = grads.context[b, first:last], grads.log_normalizer[b, first:last]
+        wants = (grads.wants_slopes, grads.wants_points, grads.wants_value)
+        given_here = OutputGradients(context, log_normalizer, wants[0], wants[1], wants[2])
         sums_here = Sums(sums.query[b, first:last], sums.key[b], sums.kernel[b, first:last])
         _follow_rows(here, kernel, rate, found_here, given_here, room, sums_here)
         row += last - first

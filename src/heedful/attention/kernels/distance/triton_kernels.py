@@ -1,4 +1,4 @@
-"""Distances on a GPU: their kernels, and the way back to the points; programs written in Triton.
+"""Triton kernels of distance scores and of the gradients of their points, for GPUs.
 
 Differences are taken before squares, for points far from the origin. `index`, `scalars` and strips are those of
 attention_programs.py; profiles are numbered as in heedful/attention/profiles.py.
@@ -110,7 +110,7 @@ def distance_gradient(
     other_stride, slope_plane, num_queries, first_row, own_place, other_place, rows_place,
     PROFILE: tl.constexpr, IS_QUERY: tl.constexpr, HAS_ROWS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Sum over all of the other side what reaches a tile of points through their distances, and add it.
+    """Add the gradients of a tile of points through their distances, summed over the other side.
 
     Args:
         own: [own batch, own, depth] whose gradient it is.

@@ -1,4 +1,4 @@
-"""Attention in one pass on a GPU: scores, masks, softmax or a chosen key, dropout and context, compiled by Triton.
+"""Kernel of fused attention on a GPU: scores, masks, softmax or a chosen key, dropout and context in one pass.
 
 How: heedful/attention/kernels/fused/triton_kernels.py. Additive scores come by strips of queries, in a buffer that does
 not grow with query * key; dot products and distances are made on the way. Backward, scores and weights are made again
@@ -75,7 +75,7 @@ class FusedTriton(Kernel):
 
 
 def _choice(normalizer: Normalizer) -> Choice:
-    """What programs must know of a normalizer."""
+    """Settings of a normalizer for the Triton kernels."""
     if isinstance(normalizer, Hard):
         return Choice(is_one_hot=True, is_soft_backward=False)
     if isinstance(normalizer, Sampled):
@@ -88,7 +88,7 @@ def _choice(normalizer: Normalizer) -> Choice:
 
 
 def _operands(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer) -> Operands:
-    """All that may receive gradient, in the type of the computation where it is small."""
+    """Tensors that may receive gradient, scalars in the dtype of the computation."""
     real = torch.promote_types(value.dtype, torch.float32)
 
     def number(given: Tensor | float) -> Tensor | None:

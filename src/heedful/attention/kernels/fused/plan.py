@@ -1,4 +1,4 @@
-"""What one call of the fused programs computes: sizes, masks and settings, none of which receives gradient."""
+"""Plan of one fused attention call: sizes, masks and settings, none of which receives gradient."""
 
 import math
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.additive.triton_ops import Sight, places
+from heedful.attention.kernels.additive.triton_ops import Sight, batch_indices
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds, lead
 from heedful.attention.profiles import PROFILES
 
 ROWS: Final = 32
-"""Queries of a tile; that of programs that differentiate by scores too, for they leave out what others would read."""
+"""Query rows per tile. The score-gradient kernel has the same size: it skips rows that the forward kernel skipped."""
 COLUMNS: Final = 64
-"""Keys of a tile."""
+"""Keys per tile."""
 STRIP: Final = 3 << 18
-"""Scores in memory at once, if 32 queries have not more; backward, as many weights beside them."""
+"""Most scores in memory at once, unless 32 queries have more; in backward, as many weights beside them."""
 
 _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 
@@ -26,22 +26,22 @@ _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 @final
 @dataclass(frozen=True)
 class Choice:
-    """How weights come of scores."""
+    """Map from scores to weights: softmax, noise, or a chosen key."""
 
     seed: Tensor | int | None = None
-    """Of noise; None = without."""
+    """Seed of the noise; None = no noise."""
     is_relaxed: bool = False
-    """Whether weights are the softmax of disturbed scores."""
+    """Whether weights are the softmax of the scores with noise."""
     is_one_hot: bool = False
     """Whether the best key gets all weight."""
     is_soft_backward: bool = True
-    """Whether gradient of the contexts reaches the scores, as that of the softmax."""
+    """Whether gradients reach the scores as those of the softmax."""
 
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """One call."""
+    """Settings of one call."""
 
     batch: tuple[int, ...]
     """Leading axes of the contexts."""
@@ -50,29 +50,30 @@ class Plan:
     num_queries: int
     num_keys: int
     kind: int
-    """Where scores come from: a strip, dot products, distances."""
+    """Kind of scores: a strip in memory, dot products, distances."""
     profile: int
-    """Of distances, its place in PROFILES."""
+    """Index of the distance profile in PROFILES."""
     choice: Choice
     index: Tensor
-    """[6, batch] int64, see attention_programs.py."""
+    """[6, batch] int64 indices of the tensors' batch elements, see triton_kernels.py."""
     seeds: Tensor
-    """[3] int64: of noise, of dropout, and 2^53 times the probability of dropout."""
+    """[3] int64: seeds of noise and of dropout, and 2^53 times the probability of dropout."""
     numbers: tuple[float, float, float]
-    """Inverse temperature of distances and of noise where they are no tensors, and the scale of what dropout keeps."""
+    """Inverse temperatures of distances and of noise where they are constants, and the scale of kept weights in
+    dropout."""
     sigma: float
-    """Of the Gaussian, where it is no tensor."""
+    """Standard deviation of the local-p Gaussian when it is a constant."""
     sight: Sight | None
     """Intervals of keys; None = all."""
     dense: Tensor | None
-    """[table batch, query or 1, key] bool"""
+    """[table batch, query or 1, key] bool, True = may attend."""
     has_gaussian: bool
     has_weights: bool
     has_dropout: bool
 
     @staticmethod
     def make(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, choice: Choice, request: Request) -> "Plan":
-        """Lay out a call.
+        """Plan a call.
 
         Args:
             pairs: what makes the scores.
@@ -110,16 +111,16 @@ class Plan:
 
     @property
     def columns(self) -> int:
-        """Keys of a tile; distances need more registers."""
+        """Keys per tile; distances need more registers."""
         return COLUMNS // 2 if self.kind == _DISTANCE_KIND else COLUMNS
 
     @property
     def num_elements(self) -> int:
-        """Of the batch."""
+        """Number of batch elements."""
         return math.prod(self.batch)
 
     def strips(self) -> list[slice]:
-        """Cut the queries, so that scores of a part are few.
+        """Divide the queries into strips with few scores each.
 
         Returns:
             Slices of whole tiles, but for the last.
@@ -130,7 +131,7 @@ class Plan:
 
 
 def compact(tensor: Tensor) -> Tensor:
-    """Undo what was merely repeated along leading axes.
+    """Collapse leading axes that were merely repeated.
 
     Args:
         tensor: [*leading, row, size].
@@ -159,7 +160,7 @@ def _index(
     # All of it on the device: a recorded graph cannot copy from the host.
     device = value.device
     index = torch.zeros(6, math.prod(batch), dtype=torch.int64, device=device)
-    index[:5] = places(batch, device, *shapes, leading, tables)
+    index[:5] = batch_indices(batch, device, *shapes, leading, tables)
     if dense is not None:
         index[4] *= math.prod(dense.shape[-2:])
     # The first element of each row: rows that several share are differentiated once.

@@ -1,4 +1,4 @@
-"""Scores to contexts on a GPU in one pass, and back: the programs behind kernels/fused/kernel.py, written in Triton.
+"""Triton kernels of fused attention, scores to contexts in one pass, and of its gradients, for GPUs.
 
 A program takes a tile of queries past the keys that any of them may attend. Scores of a tile of keys are read from a
 strip, or made on the way (dot products, distances); they are masked, and summed up by the online softmax (Milakov and
@@ -91,7 +91,7 @@ def scores_of(
     query, key, scores, scalars, rows, columns, has_row, has_column, num_keys, depth,
     KIND: tl.constexpr, PROFILE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Read or make the scores of a tile.
+    """Load or compute the scores of a tile.
 
     Args:
         query: of the element.
@@ -167,7 +167,7 @@ def attend_rows(
     HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Attend a tile of queries, for a block of the values' features.
+    """Compute attention of a tile of queries, for a block of the values' features.
 
     Args:
         query: [query batch, query, depth].
@@ -340,7 +340,7 @@ def slope_rows(
     HAS_DROPOUT: tl.constexpr, IS_SOFT_BACKWARD: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Differentiate by the scores of a tile of queries, and write their weights.
+    """Compute gradients of the scores of a tile of queries, and write their weights.
 
     Args:
         query: as for `attend_rows`, as are all that are not named here.
@@ -493,7 +493,7 @@ def add_products(
     num_queries, first_row, rows_place,
     IS_QUERY: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Add the products of a strip's table with rows of the other side, only where queries see keys.
+    """Add the products of a strip's table with rows of the other side, only where queries may attend.
 
     Args:
         table: [batch, query of the strip, key] by its strides.

@@ -1,4 +1,4 @@
-"""Calls of the programs in attention_programs.py, forward and backward."""
+"""PyTorch operation for fused attention on a GPU, with Triton kernels, forward and backward."""
 
 import importlib
 from functools import cache
@@ -12,13 +12,13 @@ from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradien
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
 
 WIDTH: Final = 128
-"""Features of a block of values at most."""
+"""Most features in a block of values."""
 WARPS: Final = 8
-"""Of programs that hold tiles of scores and of contexts: with so many they need no memory beside registers."""
+"""Warps of kernels that hold tiles of scores and of contexts: with so many, everything fits into registers."""
 
 
 class Operands(NamedTuple):
-    """All that may receive gradient."""
+    """Tensors that may receive gradient."""
 
     query: Tensor
     """[*#batch, query, depth]"""
@@ -27,21 +27,21 @@ class Operands(NamedTuple):
     value: Tensor
     """[*#batch, key, value_size]"""
     vector: Tensor | None
-    """[hidden] of additive scores."""
+    """[hidden] vector of additive scores."""
     bandwidth: Tensor | None
-    """[] of distances."""
+    """[] bandwidth of distances."""
     factor: Tensor | None
     """[] inverse temperature of distances."""
     noise: Tensor | None
-    """[] what noise is multiplied by."""
+    """[] factor of the noise."""
     centre: Tensor | None
-    """[*leading, query] of the Gaussian."""
+    """[*leading, query] centre of the Gaussian."""
     sigma: Tensor | None
-    """[] of the Gaussian."""
+    """[] standard deviation of the Gaussian."""
 
 
 def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
-    """Attend in one pass.
+    """Compute attention in one pass.
 
     Args:
         operands: all that may receive gradient; leading axes broadcast.
@@ -58,7 +58,7 @@ def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tenso
 
 @final
 class _FusedAttention(torch.autograd.Function):
-    """Keeps the inputs, the contexts and four numbers for each query; weights are computed again backward."""
+    """Autograd function that keeps inputs, contexts and four numbers per query; weights are recomputed in backward."""
 
     @staticmethod
     def forward(ctx: Any, plan: Plan, *given: Tensor | None) -> tuple[Tensor, ...]:  # pyright: ignore
@@ -100,7 +100,7 @@ class _FusedAttention(torch.autograd.Function):
 
 @final
 class _Flat:
-    """Operands as programs take them."""
+    """Operands with one batch axis, as the kernels take them."""
 
     def __init__(self, operands: Operands, plan: Plan) -> None:
         self.plan = plan
@@ -110,17 +110,17 @@ class _Flat:
         self.vector = operands.vector
         factor, noise, kept = plan.numbers
         self.scalars = torch.ones(5, dtype=real, device=operands.value.device)
-        for place, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, kept)):
+        for index, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, kept)):
             if number != 1.0:
-                self.scalars[place].fill_(number)
+                self.scalars[index].fill_(number)
         numbers = ((0, operands.bandwidth), (1, operands.factor), (2, operands.noise), (3, operands.sigma))
-        for place, number in numbers:
+        for index, number in numbers:
             if number is not None:
-                self.scalars[place] = 1.0 / number if place in {0, 3} else number
+                self.scalars[index] = 1.0 / number if index in {0, 3} else number
         self.centre = self.scalars if operands.centre is None else operands.centre.contiguous()
 
     def scores(self, part: slice) -> Tensor:
-        """Additive scores of a strip [batch, row, key]; nothing of others."""
+        """Additive scores of a strip [batch, row, key]; None for other kinds."""
         plan = self.plan
         if self.vector is None:
             return self.scalars
@@ -186,7 +186,7 @@ class _Sums:
         return self.flat.scalars.new_zeros(self.plan.num_elements, *like.shape[-2:]) if is_added else self.flat.scalars
 
     def add(self, part: slice, kept: tuple[Tensor, ...]) -> None:
-        """Add what a strip of queries gives."""
+        """Add the gradients of a strip of queries."""
         plan, flat = self.plan, self.flat
         shape = (plan.num_elements, part.stop - part.start, plan.num_keys)
         scores = flat.scores(part)
@@ -210,7 +210,7 @@ class _Sums:
             self._add_products(self.key, slopes, flat.query, 0, part, False)
 
     def _add_products(self, out: Tensor, table: Tensor, rows: Tensor, place: int, part: slice, is_query: bool) -> None:
-        """Products with a strip's table [batch, row, key]: of all, by PyTorch; else where queries see keys."""
+        """Products with a strip's table [batch, row, key]: by PyTorch for all keys, by a kernel within intervals."""
         plan = self.plan
         if plan.sight is None:
             rows = (rows if is_query else rows[:, part]).to(out.dtype)
@@ -231,17 +231,17 @@ class _Sums:
         plan, flat = self.plan, self.flat
         start, stop = (plan.index, plan.index) if plan.sight is None else (plan.sight.start, plan.sight.stop)
         sides = ((self.query, flat.query, flat.key, slopes, 0), (self.key, flat.key, flat.query, slopes.mT, 1))
-        for out, own, other, table, place in sides:
+        for out, own, other, table, index in sides:
             grid = plan.num_elements * -(-table.shape[1] // ROWS)
             _distance_programs().distance_gradient[(grid,)](
                 own, other, plan.index, table, start, stop, flat.scalars, out, self.scalars[3:], plan.num_elements,
                 *table.shape[1:], own.shape[-1], *table.stride()[1:], table.stride(0), plan.num_queries, part.start,
-                place, 1 - place, 3,
-                PROFILE=plan.profile, IS_QUERY=place == 0, HAS_ROWS=plan.sight is not None, ROWS=ROWS, COLUMNS=32,
+                index, 1 - index, 3,
+                PROFILE=plan.profile, IS_QUERY=index == 0, HAS_ROWS=plan.sight is not None, ROWS=ROWS, COLUMNS=32,
             )  # fmt: skip
 
     def finish(self) -> tuple[Tensor | None, ...]:
-        """In the shapes and types of the operands."""
+        """Gradients in the shapes and dtypes of the operands."""
         given, plan = self.operands, self.plan
         query, key, vector = self.query, self.key, None
         if self.points is not None and given.vector is not None:
@@ -260,20 +260,20 @@ class _Sums:
         return *rows, vector, *by_numbers, centre, None if given.sigma is None else totals[1]
 
     def _reduce(self, own: Tensor, like: Tensor) -> Tensor:
-        """Add up what elements of the batch that share a row gave it."""
+        """Sum over batch elements that share a row."""
         if own.shape != like.shape:
             own = own.reshape(*self.plan.batch, *like.shape[-2:]).sum_to_size(like.shape)
         return own.to(like.dtype)
 
 
 def _width(size: int) -> int:
-    """A power of two that tensor cores take."""
+    """Power of two that tensor cores take."""
     return min(WIDTH, max(16, 1 << (size - 1).bit_length()))
 
 
 @cache
 def _programs() -> Any:
-    """The programs; imported here because Triton is not installed everywhere."""
+    """Triton kernels; imported here because Triton is not installed everywhere."""
     return importlib.import_module("heedful.attention.kernels.fused.triton_kernels")
 
 
