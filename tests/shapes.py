@@ -4,12 +4,14 @@ The hook gives each function to `check_shapes`, which has beartype check the ann
 functions without any stay as fast as they are, and no test has to give real objects where it needs none.
 """
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 import beartype
+import torch
 from jaxtyping import AbstractArray, install_import_hook
 
 _SHAPED: Final = re.compile(r"from jaxtyping import|\bRowIds\b")
@@ -36,7 +38,15 @@ def check_shapes(function: AnyFunction) -> AnyFunction:
     if all(hint is Any for hint in hints.values()):
         return function
     function.__annotations__ = hints
-    return beartype.beartype(function)
+    checked = beartype.beartype(function)
+
+    @functools.wraps(function)
+    def unless_recorded(*values: Any, **named: Any) -> Any:
+        # Sizes are symbols while a graph is recorded, and comparing them would make them numbers.
+        is_recorded = torch.compiler.is_exporting() or torch.compiler.is_compiling()
+        return (function if is_recorded else checked)(*values, **named)
+
+    return cast(AnyFunction, unless_recorded)
 
 
 def has_shape(hint: object) -> bool:

@@ -148,6 +148,7 @@ def test_noise_of_single_precision_is_the_double_one_rounded():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.wrong_shapes
 def test_noise_is_finite_at_both_ends(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
     ends = torch.tensor([0, 1 << 11, -1, -(1 << 63), (1 << 63) - 1])
     monkeypatch.setattr("heedful.attention.stochastic.random_bits", lambda *_: ends)

@@ -105,19 +105,19 @@ class Score(nn.Module, ABC):
 class Attended:
     """Result of attention; fields beside `context` are present only if requested by `need`."""
 
-    context: Float[Tensor, "*batch query value_depth"]
+    context: Float[Tensor, "*#batch query value_depth"]
     """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
     kernel: str
     """Name of the kernel that ran."""
-    weights: Float[Tensor, "*batch query key"] | None = None
+    weights: Float[Tensor, "*#batch query key"] | None = None
     """[*batch, query, key] before dropout."""
-    log_normalizer: Float[Tensor, "*batch query"] | None = None
+    log_normalizer: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
-    argmax: Int[Tensor, "*batch query"] | None = None
+    argmax: Int[Tensor, "*#batch query"] | None = None
     """[*batch, query] key of the largest weight; 0 where no key may be attended to."""
-    entropy: Float[Tensor, "*batch query"] | None = None
+    entropy: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] entropy of the weights, or of the distribution that they were drawn from, in nats."""
-    log_prob: Float[Tensor, "*batch query"] | None = None
+    log_prob: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] log probability of the drawn key, in nats."""
 
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
+from heedful.attention.interface import Allowed, Normalized, Normalizer, OfRows, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
 from heedful.attention.softmax import SOFTMAX, require_positive
 from heedful.errors import ShapeError
@@ -33,9 +33,9 @@ class Drawn:
 
     weights: Scores
     """[*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed."""
-    log_prob: Float[Tensor, "*batch query"]
+    log_prob: OfRows
     """[*batch, query] of the drawn key, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
-    entropy: Float[Tensor, "*batch query"]
+    entropy: OfRows
     """[*batch, query] of the distribution, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
     probabilities: Scores
     """[*batch, query, key] the distribution, with gradient: soft weights."""
@@ -54,7 +54,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
     return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
 
 
-def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tensor, "*batch query key"]:
+def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tensor, "*rows key"]:
     """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream.
 
     Args:
@@ -63,7 +63,7 @@ def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tenso
         num_keys: bits of the first keys do not depend on how many there are.
 
     Returns:
-        [*batch, query, key] int64, all values alike probable.
+        [*rows, key] int64, all values alike probable.
     """
     if not isinstance(seed, Tensor):
         # Two's complement: what int64 holds of a larger number.

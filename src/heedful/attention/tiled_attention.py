@@ -104,8 +104,8 @@ def run_tile(
 
 
 def average(
-    value: Float[Tensor, "*batch key value_size"], weights: Float[Tensor, "*batch query key"]
-) -> Float[Tensor, "*batch query value_size"]:
+    value: Float[Tensor, "*#batch key value_size"], weights: Float[Tensor, "*#batch query key"]
+) -> Float[Tensor, "*#batch query value_size"]:
     """Average the values.
 
     Args:
@@ -119,12 +119,12 @@ def average(
 
 
 def read_out(
-    scores: Float[Tensor, "*batch query key"],
+    scores: Float[Tensor, "*#batch query key"],
     allowed: Bool[Tensor, "*#batch #query key"] | None,
     factors: Float[Tensor, "*#batch #query key"] | None,
     averaged: Callable[[Tensor], Tensor],
     normalizer: Normalizer,
-    row_ids: Int[Tensor, "*batch query"] | None,
+    row_ids: Int[Tensor, "*#batch query"] | None,
     request: Request,
     kernel: str,
 ) -> Attended:
