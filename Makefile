@@ -40,6 +40,10 @@ bench: $(VENV)/.installed-dev ## run every benchmark that needs no files of your
 prove-attention: $(VENV)/.installed-dev ## thousands of random shapes for each attention kernel, against float64 (minutes)
 	$(BIN)/python -m tests.prove.prove_attention
 
+.PHONY: prove-mechanisms
+prove-mechanisms: $(VENV)/.installed-dev ## fifty steps of training of every score, normalizer and window in every model (minutes)
+	$(BIN)/python -m tests.prove.prove_mechanisms
+
 .PHONY: prove-checkpoints
 prove-checkpoints: $(VENV)/.installed-dev ## kills, full disks, power cuts and damage at every point of a training's saves (minutes)
 	$(BIN)/python -m tests.prove.prove_checkpoints

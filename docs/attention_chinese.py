@@ -26,7 +26,7 @@ CHINESE: Final = {
         "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的不看"
     ),
     "0 at any distance: average pooling, as the kernel that ignores the query": (
-        "多远都是 0：平均池化，即不看查询的核"
+        "多远都是 0：平均池化，即不看查询的核函数"
     ),
     "depth multiply-adds per pair": "每对 depth 次乘加",
     "1 multiply-add per pair": "每对 1 次乘加",
@@ -114,7 +114,7 @@ CHINESE: Final = {
         "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
     ),
     "Distances, kernel, softmax and average in one loop, compiled by Numba": (
-        "距离、核、softmax 与加权平均在一个循环中完成，由 Numba 编译"
+        "距离、核函数、softmax 与加权平均在一个循环中完成，由 Numba 编译"
     ),
     "PyTorch's scaled_dot_product_attention: dot scores with softmax": (
         "PyTorch 的 scaled_dot_product_attention：点积打分加 softmax"
@@ -136,5 +136,18 @@ CHINESE: Final = {
     ): "query + key（查询分块，反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时",
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (
         "query + key；各查询不同而又不单纯是因果的掩码要写成 query * key 个数"
+    ),
+    # mechanisms in models
+    "every score there is": "所有打分",
+    "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns": (
+        "梯度传不到打分，学不会；straight_through 看的是同一个键，而且能学"
+    ),
+    "tree: 1 queries, 3 keys; they must be the same nodes, the root first, or the queries the words and the keys the "
+    "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前，或者查询是词、键是根和词",
+    "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads": (
+        "local-p 由循环解码器的状态预测中心；多头请用 local-m"
+    ),
+    "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient": (
+        "自注意力里抽到的键得不到奖励；gumbel_softmax 也抽样，而且有梯度"
     ),
 }

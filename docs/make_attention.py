@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from attention_chinese import CHINESE
+from attention_in_models import model_tables, variants
 from attention_pictures import PICTURES
 
 from heedful.cli.list import Mechanism, list_kernels, list_masks, list_normalizers, list_scores
@@ -39,16 +40,20 @@ PAGES: Final = (
             "normalizers": ("normalizer", "weights", "source", "time", "memory", "kernels"),
             "masks": ("mask", "what it does", "source", "time", "kept as", "kernels"),
             "kernels": ("kernel", "what it is", "memory beside inputs and outputs"),
+            "models": ("attention", "scores", *variants()),
+            "refusals": ("number", "why it is refused"),
         },
         {},
     ),
     Language(
         "attention.zh.md",
         {
-            "scores": ("打分", "a(q, k)", "出处", "时间", "内存", "实现"),
-            "normalizers": ("归一化", "权重", "出处", "时间", "内存", "实现"),
-            "masks": ("掩码", "作用", "出处", "时间", "保存为", "实现"),
-            "kernels": ("实现", "是什么", "输入输出之外的内存"),
+            "scores": ("打分", "a(q, k)", "出处", "时间", "内存", "内核"),
+            "normalizers": ("归一化", "权重", "出处", "时间", "内存", "内核"),
+            "masks": ("掩码", "作用", "出处", "时间", "保存为", "内核"),
+            "kernels": ("内核", "是什么", "输入输出之外的内存"),
+            "models": ("注意力", "打分", *variants()),
+            "refusals": ("编号", "为什么不接受"),
         },
         CHINESE,
     ),
@@ -88,6 +93,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
         "normalizers": rows_of(list_normalizers()),
         "masks": rows_of(list_masks()),
         "kernels": [(f"`{name}`", what, memory) for name, what, memory in list_kernels()],
+        **model_tables(),
     }
 
 

@@ -4,25 +4,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Any, Final, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
 from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.custom_code import is_custom, named_code
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
 from heedful.export.marian import read_marian
 from heedful.files import sync, write_through, written_whole
 from heedful.formats import KEY
-from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
+from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.interface import Seq2Seq
-from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
-from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.table import DEFAULT_PRESET, MODELS, PRESETS, AnyModelConfig, ModelConfig, model_class
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
@@ -34,22 +34,6 @@ from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
 
-AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
-ModelConfig = Annotated[AnyModelConfig, Field(discriminator="kind")]
-
-MODELS: Final = {
-    "transformer": TransformerConfig,
-    "rnnsearch": RNNsearchConfig,
-    "luong": LuongConfig,
-    "rnn_encoder_decoder": RNNEncoderDecoderConfig,
-}
-PRESETS: Final[dict[str, AnyModelConfig]] = {
-    **transformer.PRESETS,
-    **rnnsearch.PRESETS,
-    **luong.PRESETS,
-    **rnn_encoder_decoder.PRESETS,
-}
-DEFAULT_PRESET: Final = "small"
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Settings of training, and the values by which a person leaves them to `adapt`."""
 
@@ -75,8 +59,14 @@ class Experiment(Config):
 def _why_not_guided(model: AnyModelConfig) -> str:
     if isinstance(model, RNNEncoderDecoderConfig):
         return f"a {model.kind} has no attention that could be taught"
-    if isinstance(model, LuongConfig) and model.window != "global":
-        return f"the window {model.window} hides most words, so links cannot be taught"
+    attention = getattr(model, "attention", None)
+    if not isinstance(attention, AttentionConfig):
+        return ""
+    if attention.window != "global":
+        return f"the window {attention.window} hides most words, so links cannot be taught"
+    normalizer = build_normalizer(attention)
+    if normalizer.weights_lie_in != "simplex" or "log_normalizer" not in normalizer.provides:
+        return f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms"
     return ""
 
 
@@ -99,17 +89,35 @@ def load_experiment(
     """
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
-    given = merge(read_toml(file) if file else {}, parse_overrides(settings))
+    given = merge(*(upgraded(tree) for tree in (read_toml(file) if file else {}, parse_overrides(settings))))
     if isinstance(training := given.get("training"), dict):
         given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
     chosen = _preset_tree(preset, given, adapted or {})
-    fields = MODELS[chosen["model"]["kind"]].model_fields
-    suited = {**(adapted or {}), "model": {k: v for k, v in (adapted or {}).get("model", {}).items() if k in fields}}
+    suited = {**(adapted or {}), "model": _of_kind((adapted or {}).get("model", {}), chosen["model"]["kind"])}
     return validate(Experiment, merge(merge(suited, chosen), given))
+
+
+def upgraded(tree: Tree) -> Tree:
+    """Bring keys of older configurations to where they are now; models do so with stored ones by themselves.
+
+    Args:
+        tree: of a configuration, or a part of one.
+
+    Returns:
+        The same in today's keys.
+    """
+    return {**tree, "model": upgrade_attention(tree["model"])} if "model" in tree else tree
 
 
 def _is_left_open(key: str, value: object) -> bool:
     return not isinstance(value, bool) and key in LEFT_OPEN and value == LEFT_OPEN[key]
+
+
+def _of_kind(suited: Tree, kind: str) -> Tree:
+    """Keep what a kind of model has; a table is of the kind that it was chosen for."""
+    known = model_class(kind).model_fields
+    is_same = suited.get("kind", kind) == kind
+    return {key: value for key, value in suited.items() if key in known and (is_same or not isinstance(value, dict))}
 
 
 def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:
@@ -121,6 +129,8 @@ def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any]) -> Tree:
         ConfigError: no such kind, or the preset is of another kind.
     """
     kind = given.get("model", {}).get("kind") if isinstance(given.get("model"), dict) else None
+    if is_custom(str(kind)) and not preset:
+        return {"model": {"kind": kind}}
     if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
     if not preset:
@@ -236,7 +246,9 @@ def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tenso
         sync(folder)
         roles = ("source_tokenizer", "target_tokenizer", "dictionary")
         text_files = {str(facts[role]) for role in roles if role in facts}
-        about = {"heedful": __version__, "kind": experiment.model.kind, **facts, "weights": name}
+        code = sorted(named_code(experiment.model.model_dump()))
+        needed = {"code": code} if code else {}
+        about = {"heedful": __version__, "kind": experiment.model.kind, **facts, **needed, "weights": name}
         commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How probable a model finds the references of an evaluation set: perplexity and bits a character."""
+"""Perplexity and bits per character of the references of an evaluation set."""
 
 import math
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from heedful.translator import Translator
 
 @dataclass(frozen=True)
 class Perplexity:
-    """How probable a model finds the references."""
+    """Perplexity of the references."""
 
     per_token: float
-    """exp of the mean negative log probability of a target token: comparable between models with the same tokens."""
+    """Perplexity of a target token: comparable between models with the same tokens."""
     bits_per_character: float
-    """Comparable between any two models."""
+    """Bits per character: comparable between any two models."""
     num_tokens: int
     num_cut: int
-    """References longer than the model takes, of which only the beginning counts."""
+    """Number of references longer than the model takes, of which only the beginning counts."""
 
 
 def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
-    """Read the references with a model, by forced decoding.
+    """Compute the perplexity of the references, by forced decoding.
 
     Args:
         translator: the model; what decodes by its own settings computes.
@@ -55,7 +55,7 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
 
 
 def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:
-    """The log probability of all targets together."""
+    """Log probability of all targets together."""
     backend = translator.backends.scoring()
     if backend.name == "torch":
         from heedful.training.likelihood import log_likelihood

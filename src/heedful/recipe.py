@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import torch
 
-from heedful.config import Tree, merge, read_toml, to_toml, validate
+from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
+from heedful.custom_code import allow_code, named_code
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
@@ -391,6 +392,7 @@ def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Trans
             scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
+    allow_code(named_code(parse_overrides(settings)))
     recipe = Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options)
     train(recipe, watch, started, say)
     return load(_folder(recipe, _find(recipe)), options.get("device", "cpu"))

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.custom_code import allow_code
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
-from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.folder import CONFIG, ModelFolder, open_folder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
@@ -114,7 +115,7 @@ class Translator:
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer)
-        partners = [_of_same_tokens(each, folder) for each in ensemble]
+        partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
@@ -368,7 +369,11 @@ class Translator:
 
 
 def load(
-    path: str | Path, device: str = "cpu", engine: str = "torch", ensemble: Sequence[str | Path] = ()
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
 ) -> Translator:
     """Open a model folder.
 
@@ -377,25 +382,15 @@ def load(
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
         ensemble: folders of other models that decode together with it, such as trainings with other seeds.
+        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
+            needs one is refused.
 
     Returns:
         The translator; weights load when first used.
 
     Raises:
         UsageError: there is no model there, or no such engine in it, or a model of the ensemble has other tokens.
-        FileRefused: a file was changed or is missing.
+        FileRefused: a file was changed or is missing, or the model needs code that `code` does not name.
     """
+    allow_code(code)
     return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
-
-
-def _of_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a model whose token ids mean something else.
-
-    Raises:
-        UsageError: they do.
-    """
-    for role in ("source_tokenizer", "target_tokenizer"):
-        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
-        if own != other:
-            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
-    return folder

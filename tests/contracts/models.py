@@ -8,10 +8,13 @@ from torch import Tensor
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
+from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.transformer import TransformerConfig
 from tests.models.tiny import make_sources, make_targets, run_steps
 
 Contract = Callable[[Seq2Seq], None]
 TOLERANCE = 1e-12
+Attentive = LuongConfig | RNNsearchConfig | TransformerConfig
 
 
 def steps_equal_forward(model: Seq2Seq) -> None:
@@ -164,7 +167,10 @@ CONTRACTS: tuple[Contract, ...] = (
 def sums_to_one(model: Seq2Seq) -> bool:
     """Whether every target token attends, with all its weight."""
     config = getattr(model, "config", None)
-    return not isinstance(config, LuongConfig) or (config.window == "global" and config.is_end_attended)
+    if isinstance(config, LuongConfig) and not config.is_end_attended:
+        return False
+    window = config.attention.window if isinstance(config, Attentive) else "global"
+    return window == "global"
 
 
 def distance(one: Tensor, other: Tensor) -> float:

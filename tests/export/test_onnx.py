@@ -20,7 +20,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
 from heedful.search.interface import Hypothesis
 from tests.export.engines import SIZES, draw_sources, largest_difference
-from tests.models.tiny import CONFIGS, make_model
+from tests.models.tiny import CONFIGS, changed, make_model
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
@@ -29,7 +29,9 @@ TOLERANCE = 1e-5
 
 # One for each way a graph is made: layers of attention, GRU and LSTM operators; HEEDFUL_EXPORT_ALL=1 takes all models.
 QUICK = ("transformer-pre", "rnnsearch-after", "luong")
-NAMES = (*CONFIGS,) if os.environ.get("HEEDFUL_EXPORT_ALL") else QUICK
+# No graph has the chain and the tree of transformer-local.
+EVERY = tuple(name for name in CONFIGS if name != "transformer-local")
+NAMES = EVERY if os.environ.get("HEEDFUL_EXPORT_ALL") else QUICK
 
 Make = Callable[[str], tuple[Seq2Seq, Graphs]]
 
@@ -55,6 +57,26 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
     assert graphs.has_weights == has_weights
     for sizes in SIZES:
         assert largest_difference(one, other, sizes, has_weights) <= TOLERANCE, sizes
+
+
+def test_other_scores_and_normalizers_are_the_models(exported: Make):
+    model, graphs = exported("transformer-additive")
+    one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
+    assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("attention", "reason"),
+    [
+        ({"normalizer": "linear_chain"}, "onnx: a chain is computed key after key"),
+        ({"normalizer": "entmax", "alpha": 1.3}, "onnx: entmax is found by bisection"),
+    ],
+)
+def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, object], reason: str, tmp_path: Path):
+    with pytest.raises(UsageError, match=reason) as caught:
+        export_graphs(make_model(changed(CONFIGS["rnnsearch"], attention=attention)), tmp_path, MOST)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 SEARCHES = {

@@ -73,19 +73,19 @@ def align(p: Parameters, config: LuongConfig, query: Vector, keys: Sequence[Vect
     """a_t over all places of the source."""
     num = len(keys) if config.is_end_attended else len(keys) - 1
     seen = list(range(num))
-    centre, width = 0.0, config.half_width
-    if config.window == "local-m":
-        centre = min(t, num - 1) if config.past_source == "last" else t
-    elif config.window == "local-p":
+    centre, width = 0.0, config.attention.half_width
+    if config.attention.window == "local-m":
+        centre = min(t, num - 1) if config.attention.past_source == "last" else t
+    elif config.attention.window == "local-p":
         position = float(p["position_vector"] @ np.tanh(p["position_map.weight"] @ query))
         centre = num / (1.0 + np.exp(-position))
-    near = [s for s in seen if centre - width <= s <= centre + width] if config.window != "global" else seen
-    scores = {s: score(p, config.score, query, keys[s], s) for s in seen}
-    summed = [s for s in (near if config.softmax_over == "window" else seen) if scores[s] is not None]
+    near = [s for s in seen if centre - width <= s <= centre + width] if config.attention.window != "global" else seen
+    scores = {s: score(p, config.attention.score, query, keys[s], s) for s in seen}
+    summed = [s for s in (near if config.attention.softmax_over == "window" else seen) if scores[s] is not None]
     weights = np.zeros(len(keys))
     if summed:
         for s, weight in zip(summed, softmax([scores[s] for s in summed]), strict=True):  # type: ignore[misc]
-            if config.window == "local-p":
+            if config.attention.window == "local-p":
                 weight = weight * np.exp(-((s - centre) ** 2) / (2.0 * (width / 2.0) ** 2))
             weights[s] = weight
     return weights

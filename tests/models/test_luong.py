@@ -9,12 +9,12 @@ from heedful.attention.scores import SCORES
 from heedful.layers.recurrent import LongShortTermMemory
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Memory, Seq2Seq, State
-from heedful.models.luong import PRESETS, Luong, LuongConfig, LuongState
+from heedful.models.luong import PRESETS, Luong, LuongAttention, LuongConfig, LuongState
 from tests.contracts.models import steps_equal_forward
 from tests.models.by_hand_luong import luong_logits
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
 
-TINY = LuongConfig(embedding_size=5, hidden_size=6, half_width=2)
+TINY = LuongConfig(embedding_size=5, hidden_size=6, attention=LuongAttention(half_width=2))
 GRID = {
     f"{score} {window} {'fed' if has_feeding else 'alone'}": changed(
         TINY, score=score, window=window, has_feeding=has_feeding, alignment_size=5
@@ -200,8 +200,8 @@ def test_the_papers_sizes():
     # Input feeding doubles the input of the first layer of the decoder.
     assert shapes["feed_map.weight"] == shapes["decoder.layers.0.input_map.weight"] == (4000, 1000)
     assert {name.split(".")[2] for name in shapes if name.startswith("encoder.layers")} == set("0123")
-    assert (config.dropout, config.init_range, config.half_width) == (0.2, 0.1, 10)
-    assert (config.window, config.score, config.has_feeding, config.is_source_reversed) == (
+    assert (config.dropout, config.init_range, config.attention.half_width) == (0.2, 0.1, 10)
+    assert (config.attention.window, config.attention.score, config.has_feeding, config.is_source_reversed) == (
         ("local-p", "general", True, True)
     )
     assert (config.output_bias, config.forget_bias, config.is_bidirectional, config.cell) == (False, 0, False, "lstm")

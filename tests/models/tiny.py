@@ -6,11 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.config import merge
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
-from heedful.models.luong import LuongConfig
+from heedful.models.luong import LuongAttention, LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
-from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.rnnsearch import RNNsearchAttention, RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.text.vocabulary import BOS, EOS
 
@@ -19,15 +20,17 @@ Config = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderCo
 
 
 def changed(config: Config, **changes: object) -> Config:
-    """The same configuration with other values, checked again."""
-    return type(config)(**(config.model_dump() | changes))  # type: ignore[arg-type]
+    """The same configuration with other values, checked again; those of a table are laid on what stands there."""
+    return type(config)(**merge(config.model_dump(), changes))  # type: ignore[arg-type]
 
 
 _TRANSFORMER = TransformerConfig(
     num_encoder_layers=2, num_decoder_layers=2, model_size=8, num_heads=2, feedforward_size=12, dropout=0.3
 )
-_RNNSEARCH = RNNsearchConfig(embedding_size=5, hidden_size=6, alignment_size=7, maxout_size=4, dropout=0.3)
-_LUONG = LuongConfig(embedding_size=5, hidden_size=6, half_width=2, dropout=0.3)
+_RNNSEARCH = RNNsearchConfig(
+    embedding_size=5, hidden_size=6, maxout_size=4, dropout=0.3, attention=RNNsearchAttention(hidden_size=7)
+)
+_LUONG = LuongConfig(embedding_size=5, hidden_size=6, dropout=0.3, attention=LuongAttention(half_width=2))
 _SUTSKEVER = RNNEncoderDecoderConfig(embedding_size=5, hidden_size=6, dropout=0.3)
 _CHO = RNNEncoderDecoderConfig(
     cell="gru",
@@ -76,6 +79,25 @@ CONFIGS: Mapping[str, Config] = {
         _LUONG, cell="gru", num_layers=1, is_bidirectional=True, is_source_reversed=False, score="additive"
     ),
     "luong-bidirectional": changed(_LUONG, is_bidirectional=True, window="global", score="scaled_dot"),
+    "transformer-additive": changed(_TRANSFORMER, attention={"score": "additive", "normalizer": "sparsemax"}),
+    "transformer-local": changed(
+        _TRANSFORMER,
+        attention={"score": "general", "window": "local-m", "half_width": 2, "past_source": "last"},
+        encoder_attention={"normalizer": "projective_tree", "score": "cosine"},
+        decoder_attention={"normalizer": "linear_chain", "window": "local-m", "half_width": 3},
+    ),
+    "rnnsearch-monotonic": changed(
+        _RNNSEARCH,
+        attention={"normalizer": "gumbel_softmax", "window": "local-m", "half_width": 2, "score": "location"},
+    ),
+    "rnnsearch-predictive": changed(
+        _RNNSEARCH,
+        decoder="conditional",
+        attention={"normalizer": "entmax", "window": "local-p", "half_width": 2, "score": "general"},
+    ),
+    "luong-projected": changed(
+        _LUONG, attention={"normalizer": "straight_through", "window": "global", "projection_size": 3}
+    ),
     "sutskever": _SUTSKEVER,
     "cho": _CHO,
     "rnnencdec": changed(_CHO, context="plain", decoder_reset="before", readout_state="before"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from heedful.attention.interface import Attended, Normalized, Normalizer, PreparedKey, Score
     from heedful.attention.masks import MASKS, Mask, causal, graph, local_monotonic, local_predictive, padding, window
     from heedful.attention.normalizers import NORMALIZERS
+    from heedful.attention.reinforce import reinforce_loss, update_baseline
     from heedful.attention.scores import (
         SCORES,
         Additive,
@@ -31,14 +32,7 @@ if TYPE_CHECKING:
     )
     from heedful.attention.simplex import Entmax, Sparsemax
     from heedful.attention.softmax import SOFTMAX, Softmax
-    from heedful.attention.stochastic import (
-        GumbelSoftmax,
-        Hard,
-        Sampled,
-        StraightThrough,
-        reinforce_loss,
-        update_baseline,
-    )
+    from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
     from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
     from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
@@ -110,6 +104,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     ),
     "heedful.attention.normalizers": ("NORMALIZERS",),
     "heedful.regression.estimator": ("NadarayaWatsonRegressor", "toy_data"),
+    "heedful.attention.reinforce": ("reinforce_loss", "update_baseline"),
     "heedful.attention.scores": (
         "SCORES",
         "Additive",
@@ -130,14 +125,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     ),
     "heedful.attention.simplex": ("Entmax", "Sparsemax"),
     "heedful.attention.softmax": ("SOFTMAX", "Softmax"),
-    "heedful.attention.stochastic": (
-        "GumbelSoftmax",
-        "Hard",
-        "Sampled",
-        "StraightThrough",
-        "reinforce_loss",
-        "update_baseline",
-    ),
+    "heedful.attention.stochastic": ("GumbelSoftmax", "Hard", "Sampled", "StraightThrough"),
     "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree"),
 }
 

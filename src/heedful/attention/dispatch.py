@@ -23,7 +23,7 @@ from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
-from heedful.errors import KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
+from heedful.errors import HeedfulError, KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
     FusedTriton(),
@@ -174,6 +174,48 @@ def explain(
     ]
 
 
+def why_refused(
+    query: Tensor,
+    key: Tensor | PreparedKey,
+    value: Tensor,
+    *,
+    score: Scoring,
+    mask: Mask | None = None,
+    normalizer: Normalizer = SOFTMAX,
+    dropout: float = 0.0,
+    need: Iterable[Need] = (),
+) -> str:
+    """Say why `attend` refuses the same arguments.
+
+    Args:
+        query: as for `attend`, as are all others.
+        key: keys.
+        value: values.
+        score: score.
+        mask: mask.
+        normalizer: normalizer.
+        dropout: dropout.
+        need: what is asked beside the context.
+
+    Returns:
+        The reason, in one line; empty where a kernel takes the call.
+
+    Example:
+        >>> from heedful.attention.scores import General
+        >>> query, key = torch.zeros(3, 8), torch.zeros(5, 4)
+        >>> why_refused(query, key, key, score=General(8, 5))
+        'the score was made for key size 5, got key [5, 4]'
+    """
+    try:
+        request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+    except HeedfulError as error:
+        return " ".join(str(error).removeprefix("attend: ").split())
+    # The last kernel takes nearly everything, so the others are asked only where it does not.
+    reasons = (_against(kernel, request) for kernel in reversed(KERNELS))
+    first = next(reasons)
+    return "" if first is None or any(reason is None for reason in reasons) else first
+
+
 def _lower(
     query: Tensor,
     key: Tensor | PreparedKey,
@@ -256,6 +298,8 @@ def _check(
         raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
     if not 0.0 <= dropout < 1.0:
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
+    if reason := normalizer.why_not(query.shape[-2], num_keys):
+        raise ShapeError(f"attend: {reason}")
     if missing := need - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
     if num_keys == 0 and "argmax" in need:

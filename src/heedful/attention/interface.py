@@ -1,7 +1,9 @@
 """Interfaces of scores and normalizers, and the results of attention; depends on no kernel."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
 from jaxtyping import Bool, Float, Int
@@ -147,6 +149,10 @@ class Normalizer(ABC):
     """Whether weights depend on the order of the keys, as for structures over them."""
     is_shift_invariant: ClassVar[bool] = True
     """Whether adding a constant to all scores of a row changes nothing."""
+    has_gradient: ClassVar[bool] = True
+    """Whether weights send gradient to the scores."""
+    learned: ClassVar[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
+    """Fields that a model learns, with their shapes; each may have leading axes, aligned with those of the scores."""
 
     @property
     @abstractmethod
@@ -160,6 +166,34 @@ class Normalizer(ABC):
             Itself, or where noise has no seed yet a copy whose seed came from torch's generator.
         """
         return self
+
+    def without_noise(self) -> "Normalizer":
+        """Give the normalizer that a trained model is used with, which leaves nothing to chance.
+
+        Returns:
+            Itself, or the normalizer that takes its place at inference.
+        """
+        return self
+
+    def why_not(self, num_queries: int, num_keys: int) -> str | None:
+        """Say why there are no weights for some numbers of queries and keys.
+
+        Args:
+            num_queries: queries of a call.
+            num_keys: keys of a call.
+
+        Returns:
+            The reason; None where there are weights, as by default for any numbers.
+        """
+        return None
+
+    def why_not_exported(self) -> str | None:
+        """Say why the normalizer cannot be part of a graph for another runtime.
+
+        Returns:
+            The reason; None where it can.
+        """
+        return None
 
     @abstractmethod
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.attention.interface import Allowed, Normalized, Normalizer, OfRows, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
 from heedful.attention.softmax import SOFTMAX, require_positive
-from heedful.errors import ShapeError
 
 # SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
 _STEP: Final = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -196,56 +195,6 @@ def gumbel_softmax(
     return _relax(scaled, allowed, inverse_temperature, is_hard, seed, row_ids).to(scores.dtype)
 
 
-def reinforce_loss(
-    log_prob: Float[Tensor, "..."],
-    reward: Float[Tensor, "*leading"],
-    baseline: Tensor | float,
-    entropy: Float[Tensor, "..."],
-    reward_weight: float = 1.0,
-    entropy_weight: float = 0.0,
-) -> Float[Tensor, "..."]:
-    """Compute the REINFORCE loss, to be added to the negative log likelihood.
-
-    loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
-    gradient: for weight 1 its expected gradient is that of -E[reward], whatever the baseline. Xu et al. 2015,
-    arXiv:1502.03044, section 4.1, who sum over steps and average over images; their code has 0.1 and 0.002.
-
-    Args:
-        log_prob: [*leading, *step] of what was drawn; 0 where nothing was.
-        reward: [*leading], log p(y | drawn keys, source) in the paper; its axes are the first ones of `log_prob`.
-        baseline: [] or as `reward`: what reward to expect.
-        entropy: [*leading, *step] of the distributions drawn from, in nats.
-        reward_weight: the paper's lambda_r, at least 0.
-        entropy_weight: the paper's lambda_e, at least 0.
-
-    Returns:
-        [*leading, *step] the loss of each draw; leave out the padding, then sum.
-
-    Raises:
-        ShapeError: the axes of the reward are not the first ones of `log_prob`.
-    """
-    if reward.shape != log_prob.shape[: reward.dim()]:
-        raise ShapeError(f"reinforce_loss: reward {list(reward.shape)} is not the start of {list(log_prob.shape)}")
-    advantage = (reward - baseline).detach().reshape(*reward.shape, *(1,) * (log_prob.dim() - reward.dim()))
-    return -reward_weight * advantage * log_prob - entropy_weight * entropy
-
-
-def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], decay: float = 0.9) -> Float[Tensor, ""]:
-    """Move the baseline towards the mean reward of a minibatch: b <- decay b + (1 - decay) mean(reward).
-
-    Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.
-
-    Args:
-        baseline: [].
-        reward: [*] of one minibatch, not empty.
-        decay: in [0, 1).
-
-    Returns:
-        [] the new baseline, without gradient, in the dtype of the old one.
-    """
-    return decay * baseline.detach() + (1.0 - decay) * reward.detach().to(baseline.dtype).mean()
-
-
 def _mix(state: Tensor) -> Tensor:
     """Output function of SplitMix64; int64 products wrap, and shifts are corrected for the sign bit."""
     state = (state ^ ((state >> 30) & ((1 << 34) - 1))) * _FIRST_FACTOR
@@ -292,6 +241,7 @@ class Hard(Normalizer):
 
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "simplex"
+    has_gradient = False
 
     @property
     def inverse_temperature(self) -> Tensor | float:
@@ -317,6 +267,7 @@ class Sampled(Normalizer):
     provides = frozenset({"weights", "argmax", "entropy", "log_prob"})
     weights_lie_in = "simplex"
     is_random = True
+    has_gradient = False
 
     def __post_init__(self) -> None:
         require_positive(self.temperature, "sampled")

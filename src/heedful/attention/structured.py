@@ -1,6 +1,7 @@
 """Structured attention (Kim, Denton, Hoang, Rush 2017): weights are marginals of a distribution over structures."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, final
 
 import torch
@@ -39,6 +40,7 @@ class LinearChain(Normalizer):
     weights_lie_in = "box"
     is_positional = True
     is_shift_invariant = False
+    learned = MappingProxyType({"transition": (2, 2)})
 
     @property
     def inverse_temperature(self) -> float:
@@ -71,6 +73,7 @@ class NormalizedLinearChain(Normalizer):
     weights_lie_in = "simplex"
     is_positional = True
     is_shift_invariant = False
+    learned = MappingProxyType({"transition": (2, 2)})
 
     @property
     def inverse_temperature(self) -> float:
@@ -145,11 +148,8 @@ class ProjectiveTree(Normalizer):
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
-        if num_keys - num_queries not in {0, 1} or num_keys == 0:
-            raise ShapeError(
-                f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
-                "or the queries the words and the keys the root and the words"
-            )
+        if reason := self.why_not(num_queries, num_keys):
+            raise ShapeError(reason)
         rootless = num_keys - num_queries
         arcs = functional.pad(scores.mT, (rootless, 0))
         if allowed is None:

@@ -310,13 +310,13 @@ def _kernel_rows() -> TableRows:
 
 
 def _models() -> TableRows:
-    from heedful.experiment import MODELS
+    from heedful.models.table import MODELS
 
     return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
 
 
 def _presets() -> TableRows:
-    from heedful.experiment import PRESETS
+    from heedful.models.table import PRESETS
 
     return ((name, f"{config.kind}: {_settings(config)}") for name, config in PRESETS.items())
 

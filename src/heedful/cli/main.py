@@ -13,6 +13,7 @@ from typing import Annotated, Final, ParamSpec
 import typer
 
 from heedful.cli.failures import explain
+from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
@@ -51,21 +52,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
         disk, memory or device, 6 missing extra, 130 or 143 stopped by a signal, 141 the reader of the output left.
     """
-    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    words, code = _without_code([*(sys.argv[1:] if arguments is None else arguments)])
     is_debug = "--debug" in words
     _prepare_process(is_debug)
     try:
-        code = _run(words or ["--help"])
+        allow_code(code)
+        status = _run(words or ["--help"])
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
-        message, code = explain(cause)
+        message, status = explain(cause)
         if is_debug:
             traceback.print_exception(cause)
         if message:
             print(f"heedful: {message}", file=sys.stderr, flush=True)
         _flush_or_give_up()
-    return code
+    return status
+
+
+def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
+    """Take --code and what follows it out of the arguments: every command takes it, wherever it stands.
+
+    Classes that --set names are named by the user as well.
+    """
+    rest: list[str] = []
+    code: list[str] = []
+    words = iter(given)
+    for word in words:
+        if word == "--":
+            return [*rest, word, *words], code
+        if word == "--code":
+            code.append(next(words, ""))
+        elif word.startswith("--code="):
+            code.append(word.removeprefix("--code="))
+        else:
+            rest.append(word)
+    values = (value.removeprefix("--set=").partition("=")[2].strip("\"'") for value in rest)
+    after_set = {index + 1 for index, word in enumerate(rest) if word == "--set"}
+    named = [value for index, value in enumerate(values) if index in after_set or rest[index].startswith("--set=")]
+    return rest, [*code, *filter(is_custom, named)]
 
 
 def _run(words: Sequence[str]) -> int:
@@ -107,6 +132,14 @@ def _global_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    code: Annotated[
+        str,
+        typer.Option(
+            "--code",
+            metavar="MODULE:CLASS",
+            help="Let a model import this class from outside the package; may stand anywhere, and be repeated.",
+        ),
+    ] = "",
 ) -> None: ...
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import torch
 
 from heedful.comparison.run_result import Items, RunResult
@@ -41,7 +42,38 @@ def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: S
     return corpus_score(metric, metric.statistics(texts, items.references))
 
 
-MEASURES: Final[dict[str, Measure]] = {"bleu_before_unknown": bleu_before_unknown}
+def attention_entropy(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
+    """Measure how far attention spreads over the source: the mean entropy of its weights, in nats, over references.
+
+    Weights are those that alignments are made of, brought to sum to 1; a target token that attends nothing is left out.
+
+    Args:
+        translator: the model.
+        items: sources and references.
+        outputs: of the model's own search.
+
+    Returns:
+        Mean entropy of a target token's weights; None where the model has no attention.
+    """
+    if not translator.model().alignment:
+        return None
+    pairs = [(source, texts[0]) for source, texts in zip(items.sources, items.references, strict=True)]
+    total, number = 0.0, 0
+    for scored in translator.scored_pairs(pairs, attention=True):
+        weights = scored.attention
+        if weights is None:
+            continue
+        sums = weights.sum(axis=-1, keepdims=True, dtype=np.float64)
+        shares = weights[sums[:, 0] > 0] / sums[sums[:, 0] > 0]
+        total -= float((shares * np.log(np.where(shares > 0, shares, 1.0))).sum())
+        number += len(shares)
+    return total / number if number else None
+
+
+MEASURES: Final[dict[str, Measure]] = {
+    "bleu_before_unknown": bleu_before_unknown,
+    "attention_entropy": attention_entropy,
+}
 """Further figures of each run, by the key of their column in `heedful.comparison.summary.COLUMNS`."""
 
 

@@ -11,8 +11,9 @@ from typing import Any, Final, final
 from pydantic import Field
 
 from heedful.config import Config, Tree, merge, read_toml, validate
+from heedful.custom_code import is_custom
 from heedful.errors import ConfigError, did_you_mean
-from heedful.experiment import MODELS, PRESETS
+from heedful.models.table import MODELS, PRESETS
 
 MOST_ROWS: Final = 1000
 NAME_LENGTH: Final = 80
@@ -242,7 +243,7 @@ def _row(grid: Grid, row: NamedSettings) -> Row:
 def _kind(name: str, preset: str, kind: str) -> str:
     if preset and preset not in PRESETS:
         raise ConfigError(f"row {name!r}: no preset {preset!r}{did_you_mean(preset, PRESETS)}")
-    if kind and kind not in MODELS:
+    if kind and kind not in MODELS and not is_custom(kind):
         raise ConfigError(f"row {name!r}: no model {kind!r}{did_you_mean(kind, MODELS)}")
     return PRESETS[preset].kind if preset else kind
 

@@ -36,6 +36,7 @@ COLUMNS: Final = (
     Column("perplexity", "perplexity", 2),
     Column("bleu_before_unknown", "BLEU before unknown replacement", 2),
     Column("aer", "AER %", 1),
+    Column("attention_entropy", "weights' entropy", 2),
     Column("tokens_per_second", "target tokens/s", 0),
     Column("num_target_tokens", "target tokens", 0),
     Column("seconds", "seconds", 0),

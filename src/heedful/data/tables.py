@@ -72,7 +72,7 @@ def data_lines(
 
 @final
 class _Rows(io.RawIOBase):
-    """A stream of JSON lines, one a row; nothing is opened before the first byte is asked for."""
+    """Stream of JSON lines, one a row; nothing is opened before the first byte is needed."""
 
     def __init__(self, path: Path) -> None:
         self._lines: Final = _json_rows(path)

@@ -97,7 +97,7 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
         ResourceError: the disk is full or refuses.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out}: there is something already; name another folder")
+        raise UsageError(f"{out}: already exists; name another folder")
     transformer, tokenizers = _expressible(model, described.tokenizers)
     unfinished = out.with_name(f".{out.name}-{os.getpid()}")
     try:
@@ -123,6 +123,8 @@ def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tup
     source, target = tokenizers
     if not isinstance(model, Transformer):
         raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx")
+    if not model.is_scaled_dot_softmax:
+        raise UsageError("huggingface: Marian's models have scaled dot products and softmax only; try --to onnx")
     if model.config.norm != "post":
         raise UsageError(
             "huggingface: Marian's models normalise after each sub-layer, and this one before; "

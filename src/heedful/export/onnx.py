@@ -28,6 +28,7 @@ from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
 from heedful.export.onnx_small import OPSET, write_small_graphs
 from heedful.export.records import flatten, rebuild
+from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import SinusoidalPositions
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
@@ -90,6 +91,9 @@ def export_graphs(
         MissingExtra: the packages that write graphs are not installed.
         UsageError: the model does something that no graph can say.
     """
+    for layer in model.modules():
+        if isinstance(layer, NormalizerLayer) and (reason := layer.normalizer.without_noise().why_not_exported()):
+            raise UsageError(f"onnx: {reason}; use --engine torch")
     model = _recordable(model, max_length)
     arrays = draw(np.array(_LENGTHS), np.random.default_rng(0))
     sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
     from heedful.layers.multihead import MultiheadAttention
+    from heedful.layers.normalizing import NormalizerLayer
     from heedful.layers.packing import Packing
     from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoids
+    from heedful.layers.projected_score import ProjectedScore
     from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
@@ -30,9 +32,11 @@ __all__ = [
     "LongShortTermMemory",
     "MultiQueryVectorAttention",
     "MultiheadAttention",
+    "NormalizerLayer",
     "OutputLayer",
     "Packing",
     "Positions",
+    "ProjectedScore",
     "RecurrentStack",
     "RecurrentUnit",
     "Residual",
@@ -48,8 +52,10 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
     "heedful.layers.multihead": ("MultiheadAttention",),
+    "heedful.layers.normalizing": ("NormalizerLayer",),
     "heedful.layers.packing": ("Packing",),
     "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),
+    "heedful.layers.projected_score": ("ProjectedScore",),
     "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),

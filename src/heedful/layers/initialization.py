@@ -1,4 +1,4 @@
-"""First values of parameters, as the papers draw them."""
+"""Initial parameters as in the papers."""
 
 import torch
 from torch import nn

@@ -8,10 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.attention.dispatch import attend, observer
-from heedful.attention.interface import Attended, Need
+from heedful.attention.interface import Attended, Need, PreparedKey, Score
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
+from heedful.attention.softmax import SOFTMAX
 from heedful.errors import ShapeError, UsageError
+from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.torch_masks import read_masks
 
 
@@ -35,6 +37,10 @@ class MultiheadAttention(nn.Module):
     in_proj_bias: nn.Parameter | None
     bias_k: nn.Parameter | None
     bias_v: nn.Parameter | None
+    score: Score
+    """Score of each head, for queries and keys of depth embed_dim / num_heads, with parameters that all heads share."""
+    normalizer: NormalizerLayer
+    """Scores to weights; what it learns, each head learns for itself."""
 
     def __init__(
         self,
@@ -98,6 +104,7 @@ class MultiheadAttention(nn.Module):
         self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.score = ScaledDot(self.head_dim, self.head_dim)
+        self.normalizer = NormalizerLayer(SOFTMAX, num_heads)
         self._draw()
 
     def _draw(self) -> None:
@@ -252,7 +259,7 @@ class MultiheadAttention(nn.Module):
 
         Args:
             query: [*batch, head, query, depth].
-            key: [*batch, head, key, depth].
+            key: [*batch, head, key, depth], or the result of `score.prepare` on it.
             value: [*batch, head, key, depth].
             mask: who may attend whom; True = may attend.
             need: summaries wanted, each with a head axis before the query axis.
@@ -289,15 +296,24 @@ class MultiheadAttention(nn.Module):
         return heads if len(parts) == 1 else torch.cat(parts, dim=-2)
 
     def _attend_heads(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask | None, need: tuple[Need, ...]
+        self, query: Tensor, key: Tensor | PreparedKey, value: Tensor, mask: Mask | None, need: tuple[Need, ...]
     ) -> Attended:
         dropout = self.dropout if self.training else 0.0
-        return attend(query, key, value, score=self.score, mask=mask, dropout=dropout, need=need)
+        normalizer = self.normalizer()
+        return attend(query, key, value, score=self.score, mask=mask, normalizer=normalizer, dropout=dropout, need=need)
 
     def _attend_biased(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, bias: Tensor, need_weights: bool
     ) -> Attended:
-        """Attend with finite numbers added to the scores, which `attend` has no word for."""
+        """Attend with finite numbers added to the scores, which `attend` has no word for.
+
+        Raises:
+            UsageError: the attention is another than that of scaled dot products.
+        """
+        if not isinstance(self.score, ScaledDot) or self.normalizer.normalizer is not SOFTMAX:
+            raise UsageError(
+                "multi-head attention: a mask of real numbers goes with scaled dot products and softmax only"
+            )
         bias = bias.to(query.dtype)
         empty = None
         if allowed is not None:

@@ -1,4 +1,4 @@
-"""Masks in PyTorch's sense, where True forbids and numbers are added to the scores, brought to ours."""
+"""Conversion of PyTorch's masks, where True forbids and numbers are added to the scores, to ours."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from heedful.errors import ShapeError, UsageError
 def read_masks(
     key_padding_mask: Tensor | None, attn_mask: Tensor | None, shape: tuple[int, int, int, int], num_added: int = 0
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Join the two masks of torch.nn.MultiheadAttention, and part what forbids from what is added.
+    """Combine the two masks of torch.nn.MultiheadAttention, and separate forbidden keys from added numbers.
 
     Args:
         key_padding_mask: [batch, key], or [key] of a single item; bool, True = may not attend, or real.
@@ -61,7 +61,7 @@ def read_masks(
 
 
 def _read(mask: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Bring one mask to our sense.
+    """Convert one mask.
 
     Args:
         mask: [*] bool, True = may not attend; or real.

@@ -10,4 +10,4 @@ from heedful.models import transformer_cpu
 from heedful.models.transformer import Transformer
 
 CPU_FORMS: Final[Mapping[type[nn.Module], Form]] = {**LAYER_FORMS, Transformer: transformer_cpu.forward}
-"""By class of the module."""
+"""All fast forms, by class of the module."""

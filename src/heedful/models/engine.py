@@ -1,4 +1,4 @@
-"""A PyTorch model behind the interface that search knows."""
+"""Engine of a PyTorch model, behind the interface of search."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from heedful.search.interface import Engine, StepScores
 
 @dataclass(frozen=True)
 class _Running:
-    """The engine's state: what the encoder gave, and where each hypothesis is."""
+    """Engine state: the encoder's memory and the decoder state of each hypothesis."""
 
     memory: Memory
     state: State
@@ -29,7 +29,7 @@ class _Running:
 
 @final
 class TorchEngine(Engine):
-    """Runs a model step by step, in inference mode."""
+    """Engine that runs a model step by step, in inference mode."""
 
     def __init__(self, model: Seq2Seq, with_weights: bool = False) -> None:
         """Wrap a model.
@@ -72,7 +72,7 @@ class TorchEngine(Engine):
 
 
 def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
-    """Hold a model as a backend.
+    """Make a backend of a model.
 
     Args:
         model: in evaluation mode; stays on its device.
@@ -90,7 +90,7 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
 
 @contextmanager
 def single_threaded() -> Generator[None]:
-    """Let PyTorch use one thread: several share a product by its size, and with it the order of a row's sums."""
+    """Use one PyTorch thread within a context: several share a product by its size, which changes the order of sums."""
     number = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -14,7 +14,7 @@ from heedful.search.inputs import InputArrays, TokenArrays
 
 @dataclass(frozen=True)
 class Inputs(Record):
-    """The sources of one batch, as an encoder takes them. Axis 0 of every tensor = source."""
+    """Sources of one batch, as an encoder takes them. Axis 0 of every tensor = source."""
 
 
 @final
@@ -33,7 +33,7 @@ INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {TokenArrays: TokenInp
 
 
 def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
-    """Bring sources to a device.
+    """Move sources to a device.
 
     Args:
         device: of the model.
@@ -47,7 +47,7 @@ def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
 
 
 def token_inputs(inputs: Inputs) -> TokenInputs:
-    """Narrow inputs to token ids, for a model that reads nothing else.
+    """Narrow inputs to token ids, for a model that takes nothing else.
 
     Args:
         inputs: sources of any kind.

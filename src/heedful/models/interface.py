@@ -1,4 +1,4 @@
-"""What every sequence-to-sequence model offers: to the training loop, to search, to inspection."""
+"""Interface of sequence-to-sequence models, for the training loop, search and inspection."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from heedful.models.record import Record
 
 @dataclass(frozen=True)
 class State(Record):
-    """What a decoder carries from step to step. Axis 1 of every tensor = hypothesis, everywhere."""
+    """Decoder state between steps. Axis 1 of every tensor = hypothesis, everywhere."""
 
     def reorder(self, parents: Tensor) -> Self:
-        """Let each hypothesis go on from the state of another one of the same source.
+        """Let each hypothesis continue from the state of another one of the same source.
 
         Args:
             parents: [source, hypothesis] which hypothesis each one continues.
@@ -41,30 +41,31 @@ def _reorder(value: object, parents: Tensor) -> object:
 
 @dataclass(frozen=True)
 class Memory(Record):
-    """What an encoder hands to the decoder, with all that can be computed once per source."""
+    """Encoder output for the decoder, with everything that can be computed once per source."""
 
     lengths: Tensor
-    """[source] number of positions that the decoder may attend to, whatever they stand for."""
+    """[source] number of positions that the decoder may attend to, whatever they are."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a decoder made of its inputs."""
+    """Decoder output."""
 
     features: Tensor
     """[*, target_size] input of the output layer."""
     attended: Mapping[str, Attended]
-    """By the name of the attention; weights [source, (head,) target or hypothesis, position] where asked."""
+    """Attention results by the name of the attention; weights [source, (head,) target or hypothesis, position] if
+    requested."""
 
 
 class Seq2Seq(nn.Module, ABC):
-    """An encoder and a decoder that can be run step by step or over a whole gold target at once."""
+    """Encoder and decoder that can be run step by step or over a whole gold target at once."""
 
     output: OutputLayer
-    """From features to the vocabulary; training fuses it with the loss."""
+    """Layer from features to the vocabulary; training fuses it with the loss."""
     alignment: str
-    """Which entry of `Decoded.attended` tells best where each target token comes from, there
-    whenever weights are asked for; empty where there is no attention."""
+    """Name of the entry of `Decoded.attended` that best tells the source of each target token, present whenever
+    weights are requested; empty without attention."""
 
     @abstractmethod
     def encode(self, inputs: Inputs) -> Memory:
@@ -90,7 +91,7 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     def prepare_steps(self, memory: Memory) -> Memory:
-        """Compute once what the steps of many hypotheses share; `start` and `forward` take what `encode` gave.
+        """Compute the parts shared by the steps of many hypotheses; `start` and `forward` take the result of `encode`.
 
         Args:
             memory: of the sources.
@@ -102,7 +103,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
-        """Read one token of each hypothesis.
+        """Feed one token to each hypothesis.
 
         Args:
             tokens: [source, hypothesis] ids; bos at the first step.

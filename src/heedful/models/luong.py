@@ -8,86 +8,80 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey
-from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
-from heedful.attention.scores import SCORES
+from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
 from heedful.config import Config
-from heedful.errors import did_you_mean
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_uniform
 from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
 from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
+from heedful.models.attention_config import AttentionConfig, WindowKind, require_suitable, upgrade_attention
+from heedful.models.attentive import AttentiveSeq2Seq, visible_from
 from heedful.models.inputs import Inputs, token_inputs
-from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from heedful.models.interface import Decoded, Memory, State
+
+
+class LuongAttention(AttentionConfig):
+    """Attention of Luong et al. 2015: by default the bilinear score in the predicted window."""
+
+    score: str = "general"
+    window: WindowKind = "local-p"
 
 
 class LuongConfig(Config):
-    """Sizes and choices; the paper's are in the preset luong-paper."""
+    """Configuration of Luong's models; the paper's sizes are in the preset luong-paper."""
 
     kind: Literal["luong"] = "luong"
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
-    """Of the encoder and of the decoder."""
+    """Layers of the encoder and of the decoder."""
     embedding_size: int = Field(default=256, ge=1)
     hidden_size: int = Field(default=256, ge=1)
-    """n, of each layer; a bidirectional encoder has half of it in each direction."""
+    """Size n of each layer; a bidirectional encoder has half of it in each direction."""
     is_bidirectional: bool = False
-    """Whether the encoder reads both ways; the paper's reads one way."""
+    """Whether the encoder reads in both directions; the paper's reads in one."""
     is_source_reversed: bool = True
-    """Whether the words of a source are read from the last to the first, as in the paper; the end mark stays at the
-    end. States go back to the places of their words, so windows and alignments count words from the left."""
-    score: str = "general"
-    """Name of the score; the paper has dot, general, concat and location, which goes with the global window only."""
-    alignment_size: int = Field(default=0, ge=0)
-    """Hidden units of additive and concat scores, 0 = hidden_size; positions of the location score, 0 = 50."""
-    window: Literal["global", "local-m", "local-p"] = "local-p"
-    """global: all words are attended; local-m: those around p_t = t; local-p: those around
-    p_t = S sigmoid(v_p . tanh(W_p h_t)), near ones more."""
-    half_width: int = Field(default=10, ge=1)
-    """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
-    softmax_over: Literal["window", "source"] = "window"
-    """What the softmax of local-p runs over."""
-    past_source: Literal["nothing", "last"] = "nothing"
-    """What local-m attends once t is past the source: nothing from t = S + D on, as p_t = t has it, or the last D
-    words for good, as in the authors' code."""
+    """Whether the words of a source are read in reverse, as in the paper; EOS stays at the end. States return to the
+    positions of their words, so windows and alignments count words from the left."""
+    attention: LuongAttention = LuongAttention()
+    """The attention over the source; the paper has the scores dot, general, concat and location, the last with the
+    global window only."""
     is_end_attended: bool = True
-    """Whether the end mark of a source is attended and counts in S; not so in the authors' code."""
+    """Whether the EOS of a source is attended to and counts in S; not so in the authors' code."""
     has_feeding: bool = True
-    """Input feeding. Without it a training step runs the decoder over the whole target at once."""
+    """Whether input feeding is used. Without it a training step runs the decoder over the whole target at once."""
     reset: ResetPlacement = "before"
-    """Of gated units; see RNNsearch."""
+    """Form of the reset gate of gated units; see RNNsearch."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of the inputs of every layer, what is fed included; nothing from step to step."""
+    """Dropout of the inputs of every layer, fed vectors included; none between steps."""
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of the attentional vectors before the vocabulary; not in the authors' code."""
+    """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
     init_range: float = Field(default=0.1, gt=0.0)
-    """Parameters are drawn evenly from -init_range to init_range."""
+    """Range of initial parameters, uniform from -init_range to init_range."""
     forget_bias: float = 1.0
-    """Added to the first biases of forget gates; 0 in the paper."""
+    """Addend of the initial biases of forget gates; 0 in the paper."""
 
-    @field_validator("score")
+    @model_validator(mode="before")
     @classmethod
-    def _check_score(cls, name: str) -> str:
-        if name not in SCORES:
-            raise ValueError(f"no score {name!r}{did_you_mean(name, SCORES)}")
-        return name
+    def _upgrade(cls, table: object) -> object:
+        return upgrade_attention(table)
 
     @model_validator(mode="after")
     def _check_choices(self) -> Self:
         if self.is_bidirectional and self.hidden_size % 2:
             raise ValueError(f"hidden_size {self.hidden_size} must be even where the encoder is bidirectional")
+        require_suitable(self.attention, self.hidden_size, self.hidden_size)
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Luong":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -113,28 +107,28 @@ average = 0, max_epochs = 12. Without dropout: halve_after = 5, max_epochs = 10.
 
 @dataclass(frozen=True)
 class LuongMemory(Memory):
-    """Source states, with what the score computes once per source."""
+    """Source states, with the part of the score that is computed once per source."""
 
     annotations: Tensor
-    """[source, position, hidden] h_s, at the places of their words."""
+    """[source, position, hidden] states h_s, at the positions of their words."""
     prepared: PreparedKey
     states: StackState
-    """Of the encoder's layers in the end, each [source, hidden]."""
+    """Final states of the encoder's layers, each [source, hidden]."""
 
 
 @dataclass(frozen=True)
 class LuongState(State):
-    """What the decoder carries, each [source, hypothesis, *]."""
+    """Decoder state, each tensor [source, hypothesis, *]."""
 
     layers: StackState
     fed: tuple[Tensor, ...]
-    """h~_{t-1}; empty without input feeding."""
+    """Attentional vector h~_{t-1}; empty without input feeding."""
     place: tuple[Tensor, ...]
-    """t; empty unless the window is local-m."""
+    """Target position t; empty unless the window is local-m."""
 
 
 @final
-class Luong(Seq2Seq):
+class Luong(AttentiveSeq2Seq):
     """h_t -> a_t -> c_t -> h~_t: a stacked encoder and decoder, with attention on top.
 
     Symbols of the paper: source states h_s, s = 1..S; decoder state h_t; alignment a_t(s) = softmax_s(score(h_t, h_s));
@@ -160,10 +154,7 @@ class Luong(Seq2Seq):
         gates = self.decoder.units[0].input_map.out_features
         # The other columns of the lowest layer's input matrix: what is fed is known only step by step, words before.
         self.feed_map = nn.Linear(hidden, gates, bias=False) if config.has_feeding else None
-        self.score = SCORES[config.score](hidden, hidden, config.alignment_size)
-        is_predictive = config.window == "local-p"
-        self.position_map = nn.Linear(hidden, hidden, bias=False) if is_predictive else None  # W_p
-        self.position_vector = nn.Parameter(torch.empty(hidden)) if is_predictive else None  # v_p
+        self.add_attention(config.attention, hidden, hidden)
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
         self.output = OutputLayer(num_target_tokens, hidden, config.output_bias)
         self.alignment = "cross"
@@ -190,8 +181,7 @@ class Luong(Seq2Seq):
         layers = tuple(tuple(spread(part) for part in layer) for layer in memory.states)
         output = layers[-1][0]
         fed = (torch.zeros_like(output),) if self.config.has_feeding else ()
-        place = (torch.zeros_like(output[..., 0], dtype=torch.int64),) if self.config.window == "local-m" else ()
-        return LuongState(layers, fed, place)
+        return LuongState(layers, fed, self.first_places(output))
 
     def step(
         self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
@@ -201,11 +191,8 @@ class Luong(Seq2Seq):
             raise TypeError(f"luong: got {type(state).__name__}")
         mapped = self.decoder.units[0].input_map(self.target_embedding(tokens))
         layers = self._advance(mapped, state.fed, state.layers)
-        mask = padding(self._num_attended(memory))
-        if state.place:
-            # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
-            mask = mask & graph(self._near(state.place[0], memory))
-        vectors, attended = self._attend(layers[-1][0], mask, memory, need)
+        mask = self.visible_at(state.place, self._num_attended(memory), memory.annotations.shape[1])
+        vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need)
         after = LuongState(layers, (vectors,) if state.fed else (), tuple(place + 1 for place in state.place))
         return Decoded(vectors, {"cross": attended}), after
 
@@ -214,7 +201,8 @@ class Luong(Seq2Seq):
         embedded = self.target_embedding(target_in)
         if self.feed_map is None:
             query, _ = self.decoder.run(embedded, start=memory.states)
-            vectors, attended = self._attend(query, self._visible(0, memory), memory, need)
+            mask = visible_from(self.attention, 0, self._num_attended(memory))
+            vectors, attended = self._attend(query, mask, memory, memory.annotations, need)
         else:
             vectors, attended = self._unroll(embedded, memory, need)
         return Decoded(dropout(vectors, self.config.output_dropout, self.training), {"cross": attended})
@@ -227,11 +215,11 @@ class Luong(Seq2Seq):
         steps: list[Attended] = []
         # Only what the recurrence needs is inside the loop; words are mapped before it, the vocabulary comes after it.
         mapped = self.decoder.units[0].input_map(dropout(embedded, self.config.dropout, self.training))
-        # A window of few keys is fetched for each query, and there are no weights of all keys to gather.
-        values = StepwiseValue(memory.annotations) if self.config.window == "global" else None
-        for place, each in enumerate(mapped.split(1, dim=1)):
+        values = self.share_values(memory.annotations)
+        for position, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
-            vector, attended = self._attend(layers[-1][0], self._visible(place, memory), memory, need, values)
+            mask = visible_from(self.attention, position, self._num_attended(memory))
+            vector, attended = self._attend(layers[-1][0], mask, memory, values, need)
             fed = (vector,)
             vectors.append(vector)
             steps.append(attended)
@@ -243,38 +231,11 @@ class Luong(Seq2Seq):
         return self.decoder.step(mapped, layers)
 
     def _attend(
-        self,
-        query: Tensor,
-        mask: Mask,
-        memory: LuongMemory,
-        need: tuple[Need, ...],
-        values: StepwiseValue | None = None,
+        self, query: Tensor, mask: Mask, memory: LuongMemory, values: Tensor | StepwiseValue, need: tuple[Need, ...]
     ) -> tuple[Tensor, Attended]:
-        """From h_t [source, hypothesis or target, hidden] to h~_t and a_t."""
-        if self.position_map is not None and self.position_vector is not None:
-            share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
-            centre = self._num_attended(memory)[:, None] * share  # p_t
-            mask = mask & local_predictive(centre, self.config.half_width, over=self.config.softmax_over)
-        value, wanted = (memory.annotations, need) if values is None else (values.constant, (*need, *values.need))
-        attended = attend(query, memory.prepared, value, score=self.score, mask=mask, need=wanted)
-        if values is not None:
-            attended = values.accumulate_value_grad(attended)
+        """Attentional vectors h~_t and weights a_t from h_t [source, hypothesis or target, hidden]."""
+        attended = self.attend_source(query, memory.prepared, values, self._num_attended(memory), mask, need)
         return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
-
-    def _visible(self, first: int, memory: LuongMemory) -> Mask:
-        """The source positions that queries from target position `first` on may attend, less the window of local-p."""
-        lengths = self._num_attended(memory)
-        if self.config.window != "local-m":
-            return padding(lengths)
-        stay = lengths if self.config.past_source == "last" else None
-        return padding(lengths) & local_monotonic(self.config.half_width, first, stay)
-
-    def _near(self, place: Tensor, memory: LuongMemory) -> Tensor:
-        """[source, hypothesis, position] whether a source position is in the window of local-m around a target's."""
-        if self.config.past_source == "last":
-            place = torch.minimum(place, self._num_attended(memory)[:, None] - 1)
-        positions = torch.arange(memory.annotations.shape[1], device=place.device)
-        return (positions - place[..., None]).abs() <= self.config.half_width
 
     def _num_attended(self, memory: LuongMemory) -> Tensor:
         return memory.lengths if self.config.is_end_attended else memory.lengths - 1

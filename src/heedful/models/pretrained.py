@@ -1,4 +1,4 @@
-"""Vectors trained elsewhere, put into a model's embeddings."""
+"""Initialisation of embeddings with pretrained word vectors."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,21 +14,21 @@ from heedful.text.vocabulary import PAD
 _SIZES: Final = ("model.embedding_size", "model.model_size")
 
 
-def place_vectors(model: Seq2Seq, given: Sequence[Pretrained]) -> None:
-    """Begin with vectors trained elsewhere instead of drawn ones.
+def place_vectors(model: Seq2Seq, pretrained: Sequence[Pretrained]) -> None:
+    """Initialise embeddings with pretrained vectors.
 
     All vectors of a table are multiplied by one number, so that they spread as the drawn ones did and what follows
     sees what it was made for; directions stay. What shares the table, such as an output layer, shares this.
 
     Args:
         model: with fresh parameters; changed.
-        given: at most one for each side.
+        pretrained: at most one for each side.
 
     Raises:
         ConfigError: vectors are of another size than the embedding, or two files are meant for one table.
     """
     placed: dict[int, Pretrained] = {}
-    for one in given:
+    for one in pretrained:
         embedding = getattr(model, f"{one.side}_embedding", None)
         if not isinstance(embedding, Embedding):
             raise ConfigError(f"text.{one.side}_vectors: this model has no embedding of the {one.side}")

@@ -1,4 +1,4 @@
-"""Dataclasses of tensors that are selected as one: inputs, memories and states of models."""
+"""Records: dataclasses of tensors, selected as one; inputs, memories and states of models."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Self
@@ -10,10 +10,10 @@ from heedful.attention.interface import PreparedKey
 
 @dataclass(frozen=True)
 class Record:
-    """A dataclass of tensors, tuples of tensors and plain numbers. Axis 0 of every tensor = source, everywhere."""
+    """Dataclass of tensors, tuples of tensors and plain numbers. Axis 0 of every tensor = source, everywhere."""
 
     def select(self, sources: Tensor) -> Self:
-        """Keep some sources.
+        """Select sources.
 
         Args:
             sources: [kept] indices into axis 0.

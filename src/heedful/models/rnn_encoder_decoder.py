@@ -1,4 +1,4 @@
-"""The encoder-decoder without attention: Cho et al. 2014, arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215.
+"""Encoder-decoder without attention: Cho et al. 2014, arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215.
 
 A source becomes vectors of a fixed size, whatever its length, and the target is made of them alone. Two forms:
 Sutskever's deep LSTM hands the final states of all layers to the decoder, which sees the source no more (context =
@@ -25,46 +25,46 @@ from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
 class RNNEncoderDecoderConfig(Config):
-    """Sizes and choices; those of the papers are in the presets that end in -paper."""
+    """Configuration of encoder-decoders; those of the papers are in the presets that end in -paper."""
 
     kind: Literal["rnn_encoder_decoder"] = "rnn_encoder_decoder"
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
-    """Of the encoder and of the decoder."""
+    """Layers of the encoder and of the decoder."""
     embedding_size: int = Field(default=256, ge=1)
     hidden_size: int = Field(default=256, ge=1)
-    """Of each layer."""
+    """Size of each layer."""
     is_source_reversed: bool = True
-    """Whether the words of a source are read from the last to the first, so that the first words of both sides are
-    close: Sutskever et al. 2014, section 3.3. The end mark stays at the end."""
+    """Whether the words of a source are read in reverse, so that the first words of both sides are close: Sutskever et
+    al. 2014, section 3.3. EOS stays at the end."""
     initial_state: Literal["copy", "mapped"] = "copy"
-    """copy: each layer of the decoder starts from the final state of the encoder's, as in Sutskever et al.;
-    mapped: from tanh(V' c), as in Cho et al., cells of LSTMs from zero."""
+    """Initial state of the decoder. copy: the final states of the encoder's layers, as in Sutskever et al.; mapped:
+    tanh(V' c), as in Cho et al., cells of LSTMs zero."""
     context: Literal["none", "plain", "mapped"] = "none"
-    """What of the source enters every step of the decoder and the readout: nothing, the final output h_N of the
+    """Summary of the source at every step of the decoder and in the readout: none, the final output h_N of the
     encoder, or tanh(V h_N)."""
     reset: ResetPlacement = "before"
-    """Of gated units; see RNNsearch."""
+    """Form of the reset gate of gated units; see RNNsearch."""
     decoder_reset: Literal["before", "after", "with_context"] = "before"
-    """Of the decoder's gated units; with_context: r * (U h + C c), as Cho et al. print it for their decoder."""
+    """Form of the decoder's reset gate; with_context: r * (U h + C c), as Cho et al. print it for their decoder."""
     readout: Literal["state", "maxout"] = "state"
-    """state: softmax of the highest layer's state alone, as in Sutskever et al.; maxout: of state, word and context,
-    as in Cho et al."""
+    """Readout. state: softmax of the highest layer's state alone, as in Sutskever et al.; maxout: of state, word and
+    context, as in Cho et al."""
     readout_state: Literal["before", "after"] = "after"
-    """Whether maxout reads the state before the step, as in RNNencdec, or after it, as in Cho et al."""
+    """State in the maxout readout: before the step, as in RNNencdec, or after it, as in Cho et al."""
     maxout_size: int = Field(default=256, ge=1)
-    """Where readout = "maxout"."""
+    """Size of the maxout layer, where readout = "maxout"."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of the inputs of every layer; not in the papers."""
+    """Dropout of the inputs of every layer; not in the papers."""
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of what the vocabulary layer reads."""
+    """Dropout of the input of the vocabulary layer."""
     output_bias: bool = True
     initialization: Literal["uniform", "small"] = "uniform"
-    """uniform: all evenly within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent ones
-    orthogonal, vectors 0, as in Cho et al."""
+    """Initial parameters. uniform: within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent
+    ones orthogonal, vectors 0, as in Cho et al."""
     init_range: float = Field(default=0.08, gt=0.0)
     forget_bias: float = 1.0
-    """Added to the first biases of forget gates; 0 in the papers."""
+    """Addend of the initial biases of forget gates; 0 in the papers."""
 
     @model_validator(mode="after")
     def _check_choices(self) -> Self:
@@ -73,7 +73,7 @@ class RNNEncoderDecoderConfig(Config):
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "RNNEncoderDecoder":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -149,12 +149,13 @@ training.clip_norm = 1. All with training.label_smoothing = 0 and average = 0.""
 
 @dataclass(frozen=True)
 class RNNEncoderDecoderMemory(Memory):
-    """All that is left of a source."""
+    """Summary of a source: the only trace of it in the decoder."""
 
     states: StackState
-    """Of the encoder's layers after the last word, each [source, hidden]."""
+    """States of the encoder's layers after the last word, each [source, hidden]."""
     context: tuple[Tensor, ...]
-    """c [source, hidden] and what it adds to the gates of the lowest layer [source, gates]; empty without context."""
+    """Context c [source, hidden] and its addend to the gates of the lowest layer [source, gates]; empty without
+    context."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class RNNEncoderDecoderState(State):
 
 @final
 class RNNEncoderDecoder(Seq2Seq):
-    """h_N -> c -> s_t: a recurrent encoder whose final states are all that the recurrent decoder knows of the source.
+    """Model h_N -> c -> s_t: the decoder knows only the encoder's final states of the source.
 
     Symbols: source words x_j, j = 1..N; encoder states h_j = f(h_{j-1}, x_j); summary c = tanh(V h_N) of Cho, h_N of
     RNNencdec, none of Sutskever; decoder states s_t = f(s_{t-1}, y_{t-1}, c), in Cho's paper h'_t, which begin as
@@ -190,8 +191,11 @@ class RNNEncoderDecoder(Seq2Seq):
         self.initial = nn.Linear(hidden, num_layers * hidden) if config.initial_state == "mapped" else None  # V'
         features, self.readout = hidden, None
         if config.readout == "maxout":
-            read = hidden + embedding + (hidden if has_context else 0)
-            features, self.readout = config.maxout_size, nn.Linear(read, 2 * config.maxout_size)  # O_h, O_y, O_c
+            readout_size = hidden + embedding + (hidden if has_context else 0)
+            features, self.readout = (
+                config.maxout_size,
+                nn.Linear(readout_size, 2 * config.maxout_size),
+            )  # O_h, O_y, O_c
         self.output = OutputLayer(num_target_tokens, features, config.output_bias)
         self.alignment = ""
         if config.initialization == "uniform":
@@ -256,7 +260,7 @@ class RNNEncoderDecoder(Seq2Seq):
         )
 
     def _mapped(self, embedded: Tensor, memory: RNNEncoderDecoderMemory) -> Tensor:
-        """What words and context add to the gates of the lowest layer, [source, hypothesis or target, gates]."""
+        """Addend of words and context to the gates of the lowest layer, [source, hypothesis or target, gates]."""
         mapped = self.decoder.units[0].input_map(embedded)
         if not memory.context:
             return mapped
@@ -271,8 +275,8 @@ class RNNEncoderDecoder(Seq2Seq):
         features = after
         if self.readout is not None:
             state = before if self.config.readout_state == "before" else after
-            read = [state, embedded, *(c[:, None].expand(-1, after.shape[1], -1) for c in memory.context[:1])]
-            features = self.readout(torch.cat(read, dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
+            parts = [state, embedded, *(c[:, None].expand(-1, after.shape[1], -1) for c in memory.context[:1])]
+            features = self.readout(torch.cat(parts, dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
         return dropout(features, self.config.output_dropout, self.training)
 
 

@@ -11,10 +11,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey
-from heedful.attention.masks import Mask, padding
-from heedful.attention.scores import Additive
+from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
 from heedful.config import Config
@@ -23,28 +21,38 @@ from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
 from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
+from heedful.models.attention_config import AttentionConfig, require_suitable, upgrade_attention
+from heedful.models.attentive import AttentiveSeq2Seq, visible_from
 from heedful.models.inputs import Inputs, token_inputs
-from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from heedful.models.interface import Decoded, Memory, State
+
+
+class RNNsearchAttention(AttentionConfig):
+    """Attention of Bahdanau et al. 2015: by default the additive score over the whole source."""
+
+    score: str = "additive"
+    hidden_size: int = Field(default=256, ge=0)
+    """n', hidden units of the alignment model; 0 = the size of a query."""
 
 
 class RNNsearchConfig(Config):
-    """Sizes and choices; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
+    """Configuration of RNNsearch; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
 
     kind: Literal["rnnsearch"] = "rnnsearch"
     embedding_size: int = Field(default=256, ge=1)
-    """m"""
+    """Size m of the embeddings."""
     hidden_size: int = Field(default=384, ge=1)
-    """n, of each direction of the encoder and of the decoder."""
-    alignment_size: int = Field(default=256, ge=1)
-    """n', hidden units of the alignment model."""
+    """Size n of each direction of the encoder, and of the decoder."""
+    attention: RNNsearchAttention = RNNsearchAttention()
+    """The alignment model."""
     maxout_size: int = Field(default=256, ge=1)
-    """l, where readout = "maxout"."""
+    """Size l of the maxout layer, where readout = "maxout"."""
     encoder: Literal["recurrent", "convolutional"] = "recurrent"
-    """convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
+    """Encoder; convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
     num_convolutions: int = Field(default=4, ge=1)
     """Layers of a convolutional encoder, of hidden_size features inside."""
     convolution_width: int = Field(default=3, ge=1)
-    """Odd."""
+    """Width of a convolution, odd."""
     max_positions: int = Field(default=512, ge=1)
     """Longest source of a convolutional encoder, in tokens."""
     decoder: Literal["gru", "conditional"] = "gru"
@@ -53,17 +61,27 @@ class RNNsearchConfig(Config):
     readout: Literal["maxout", "state"] = "maxout"
     """maxout: of a state, y_{i-1} and c_i, as in the paper; state: softmax of the new state s_i alone."""
     readout_state: Literal["before", "after"] = "before"
-    """Whether maxout reads s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
+    """State in the maxout readout: s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
     initial_state: Literal["backward", "last", "mean"] = "backward"
     """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states;
     mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
     reset: ResetPlacement = "before"
-    """Whether reset gates act before the state's map, as in the paper, or after it, as in cuDNN."""
+    """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """Of embeddings, annotations and readout."""
+    """Dropout of embeddings, annotations and readout."""
     initialization: Literal["scaled", "paper"] = "scaled"
     """scaled: by the sizes of each map; paper: N(0, 0.01^2), N(0, 0.001^2) in the alignment model, recurrent maps
     orthogonal, v_a and biases 0."""
+
+    @property
+    def annotation_size(self) -> int:
+        """Features of an annotation h_j."""
+        return self.embedding_size if self.encoder == "convolutional" else 2 * self.hidden_size
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upgrade(cls, table: object) -> object:
+        return upgrade_attention(table)
 
     @model_validator(mode="after")
     def _check_choices(self) -> Self:
@@ -71,10 +89,11 @@ class RNNsearchConfig(Config):
             raise ValueError(f"convolution_width {self.convolution_width} must be odd")
         if self.encoder == "convolutional" and self.initial_state != "mean":
             raise ValueError('a convolutional encoder has no last state: set initial_state to "mean"')
+        require_suitable(self.attention, self.hidden_size, self.annotation_size)
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "RNNsearch":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -88,19 +107,26 @@ class RNNsearchConfig(Config):
 
 
 PRESETS: Final[dict[str, RNNsearchConfig]] = {
-    "rnnsearch-tiny": RNNsearchConfig(embedding_size=64, hidden_size=128, alignment_size=128, maxout_size=64),
+    "rnnsearch-tiny": RNNsearchConfig(
+        embedding_size=64, hidden_size=128, maxout_size=64, attention=RNNsearchAttention(hidden_size=128)
+    ),
     "rnnsearch": RNNsearchConfig(),
     "rnnsearch-paper": RNNsearchConfig(
         embedding_size=620,
         hidden_size=1000,
-        alignment_size=1000,
+        attention=RNNsearchAttention(hidden_size=1000),
         maxout_size=500,
         dropout=0.0,
         initialization="paper",
     ),
     # Sizes of the lesson "Bahdanau attention" of Dive into Deep Learning, whose decoder has two layers.
     "d2l-rnnsearch": RNNsearchConfig(
-        embedding_size=32, hidden_size=32, alignment_size=32, readout="state", reset="after", dropout=0.1
+        embedding_size=32,
+        hidden_size=32,
+        attention=RNNsearchAttention(hidden_size=32),
+        readout="state",
+        reset="after",
+        dropout=0.1,
     ),
 }
 """rnnsearch-paper as the paper trains it, B.2: training.optimizer.kind = "adadelta", mean_over = "pairs";
@@ -109,24 +135,26 @@ training.clip_norm = 1, label_smoothing = 0, average = 0."""
 
 @dataclass(frozen=True)
 class RNNsearchMemory(Memory):
-    """Annotations, with what the alignment model computes once per source."""
+    """Annotations, with the part of the alignment model that is computed once per source."""
 
     annotations: Tensor
-    """[source, position, size] h_j; once mapped, what becomes of them in the cell and in the readout, side by side."""
+    """[source, position, size] annotations h_j; once mapped, their parts in cell and readout, side by side."""
     prepared: PreparedKey
-    """U_a h_j"""
+    """Mapped annotations U_a h_j."""
     is_mapped: bool = False
 
 
 @dataclass(frozen=True)
 class RNNsearchState(State):
-    """The decoder's state s_{i-1}, [source, hypothesis, hidden]."""
+    """Decoder state s_{i-1}, [source, hypothesis, hidden]."""
 
     hidden: Tensor
+    place: tuple[Tensor, ...] = ()
+    """i, [source, hypothesis]; empty unless the window is local-m."""
 
 
 @final
-class RNNsearch(Seq2Seq):
+class RNNsearch(AttentiveSeq2Seq):
     """s_{i-1} -> a_i -> c_i -> s_i: a bidirectional encoder, and a decoder that searches the source at each word.
 
     Symbols of the paper: source words x_j, j = 1..T_x; annotations h_j, both directions' states side by side; energies
@@ -148,7 +176,7 @@ class RNNsearch(Seq2Seq):
             self.encoder = ConvolutionalEncoder(embedding, hidden, *layers, config.dropout)
         size = self.encoder.output_size  # of an annotation
         self.initial = nn.Linear(hidden if config.initial_state == "backward" else size, hidden)
-        self.score = Additive(hidden, size, config.alignment_size)
+        self.add_attention(config.attention, hidden, size)
         self.decoder = GatedRecurrentUnit(embedding, hidden, reset)
         self.context_map = self.second = None
         if config.decoder == "gru":
@@ -165,8 +193,8 @@ class RNNsearch(Seq2Seq):
         self.alignment = "cross"
         if config.initialization == "paper":
             draw_small(self)
-            for projection in (self.score.query_projection, self.score.key_projection):
-                for weight in projection.parameters():  # W_a and U_a
+            for weight in self.score.parameters():
+                if weight.dim() > 1:  # W_a and U_a
                     draw_normal(weight, 0.001)
 
     def encode(self, inputs: Inputs) -> RNNsearchMemory:
@@ -190,7 +218,8 @@ class RNNsearch(Seq2Seq):
             if self.config.initial_state == "last":
                 first = torch.cat((at_end(memory.annotations, memory.lengths)[:, :size], first), dim=-1)
         state = torch.tanh(self.initial(first))
-        return RNNsearchState(state[:, None].expand(-1, num_hypotheses, -1))
+        state = state[:, None].expand(-1, num_hypotheses, -1)
+        return RNNsearchState(state, self.first_places(state))
 
     def prepare_steps(self, memory: Memory) -> RNNsearchMemory:
         # C c_i = sum_j alpha_ij C h_j: a map of the annotations, of which there are few, and none of each context.
@@ -213,28 +242,27 @@ class RNNsearch(Seq2Seq):
         attended, new = self._advance(
             state.hidden,
             self.decoder.input_map(embedded),
-            memory.prepared,
+            memory,
             StepwiseValue(memory.annotations),
-            padding(memory.lengths),
+            self.visible_at(state.place, memory.lengths, memory.annotations.shape[1]),
             need,
-            memory.is_mapped,
         )
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
-        return Decoded(features, {"cross": attended}), RNNsearchState(new)
+        return Decoded(features, {"cross": attended}), RNNsearchState(new, tuple(each + 1 for each in state.place))
 
     def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
-        mask = padding(memory.lengths)
         embedded = self._dropout(self.target_embedding(target_in))
         hidden = self.start(memory).hidden
         before: list[Tensor] = []
         after: list[Tensor] = []
         steps: list[Attended] = []
         # Only what the recurrence needs is inside the loop; readout and vocabulary come once, after it.
-        values = StepwiseValue(memory.annotations)
-        for mapped in self.decoder.input_map(embedded).split(1, dim=1):
+        values = self.share_values(memory.annotations)
+        for place, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
-            attended, hidden = self._advance(hidden, mapped, memory.prepared, values, mask, need)
+            mask = visible_from(self.attention, place, memory.lengths)
+            attended, hidden = self._advance(hidden, mapped, memory, values, mask, need)
             after.append(hidden)
             steps.append(attended)
         attended = join(steps)
@@ -245,19 +273,15 @@ class RNNsearch(Seq2Seq):
         self,
         hidden: Tensor,
         mapped: Tensor,
-        keys: PreparedKey,
-        values: StepwiseValue,
+        memory: RNNsearchMemory,
+        values: Tensor | StepwiseValue,
         mask: Mask,
         need: tuple[Need, ...],
-        is_mapped: bool = False,
     ) -> tuple[Attended, Tensor]:
-        """From s_{i-1} and W E y_{i-1}, both [source, hypothesis, *], to c_i, or what became of it, and s_i."""
+        """Context c_i, or its mapped form, and s_i from s_{i-1} and W E y_{i-1}, both [source, hypothesis, *]."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
-        wanted = (*need, *values.need)
-        attended = values.accumulate_value_grad(
-            attend(query, keys, values.constant, score=self.score, mask=mask, need=wanted)
-        )
-        mapped_context = attended.context[..., : 3 * self.config.hidden_size] if is_mapped else None
+        attended = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need)
+        mapped_context = attended.context[..., : 3 * self.config.hidden_size] if memory.is_mapped else None
         if self.second is not None:
             unit = self.second.input_map
             read = unit(attended.context) if mapped_context is None else mapped_context + unit.bias

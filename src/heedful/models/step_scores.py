@@ -1,4 +1,4 @@
-"""Log probabilities of a step in PyTorch, as search asks for them."""
+"""Step scores in PyTorch: log probabilities and top-k on the model's device."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class TorchStepScores(StepScores):
     """Scores of one step; log-softmax and top-k run on the model's device."""
 
     def __init__(self, log_probs: Tensor, weights: Tensor | None, best: tuple[Tensor, Tensor] | None = None) -> None:
-        """Hold them.
+        """Wrap the scores.
 
         Args:
             log_probs: [source, hypothesis, vocabulary].
@@ -46,8 +46,8 @@ class TorchStepScores(StepScores):
     def of(
         self, sources: NDArray[np.int64], hypotheses: NDArray[np.int64], ids: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        places = tuple(torch.from_numpy(axis).to(self._log_probs.device) for axis in (sources, hypotheses, ids))
-        return self._log_probs[places].double().cpu().numpy()
+        indices = tuple(torch.from_numpy(axis).to(self._log_probs.device) for axis in (sources, hypotheses, ids))
+        return self._log_probs[indices].double().cpu().numpy()
 
     @property
     def vocab_size(self) -> int:
@@ -61,7 +61,7 @@ class TorchStepScores(StepScores):
 
 
 def compute_scores(model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]) -> tuple[Tensor, Tensor | None]:
-    """Turn what a step gave into what search asks for.
+    """Compute step scores from the decoder's output.
 
     Args:
         model: of the step.
@@ -83,7 +83,7 @@ def compute_scores(model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]) -> 
 def _without(
     banned: NDArray[np.int64], k: int, values: Tensor, ids: Tensor
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The first k that are not banned: of k + b best tokens, b bans leave k at least."""
+    """First k tokens that are not forbidden: among k + b best tokens, b forbidden ones leave k at least."""
     values_found, ids_found = values.cpu().numpy(), ids.cpu().numpy()
     order = np.argsort(np.isin(ids_found, banned), axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(values_found, order, axis=-1), np.take_along_axis(ids_found, order, axis=-1)
@@ -91,18 +91,18 @@ def _without(
 
 @contextmanager
 def _changed(log_probs: Tensor, adjust: Adjust | None) -> Generator[Tensor]:
-    """Apply a sparse change for a while, in place: the vocabulary is large, and the change touches little of it."""
+    """Apply a sparse adjustment in place within a context, because the vocabulary is large."""
     if adjust is None:
         yield log_probs
         return
     device = log_probs.device
     banned = torch.from_numpy(adjust.banned).to(device)
-    places = tuple(torch.from_numpy(part).to(device) for part in (adjust.sources, adjust.hypotheses, adjust.ids))
-    columns, single = log_probs.index_select(-1, banned), log_probs[places]
-    log_probs.index_put_(places, torch.from_numpy(adjust.values).to(log_probs), accumulate=True)
+    indices = tuple(torch.from_numpy(part).to(device) for part in (adjust.sources, adjust.hypotheses, adjust.ids))
+    columns, single = log_probs.index_select(-1, banned), log_probs[indices]
+    log_probs.index_put_(indices, torch.from_numpy(adjust.values).to(log_probs), accumulate=True)
     log_probs.index_fill_(-1, banned, -torch.inf)
     try:
         yield log_probs
     finally:
-        log_probs[places] = single
+        log_probs[indices] = single
         log_probs.index_copy_(-1, banned, columns)

@@ -9,21 +9,31 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.attention.interface import Attended, Need
-from heedful.attention.masks import causal, padding
+from heedful.attention.interface import Attended, Need, PreparedKey
+from heedful.attention.masks import Mask, causal, padding, window
 from heedful.config import Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
+from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
+from heedful.models.attention_config import (
+    AttentionConfig,
+    build_normalizer,
+    build_reinforcement,
+    build_score,
+    is_scaled_dot_softmax,
+    require_suitable,
+)
+from heedful.models.attentive import near, visible_from
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
 class TransformerConfig(Config):
-    """Sizes and choices; the paper's are norm = "post", positions = "sinusoidal", tie = "all"."""
+    """Configuration of the Transformer; the paper's is norm = "post", positions = "sinusoidal", tie = "all"."""
 
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: int = Field(default=3, ge=1, le=100)
@@ -32,20 +42,26 @@ class TransformerConfig(Config):
     num_heads: int = Field(default=4, ge=1)
     feedforward_size: int = Field(default=1024, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
-    """Of sub-layer outputs, and of embeddings with positions."""
+    """Dropout of sub-layer outputs, and of embeddings with positions."""
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     feedforward_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     activation: Activation = "relu"
     norm: NormOrder = "pre"
     norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
-    """"sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
+    """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
     max_positions: int = Field(default=512, ge=1)
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
-    """Which of source embedding, target embedding and output layer share a weight; "all" needs one vocabulary and
-    falls back to "target" where there are two."""
+    """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls
+    back to "target" where there are two."""
     output_bias: bool = False
+    attention: AttentionConfig = AttentionConfig()
+    """Attention of every decoder layer over the source."""
+    encoder_attention: AttentionConfig = AttentionConfig()
+    """Self-attention of every encoder layer."""
+    decoder_attention: AttentionConfig = AttentionConfig()
+    """Self-attention of every decoder layer, over the target so far."""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
@@ -53,10 +69,14 @@ class TransformerConfig(Config):
             raise ValueError(f"model_size {self.model_size} is not divisible by num_heads {self.num_heads}")
         if self.model_size % 2:
             raise ValueError(f"model_size {self.model_size} must be even")
+        depth = self.model_size // self.num_heads
+        require_suitable(self.attention, depth, depth, self.num_heads)
+        require_suitable(self.encoder_attention, depth, depth, self.num_heads, "encoder", "encoder_attention")
+        require_suitable(self.decoder_attention, depth, depth, self.num_heads, "decoder", "decoder_attention")
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Transformer":
-        """Make a model with fresh parameters.
+        """Build a model with fresh parameters.
 
         Args:
             num_source_tokens: size of the source vocabulary.
@@ -84,24 +104,24 @@ PRESETS: Final[dict[str, TransformerConfig]] = {
 
 
 ALIGNMENT: Final = "decoder.alignment"
-"""Name of the attention that tells where words come from: that of the last two layers together."""
+"""Name of the attention that gives alignments: the mean of the last two layers."""
 
 
 @dataclass(frozen=True)
 class TransformerMemory(Memory):
     """Keys and values of every decoder layer's attention over the source."""
 
-    keys: tuple[Tensor, ...]
-    """Each [source, head, position, depth]."""
+    keys: tuple[PreparedKey, ...]
+    """Keys of each layer, [source, head, position, depth]."""
     values: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
 class TransformerState(State):
-    """Keys and values of every decoder layer's attention over what was said so far."""
+    """Keys and values of every decoder layer's attention over the output so far."""
 
     keys: tuple[Tensor, ...]
-    """Each [source, hypothesis, head, position, depth]."""
+    """Keys of each layer, [source, hypothesis, head, position, depth]."""
     values: tuple[Tensor, ...]
 
 
@@ -115,7 +135,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config)
+        self.self_attention = _attention(config, config.encoder_attention)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_attention = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
@@ -132,8 +152,8 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config)
-        self.cross_attention = _attention(config)
+        self.self_attention = _attention(config, config.decoder_attention)
+        self.cross_attention = _attention(config, config.attention)
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_self = Residual(size, config.dropout, order, epsilon)
         self.around_cross = Residual(size, config.dropout, order, epsilon)
@@ -177,11 +197,15 @@ class Transformer(Seq2Seq):
         self.decoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
         self.alignment = ALIGNMENT
+        self.reinforcement = build_reinforcement(config.attention)
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
         tokens = token_inputs(inputs)
         source, source_lengths = tokens.ids, tokens.lengths
         mask = padding(source_lengths)
+        own = self.config.encoder_attention
+        if own.window != "global":
+            mask = mask & window(own.half_width, own.half_width)
         vectors = self.drop(self.source_positions(self.source_embedding(source)))
         for layer in self.encoder:
 
@@ -191,8 +215,9 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self)
         vectors = self.encoder_norm(vectors)
-        pairs = [layer.cross_attention.project(vectors, 1, 3) for layer in self.decoder]
-        return TransformerMemory(source_lengths, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
+        pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
+        keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
+        return TransformerMemory(source_lengths, keys, tuple(value for _, _, value in pairs))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
@@ -208,8 +233,12 @@ class Transformer(Seq2Seq):
         attended: dict[str, Attended] = {}
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
-        vectors = self.target_positions(embedded, start=state.keys[0].shape[-2])
-        mask = padding(memory.lengths)
+        num_said = state.keys[0].shape[-2]
+        vectors = self.target_positions(embedded, start=num_said)
+        own, mask = self._own_window(None), padding(memory.lengths)
+        if self.config.attention.window != "global":
+            place = torch.full_like(tokens, num_said)
+            mask = mask & near(self.config.attention, place, memory.lengths, memory.values[0].shape[-2])
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -218,7 +247,7 @@ class Transformer(Seq2Seq):
                 values[index] = torch.cat((values[index], value), dim=-2)
                 # One sequence for each hypothesis: all that was said before may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, None, need)
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, own, need)
                 return mapped.unflatten(0, tokens.shape)
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
@@ -236,26 +265,43 @@ class Transformer(Seq2Seq):
     def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
+        wanted = (*need, *self.reinforcement.need)
         vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
-        over_source = padding(memory.lengths)
+        before, over_source = self._own_window(causal()), visible_from(self.config.attention, 0, memory.lengths)
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
-                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(
-                    query, key, value, causal(), need
-                )
+                mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, before, need)
                 return mapped
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 (query,) = layer.cross_attention.project(inputs, 0, 1)
                 mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
-                    query, memory.keys[index], memory.values[index], over_source, need
+                    query, memory.keys[index], memory.values[index], over_source, wanted
                 )
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
         return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
+
+    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+        return self.reinforcement(decoded.attended.values(), token_log_probs, real)
+
+    @property
+    def is_scaled_dot_softmax(self) -> bool:
+        """Whether all attention is that of the paper, which fast forms and other engines compute."""
+        config = self.config
+        attentions = (config.attention, config.encoder_attention, config.decoder_attention)
+        return all(is_scaled_dot_softmax(each) for each in attentions)
+
+    def _own_window(self, before: Mask | None) -> Mask | None:
+        """The target positions before each that it may attend, as far as there is a window; None = all."""
+        config = self.config.decoder_attention
+        if config.window == "global":
+            return before
+        near_ones = window(config.half_width, 0)
+        return near_ones if before is None else before & near_ones
 
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
         """Add the mean weights of the last two layers, head by head, where weights were asked for."""
@@ -269,16 +315,16 @@ class Transformer(Seq2Seq):
 
     @property
     def encoder(self) -> list[EncoderLayer]:
-        """The encoder's layers, the lowest first."""
+        """Encoder layers, the lowest first."""
         return [layer for layer in self.encoder_layers if isinstance(layer, EncoderLayer)]
 
     @property
     def decoder(self) -> list[DecoderLayer]:
-        """The decoder's layers, the lowest first."""
+        """Decoder layers, the lowest first."""
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
 
     def drop(self, vectors: Tensor) -> Tensor:
-        """Leave out features of embeddings while training.
+        """Apply dropout to embeddings while training.
 
         Args:
             vectors: [*, size].
@@ -289,8 +335,11 @@ class Transformer(Seq2Seq):
         return dropout(vectors, self.config.dropout, self.training)
 
 
-def _attention(config: TransformerConfig) -> MultiheadAttention:
+def _attention(config: TransformerConfig, attention: AttentionConfig) -> MultiheadAttention:
+    depth = config.model_size // config.num_heads
     layer = MultiheadAttention(config.model_size, config.num_heads, config.attention_dropout)
+    layer.score = build_score(attention, depth, depth)
+    layer.normalizer = NormalizerLayer(build_normalizer(attention), config.num_heads)
     layer.draw_each_projection()
     return layer
 
@@ -302,7 +351,7 @@ def _positions(config: TransformerConfig) -> Positions:
 
 
 def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMemory]:
-    """Narrow the types.
+    """Narrow the types of memory and state.
 
     Raises:
         TypeError: the state is of another model, which is a programming error.

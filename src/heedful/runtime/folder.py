@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from heedful.custom_code import require_allowed
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.files import written_whole
 from heedful.formats import KEY, MODEL_FORMAT
@@ -75,7 +76,7 @@ def open_folder(path: Path) -> ModelFolder:
 
     Raises:
         UsageError: there is no such folder, or it is no model.
-        FileRefused: a file is missing or changed.
+        FileRefused: a file is missing or changed, or the model needs code that nobody allowed.
         NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
@@ -97,6 +98,7 @@ def open_folder(path: Path) -> ModelFolder:
             raise FileRefused(f"{path / name}: missing; copy the whole folder again")
         if digest(path / name) != checksum:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
+    require_allowed(manifest.get("code", ()), path)
     return ModelFolder(path, manifest)
 
 
@@ -138,6 +140,26 @@ def claim(path: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ResourceError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
+
+
+def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
+    """Refuse a model whose token ids mean something else than those of another one.
+
+    Args:
+        folder: of the model.
+        like: of the other one.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: their tokenizers differ.
+    """
+    for role in ("source_tokenizer", "target_tokenizer"):
+        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
+        if own != other:
+            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
+    return folder
 
 
 def digest(path: Path) -> str:

@@ -1,1 +1,1 @@
-"""The training loop and its parts: loss, schedule, optimizer, checkpoints, distribution."""
+"""Training loop and its parts: loss, schedule, optimizer, checkpoints, distribution."""

@@ -1,4 +1,4 @@
-"""A running average of the weights that needs no horizon."""
+"""Polynomial average of the weights, which needs no horizon."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ class PolynomialAverage:
     """
 
     def __init__(self, model: nn.Module, exponent: float) -> None:
-        """Begin with the weights as they are.
+        """Start from the current weights.
 
         Args:
             model: whose parameters.
@@ -30,7 +30,7 @@ class PolynomialAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the weights after a step.
+        """Update the average with the weights after a step.
 
         Args:
             step: from 1.
@@ -42,22 +42,22 @@ class PolynomialAverage:
 
     @contextmanager
     def swapped_in(self) -> Generator[None]:
-        """Let the model have the average as its weights for a while.
+        """Use the average as the model's weights within a context.
 
         Yields:
             Nothing; afterwards the weights are back.
         """
-        held = [parameter.data for parameter in self._weights]
+        originals = [parameter.data for parameter in self._weights]
         for parameter, average in zip(self._weights, self._average, strict=bool(self._average)):
             parameter.data = average
         try:
             yield
         finally:
-            for parameter, data in zip(self._weights, held, strict=True):
+            for parameter, data in zip(self._weights, originals, strict=True):
                 parameter.data = data
 
     def tensors(self) -> dict[str, Tensor]:
-        """Give the average for saving.
+        """Return the tensors to save.
 
         Returns:
             By parameter name; empty when switched off.
@@ -66,7 +66,7 @@ class PolynomialAverage:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from a saved average.
+        """Restore a saved average.
 
         Args:
             tensors: what `tensors` gave.

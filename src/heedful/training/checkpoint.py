@@ -37,18 +37,18 @@ class _Damaged(FileRefused):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that training needs to go on as if it had never stopped."""
+    """Complete state of a training, from which it continues as if it had never stopped."""
 
     step: int
     tensors: Mapping[str, Mapping[str, Tensor]]
-    """By file name without suffix: model, average, optimizer."""
+    """Tensors by file name without suffix: model, average, optimizer."""
     state: Mapping[str, Any]
-    """What JSON can hold: position in the data, best scores, seconds trained."""
+    """State that JSON can hold: position in the data, best scores, seconds trained."""
 
 
 @final
 class CheckpointFolder:
-    """The checkpoints of one run; the newest few are kept."""
+    """Checkpoints of one run; the newest few are kept."""
 
     def __init__(self, path: Path, num_kept: int = 2, warn: Callable[[str], None] = print) -> None:
         """Use a folder.
@@ -90,8 +90,8 @@ class CheckpointFolder:
         except (OSError, SafetensorError) as error:
             shutil.rmtree(half_done, ignore_errors=True)
             raise ResourceError(f"{self.path}: checkpoint of step {checkpoint.step} not saved: {error}") from None
-        place = names.index(name) + 1
-        for old in (*names[:place][: -self._num_kept], *names[place:]):
+        index = names.index(name) + 1
+        for old in (*names[:index][: -self._num_kept], *names[index:]):
             if self._newer(old):
                 continue
             try:
@@ -100,7 +100,7 @@ class CheckpointFolder:
                 self._warn(f"{self.path / old}: old checkpoint not removed: {error.strerror}")
 
     def load_newest(self, parameter_order: Sequence[str] = ()) -> Checkpoint | None:
-        """Read the newest checkpoint whose files are what was written.
+        """Read the newest checkpoint whose files match their hashes.
 
         Args:
             parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
@@ -123,13 +123,13 @@ class CheckpointFolder:
         return None
 
     def _clear(self) -> None:
-        """Remove what killed runs left half-done."""
+        """Remove unfinished files of killed runs."""
         for entry in self.path.iterdir():
             if _HALF_DONE.fullmatch(entry.name):
                 shutil.rmtree(entry, ignore_errors=True)
 
     def _discard(self, name: str) -> None:
-        """Remove a checkpoint so that no half of it is ever taken for one."""
+        """Remove a checkpoint so that a partial one is never read."""
         aside = next(path for number in count() if not (path := self.path / f".{name}-{os.getpid()}-{number}").exists())
         (self.path / name).rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
@@ -151,7 +151,7 @@ class CheckpointFolder:
 
 
 def _fill(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write all files of a checkpoint; their hashes are of what was meant, not of what can be read back."""
+    """Write all files of a checkpoint; hashes are of the intended content, not of the content read back."""
     hashes: dict[str, str] = {}
 
     def write(name: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Vocabulary layer and cross-entropy in one, in groups of rows: no [tokens, vocabulary] tensor is ever held.
+"""Vocabulary layer and cross-entropy in one, in groups of rows: no [tokens, vocabulary] tensor exists.
 
 Loss and gradient of a group are made in the place of its logits, so a training step touches them twice rather than a
 dozen times. Liger-Kernel fuses the same way on GPUs.
@@ -15,18 +15,18 @@ from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
-"""Logits held at a time; each group adds once to the gradient of the weight."""
+"""Logits in memory at a time; each group adds once to the gradient of the weight."""
 
 
 class CrossEntropy(NamedTuple):
     """Smoothed loss and plain log probabilities of gold tokens."""
 
     total: Tensor
-    """Smoothed negative log likelihood, summed; only this carries gradient."""
+    """Sum of the smoothed negative log likelihood; the only field with gradient."""
     gold_log_probs: Tensor
     """[token] log probability of each gold token, without smoothing."""
     num_correct: Tensor
-    """Gold tokens that no other token beats."""
+    """Number of gold tokens that are the most probable ones."""
 
 
 def linear_cross_entropy(
@@ -84,17 +84,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
             inputs = _filled(features[group].to(compute), multiple)
             logits = inputs @ narrow_weight.mT
             size = group.stop - start
-            found = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient)
-            gold_log_probs[group] = found.gold_log_probs
-            total += found.losses.sum()
-            num_correct += found.is_correct.sum()
+            row_losses = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient)
+            gold_log_probs[group] = row_losses.gold_log_probs
+            total += row_losses.losses.sum()
+            num_correct += row_losses.is_correct.sum()
             if features_grad is not None and weight_grad is not None:
                 # What were logits are gradients now.
                 logits[size:].zero_()
                 features_grad[group] = (logits @ narrow_weight)[:size]
                 weight_grad += logits.mT @ inputs
-            if bias_grad is not None and found.bias_gradient is not None:
-                bias_grad += found.bias_gradient
+            if bias_grad is not None and row_losses.bias_gradient is not None:
+                bias_grad += row_losses.bias_gradient
         ctx.mark_non_differentiable(gold_log_probs, num_correct)
         if features_grad is not None and weight_grad is not None:
             ctx.save_for_backward(features_grad, weight_grad, *([] if bias_grad is None else [bias_grad]))
@@ -113,7 +113,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:
-    """Rows, and as many of zeros as make their number one that was met before."""
+    """Rows zero-padded to a size that is compiled already."""
     missing = round_up(len(rows), multiple) - len(rows)
     return functional.pad(rows, (0, 0, 0, missing)) if missing else rows
 
@@ -123,6 +123,6 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _product_dtype(weight: Tensor) -> torch.dtype:
-    """What autocast would multiply in; custom functions run outside of it."""
+    """Dtype of products under autocast, which does not reach custom functions."""
     device = weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

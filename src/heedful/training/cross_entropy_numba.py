@@ -1,4 +1,4 @@
-"""The loop over rows of logits behind heedful/training/cross_entropy_rows.py, compiled by Numba; no PyTorch here.
+"""Numba kernel of smoothed losses and gradients of rows of logits; no PyTorch here.
 
 A row of logits stays in the nearest caches from its first look to its gradient.
 """
@@ -15,14 +15,14 @@ from heedful.compiled.numba_math import FLAGS, exp2, from_bits, inlined, kept_lo
 
 _LOG2_E: Final = np.float32(1.0 / math.log(2.0))
 _LOWEST: Final = np.float32(-127.0)
-"""Exponent of two that gives exactly 0."""
+"""Exponent of two whose power is exactly 0."""
 _LEAST: Final = np.int32(-(1 << 31))
 _ONE: Final = np.float32(1.0)
 
 
 @inlined(*FLAGS)
 def _read(logits: np.ndarray, bias: np.ndarray, row: np.ndarray) -> Any:
-    """Fill the row with logits + bias; the largest of them, NaN if one is NaN, and their sum."""
+    """Fill the row with logits + bias; return the largest, NaN if one is NaN, and their sum."""
     if logits.itemsize == 2:
         for v in range(row.shape[0]):
             row[v] = widened(logits[v])
@@ -41,7 +41,7 @@ def _read(logits: np.ndarray, bias: np.ndarray, row: np.ndarray) -> Any:
 
 @inlined(*FLAGS)
 def _exponentials(row: np.ndarray, largest: Any) -> Any:
-    """Put e^(x - largest) in the place of x; their sum."""
+    """Replace x by e^(x - largest); return the sum."""
     total = np.float32(0.0)
     for v in range(row.shape[0]):
         power = (row[v] - largest) * _LOG2_E
@@ -62,7 +62,7 @@ def differentiate(
     is_correct: np.ndarray,
     bias_gradient: np.ndarray,
 ) -> None:
-    """Compute smoothed losses of rows, and where wanted put their gradients in the place of the logits.
+    """Compute smoothed losses of rows, and if requested replace the logits by their gradients.
 
     Args:
         logits: [row, vocabulary] float32, or the bits of bfloat16 as int16; overwritten where gradients are wanted.
@@ -104,7 +104,7 @@ def differentiate(
 
 @cache
 def compiled(is_narrow: bool) -> Any:
-    """Compile the loop, or load it from disk.
+    """Compile the kernel, or load it from disk.
 
     Args:
         is_narrow: whether logits are the bits of bfloat16; else they are float32.

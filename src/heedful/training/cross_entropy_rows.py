@@ -1,4 +1,4 @@
-"""Smoothed losses of rows of logits, and gradients in the place of the logits: compiled loops, or plain operations."""
+"""Smoothed losses of rows of logits, with gradients in place of the logits: by a numba kernel or plain operations."""
 
 from functools import partial
 from typing import Final, NamedTuple
@@ -11,20 +11,20 @@ from heedful.compiled.availability import copied, loops_problem
 from heedful.compiled.threads import run_parts
 
 BLOCK_ELEMENTS: Final = 2_000_000
-"""Logits that plain operations take at a time."""
+"""Logits that plain operations process at a time."""
 _PART_ROWS: Final = 32
-"""Rows of a part of the loop, whatever the number of threads, so that sums do not depend on it."""
+"""Rows of a part of the kernel, whatever the number of threads, so that sums do not depend on it."""
 
 
 class RowLosses(NamedTuple):
-    """What rows of logits lose."""
+    """Losses of rows of logits."""
 
     losses: Tensor
-    """[row] smoothed, float32 at least."""
+    """[row] smoothed losses, float32 or wider."""
     gold_log_probs: Tensor
-    """[row] without smoothing."""
+    """[row] log probability of the gold token, without smoothing."""
     is_correct: Tensor
-    """[row] whether no other token beats the gold one."""
+    """[row] whether the gold token is the most probable one."""
     bias_gradient: Tensor | None
     """[vocabulary] sum of the gradients over the rows, where there is a bias."""
 
@@ -36,7 +36,7 @@ def take_losses(
     label_smoothing: float,
     wants_gradient: bool,
 ) -> RowLosses:
-    """Compute losses; where wanted, d loss / d logits = p - (1 - e) onehot - e / V takes the place of the logits.
+    """Compute losses; if requested, d loss / d logits = p - (1 - e) onehot - e / V replaces the logits.
 
     Args:
         logits: [row, vocabulary] contiguous; overwritten in any case.
@@ -75,13 +75,13 @@ def _by_loops(
 
     def run(part: int) -> None:
         rows = slice(starts[part], starts[part] + _PART_ROWS)
-        found = (losses[rows], log_probs[rows], is_correct[rows], sums[part])
-        loop(raw[rows], added, labels[rows], label_smoothing, wants_gradient, *found)
+        outputs = (losses[rows], log_probs[rows], is_correct[rows], sums[part])
+        loop(raw[rows], added, labels[rows], label_smoothing, wants_gradient, *outputs)
 
     run_parts([partial(run, part) for part in range(len(starts))])
     bias_gradient = None if bias is None else torch.from_numpy(sums.sum(axis=0))
-    found, log_likelihoods = torch.from_numpy(losses), torch.from_numpy(log_probs)
-    return RowLosses(found, log_likelihoods, torch.from_numpy(is_correct), bias_gradient)
+    outputs, log_likelihoods = torch.from_numpy(losses), torch.from_numpy(log_probs)
+    return RowLosses(outputs, log_likelihoods, torch.from_numpy(is_correct), bias_gradient)
 
 
 def _by_operations(

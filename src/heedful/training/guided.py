@@ -1,4 +1,4 @@
-"""Guided alignment: attention is taught to rest on the source tokens that a target token is linked to.
+"""Guided alignment: a loss that teaches attention the alignment links of the target tokens.
 
 Chen et al. 2016, arXiv:1607.01628; Garg et al. 2019, arXiv:1909.02074.
 """
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def alignment_loss(weights: Tensor, links: Tensor) -> Tensor:
-    """Compute cross-entropy of attention against links: -sum_t 1/|L_t| sum_{s in L_t} log weights[t, s].
+    """Compute the cross-entropy of attention against links: -sum_t 1/|L_t| sum_{s in L_t} log weights[t, s].
 
     L_t are the source tokens that target token t is linked to; one that is linked to none has no loss. The step that
     is taught is the one that says the token, so the attention is what `align` reads.
@@ -25,8 +25,8 @@ def alignment_loss(weights: Tensor, links: Tensor) -> Tensor:
         tensor(0.6931)
     """
     row, target, source = links.unbind(dim=1)
-    places = row * weights.shape[-2] + target
-    num_links = torch.bincount(places, minlength=weights.shape[0] * weights.shape[-2])[places]
+    indices = row * weights.shape[-2] + target
+    num_links = torch.bincount(indices, minlength=weights.shape[0] * weights.shape[-2])[indices]
     if weights.dim() == 4:
         weights = weights.mean(dim=1)
     linked = weights[row, target, source]

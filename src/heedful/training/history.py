@@ -1,4 +1,4 @@
-"""The history of a run: when it began, was gone on with, finished, was stopped or failed. One line of JSON each."""
+"""History of a run, one line of JSON each: began, resumed, finished, stopped, failed."""
 
 import json
 import os
@@ -19,13 +19,13 @@ Ending = Literal["finished", "stopped", "failed"]
 
 @final
 class History:
-    """Appends to `history.jsonl`; a beginning without an end says that the process was killed.
+    """Writer of `history.jsonl`; a beginning without an end means that the process was killed.
 
     What cannot be written is left out: no training ends for want of a diary.
     """
 
     def __init__(self, folder: Path, step: int, facts: Mapping[str, Any]) -> None:
-        """Remember what to say of the beginning.
+        """Set the facts about the beginning.
 
         Args:
             folder: of the run, with metrics and checkpoints.
@@ -34,12 +34,12 @@ class History:
         """
         self._path: Final = folder / HISTORY
         self.step = step
-        """May be set until the first report."""
+        """Step at the beginning; may be set until the first report."""
         self._facts: Final = facts
         self._is_begun = False
 
     def watched(self, watch: "Watcher") -> "Watcher":
-        """Note the beginning when training is first heard of: one that had already finished has none.
+        """Record the beginning at the first report: a finished training that is started again has none.
 
         Args:
             watch: whom reports are passed on to.
@@ -55,7 +55,7 @@ class History:
         return report
 
     def end(self, ending: Ending, step: int, reason: str) -> None:
-        """Note how training ended.
+        """Record the end of training.
 
         Args:
             ending: how.

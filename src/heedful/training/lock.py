@@ -1,4 +1,4 @@
-"""One training in a folder at a time: a lock that the operating system frees when its holder dies, however it dies.
+"""Lock of a model folder, one training at a time; the operating system frees it when the holder dies.
 
 Where a file system has no locks, as some network ones, a file that names its holder takes their place: it counts for
 nothing once no such process runs on its machine.
@@ -24,12 +24,12 @@ _UNKNOWN: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, 
 
 
 class _NoLocks(Exception):
-    """The file system has none."""
+    """File system without locks."""
 
 
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
-    """Hold a folder against other trainings.
+    """Lock a folder against other trainings.
 
     Args:
         folder: exists; a small file stays in it.
@@ -102,7 +102,7 @@ def _holder() -> bytes:
 
 
 def _take(path: Path) -> bool:
-    """Write a file that says who we are, unless one that lives stands there."""
+    """Write a file that identifies this process, unless one of a live process exists."""
     for _ in range(2):
         try:
             write_through(path, _holder())
@@ -116,12 +116,12 @@ def _take(path: Path) -> bool:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether the holder may still run: only of our own machine do we know that it does not."""
-    told = _read(path)
-    if told.get("host") != socket.gethostname() or os.name == "nt":
+    """Whether the holder may still run; known only for processes of this machine."""
+    holder = _read(path)
+    if holder.get("host") != socket.gethostname() or os.name == "nt":
         return path.exists()
     try:
-        os.kill(int(told["process"]), 0)
+        os.kill(int(holder["process"]), 0)
     except (ProcessLookupError, ValueError, OverflowError, KeyError):
         return False
     except PermissionError:
@@ -131,17 +131,17 @@ def _is_alive(path: Path) -> bool:
 
 def _read(path: Path) -> dict[str, str]:
     with suppress(OSError, ValueError):
-        told = json.loads(path.read_bytes())
-        if isinstance(told, dict):
-            return {str(key): str(value) for key, value in told.items()}
+        content = json.loads(path.read_bytes())
+        if isinstance(content, dict):
+            return {str(key): str(value) for key, value in content.items()}
     return {}
 
 
 def _refusal(path: Path, is_file_telling: bool) -> str:
-    told = _read(path)
+    holder = _read(path)
     who = "another process"
-    if told.keys() >= {"process", "host", "since"}:
-        who = f"process {told['process']} on {told['host']}, since {told['since']},"
+    if holder.keys() >= {"process", "host", "since"}:
+        who = f"process {holder['process']} on {holder['host']}, since {holder['since']},"
     way_out = f"; if it is gone, delete {path}" if is_file_telling else ""
     folder = path.parent.parent if path.parent.name == "run" else path.parent
     return f"{folder}: {who} is training in it; wait for it, or choose another --out{way_out}"

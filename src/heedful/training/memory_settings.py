@@ -1,4 +1,4 @@
-"""What a process that trains for long does without: looking through old objects, giving memory back at each step."""
+"""Process settings for training: freeze the garbage collector, keep freed memory."""
 
 import ctypes
 import gc
@@ -10,14 +10,14 @@ from typing import Final
 
 _MMAP_THRESHOLD: Final = -3
 _TRIM_THRESHOLD: Final = -1
-"""Numbers of settings of GNU's mallopt."""
+"""Parameter numbers of GNU's mallopt."""
 _LARGEST_KEPT: Final = 32 << 20
-"""Bytes; the C library takes larger pieces from the system each time, whatever it is told."""
+"""Bytes; larger allocations go to the system each time, whatever the C library is told."""
 _MOST_KEPT: Final = (1 << 31) - 1
 
 
 def use_large_pages() -> None:
-    """Have PyTorch ask the system for pages of 2 MB rather than 4 KB, where that is its choice; call it before import.
+    """Make PyTorch ask for 2 MB pages where the system leaves the choice; call it before importing PyTorch.
 
     Linux fills each fresh page with zeros at its first use, and a step uses some hundred megabytes.
     """
@@ -26,7 +26,7 @@ def use_large_pages() -> None:
 
 @contextmanager
 def tuned_process() -> Generator[None]:
-    """Let this process keep what is there already, for as long as it trains.
+    """Freeze the garbage collector and keep freed memory within a context, for as long as the process trains.
 
     Objects that exist are not looked through by Python's garbage collector: a model, its libraries and data are some
     hundred thousands. Memory that a step frees stays with the process for the next step, where the C library is GNU's:

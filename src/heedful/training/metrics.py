@@ -1,4 +1,4 @@
-"""The log of a training, metrics.jsonl: a line of JSON for each validation."""
+"""Log of a training, metrics.jsonl: one line of JSON for each validation."""
 
 import json
 import math
@@ -14,10 +14,10 @@ from heedful.formats import METRICS_FORMAT
 
 @final
 class MetricsLog:
-    """Lines that are there once each, also after kills, full disks and resumes."""
+    """Log whose lines are there exactly once, also after kills, full disks and resumes."""
 
     def __init__(self, path: Path) -> None:
-        """Go on with a file, or begin one.
+        """Open a log, or start one.
 
         Args:
             path: of the file.
@@ -27,7 +27,7 @@ class MetricsLog:
         self._size = path.stat().st_size if path.is_file() else 0
 
     def add(self, facts: Mapping[str, Any]) -> None:
-        """Take a line, to be written by `flush`.
+        """Add a line, to be written by `flush`.
 
         Args:
             facts: what JSON can hold; "step" among it.
@@ -35,7 +35,7 @@ class MetricsLog:
         self._lines.append(json.dumps(METRICS_FORMAT.stamp(facts), ensure_ascii=False) + "\n")
 
     def flush(self) -> None:
-        """Write what was added to the disk itself; after an error the next call writes it all.
+        """Write the added lines to the disk; after an error the next call writes them all.
 
         Raises:
             OSError: the disk is full or refuses.
@@ -54,7 +54,7 @@ class MetricsLog:
         self._lines = []
 
     def cut(self, step: int) -> None:
-        """Forget what was logged after a checkpoint, half a line too: it will be logged again.
+        """Remove the lines after a checkpoint, and partial lines: those steps will be logged again.
 
         Args:
             step: of the checkpoint.
@@ -73,7 +73,7 @@ class MetricsLog:
 
 
 def _logged_step(path: Path, line: bytes) -> float:
-    """The step of a line; one that nobody could write is later than all."""
+    """Step of a line; an unreadable line counts as later than all."""
     try:
         facts = json.loads(line)
         if isinstance(facts, dict):

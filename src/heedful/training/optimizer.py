@@ -1,4 +1,4 @@
-"""The papers' optimizers, by name."""
+"""Optimizers of the papers, by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -14,11 +14,11 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "adadelta": {"learning_rate": 1.0, "epsilon": 1e-6, "schedule": {"kind": "constant", "warmup_steps": 0}},
     "sgd": {"learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}},
 }
-"""What the papers set beside the kind; Adam's are the defaults of the fields."""
+"""Defaults of the papers for each kind; Adam's are the defaults of the fields."""
 
 
 class OptimizerConfig(Config):
-    """Which optimizer, and its numbers; what is not given is as in the paper that used it.
+    """Settings of the optimizer; a setting that is not given is that of the optimizer's paper.
 
     adam: Vaswani et al. 2017 (betas 0.9 and 0.98, epsilon 1e-9). adadelta: Zeiler 2012, arXiv:1212.5701, as in
     Bahdanau et al. 2015, B.2 (rho 0.95, epsilon 1e-6): step = -sqrt(D + epsilon) / sqrt(G + epsilon) * gradient, with
@@ -28,16 +28,16 @@ class OptimizerConfig(Config):
 
     kind: Literal["adam", "adadelta", "sgd"] = "adam"
     learning_rate: float = Field(default=1e-3, gt=0.0)
-    """Peak of the schedule."""
+    """Peak of the learning rate schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
     epsilon: float = Field(default=1e-9, gt=0.0)
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
     weight_decay: float = Field(default=0.0, ge=0.0)
-    """Decoupled from the gradient; of matrices only, not of biases and normalisations."""
+    """Weight decay, decoupled from the gradient; of matrices only, not of biases and normalisations."""
     mean_over: Literal["tokens", "pairs"] = "tokens"
-    """What the summed gradient is divided by before it is clipped: target tokens, or pairs as in Sutskever et al. 2014,
-    Bahdanau et al. 2015 and Luong et al. 2015, whose learning rates and norms go with that."""
+    """Divisor of the summed gradient before clipping: target tokens, or pairs as in Sutskever et al. 2014, Bahdanau et
+    al. 2015 and Luong et al. 2015, whose learning rates and norms go with that."""
     schedule: ScheduleConfig = ScheduleConfig()
 
     @model_validator(mode="before")
@@ -97,7 +97,7 @@ def store_optimizer(optimizer: torch.optim.Optimizer, parameter_order: Sequence[
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], parameter_order: Sequence[str]
 ) -> None:
-    """Put a flattened state back.
+    """Restore a flattened state.
 
     Args:
         optimizer: made for the same parameters with the same configuration.

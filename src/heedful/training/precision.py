@@ -1,4 +1,4 @@
-"""Which number format products are computed in while training; weights and sums stay in float32."""
+"""Number format of products during training; weights and sums stay in float32."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Literal
@@ -9,7 +9,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 SMALL_PARAMETERS: Final = 2_000_000
-"""On a CPU, models with fewer parameters spend more on converting than bfloat16 products save."""
+"""Parameters of a model below which, on a CPU, conversions cost more than bfloat16 products save."""
 
 
 def resolve_precision(precision: Precision, device: torch.device, num_parameters: int = SMALL_PARAMETERS) -> Precision:
@@ -35,7 +35,7 @@ def resolve_precision(precision: Precision, device: torch.device, num_parameters
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Make the context for a forward pass.
+    """Return the context of a forward pass.
 
     Args:
         precision: resolved.

@@ -1,4 +1,4 @@
-"""Where among the processes of one training this one stands, as `torchrun` tells each of them."""
+"""Rank of this process among those of one training, as set by `torchrun`."""
 
 import os
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from heedful.errors import UsageError
 
 @dataclass(frozen=True)
 class RankInfo:
-    """One process of `size`."""
+    """Rank of one process among `size`."""
 
     rank: int = 0
-    """From 0; the first alone writes and speaks."""
+    """Rank from 0; only the first process writes files and messages."""
     size: int = 1
     local_rank: int = 0
-    """Among those on this machine."""
+    """Rank among the processes of this machine."""
 
 
 def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
-    """Read what the launcher set.
+    """Read the environment variables of the launcher.
 
     Args:
         environment: RANK, WORLD_SIZE and LOCAL_RANK in it.
@@ -32,7 +32,7 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
 
     Example:
         >>> place({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
-        Place(rank=1, size=4, local_rank=1)
+        RankInfo(rank=1, size=4, local_rank=1)
     """
     names = ("RANK", "WORLD_SIZE")
     if not all(environment.get(name) for name in names):
@@ -40,6 +40,6 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
     values = [environment[name] for name in names]
     values.append(environment.get("LOCAL_RANK", values[0]))
     if not all(value.isdecimal() for value in values) or not int(values[0]) < int(values[1]):
-        told = ", ".join(f"{name}={value}" for name, value in zip((*names, "LOCAL_RANK"), values, strict=True))
-        raise UsageError(f"{told}: not a place among several processes; start them with torchrun, or unset these")
+        settings = ", ".join(f"{name}={value}" for name, value in zip((*names, "LOCAL_RANK"), values, strict=True))
+        raise UsageError(f"{settings}: not a rank among several processes; start them with torchrun, or unset these")
     return RankInfo(*map(int, values))

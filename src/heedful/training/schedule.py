@@ -1,4 +1,4 @@
-"""Learning rate as a function of the step, or of validation results: the papers' schedules."""
+"""Learning rate schedules of the papers, by step or by validation results."""
 
 import math
 from typing import Literal
@@ -10,7 +10,7 @@ from heedful.errors import UsageError
 
 
 class ScheduleConfig(Config):
-    """How the learning rate changes.
+    """Settings of the learning rate schedule.
 
     inverse_sqrt: rises linearly to the peak, then falls with 1/sqrt(step): Vaswani et al. 2017, section 5.3, whose
         peak is model_size^-0.5 * warmup^-0.5.
@@ -26,11 +26,11 @@ class ScheduleConfig(Config):
     halve_after: float = Field(default=10_000, ge=0)
     halve_every: float = Field(default=2_000, gt=0)
     halve_in: Literal["steps", "epochs"] = "steps"
-    """What `halve_after` and `halve_every` count."""
+    """Unit of `halve_after` and `halve_every`."""
 
 
 def rate_factor(config: ScheduleConfig, step: int, max_steps: int, epoch: float | None = None) -> float:
-    """Give the share of the peak learning rate at a step.
+    """Return the learning rate at a step as a share of its peak.
 
     Args:
         config: the schedule.

@@ -1,4 +1,4 @@
-"""A model whose parameters, gradients, optimizer and average lie in parts on the processes: FSDP2.
+"""Sharded training (FSDP2): parameters, gradients, optimizer and average are distributed over the processes.
 
 Rajbhandari et al. 2020, arXiv:1910.02054; Zhao et al. 2023, arXiv:2304.11277. Feed-forward layers, which hold most of a
 Transformer's layers, are put together one at a time; the rest at once, because decoders use parts of their layers from
@@ -17,7 +17,7 @@ _PLAIN: Final = (Tensor, nn.Parameter)  # not every build of PyTorch has the oth
 
 
 def shard(module: nn.Module, size: int) -> None:
-    """Leave each process its part of each parameter; the forward pass puts them together for as long as it needs.
+    """Shard each parameter over the processes; the forward pass gathers it for as long as needed.
 
     Args:
         module: the same on all; all call its forward and backward together.
@@ -37,7 +37,7 @@ def shard(module: nn.Module, size: int) -> None:
 
 @torch.no_grad()
 def whole(tensor: Tensor) -> Tensor:
-    """Put a tensor together; all processes call this for the same one.
+    """Gather a tensor; all processes call this for the same one.
 
     Args:
         tensor: perhaps in parts.
@@ -54,7 +54,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def laid_as(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Lay a tensor on the processes as a parameter lies; all call this for the same one.
+    """Shard a tensor like a parameter; all processes call this for the same one.
 
     Args:
         tensor: whole, the same on all.

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to finish the step, save and stop."""
+"""Signals Ctrl-C and SIGTERM as a request to finish the step, save and stop."""
 
 import signal
 from types import FrameType, TracebackType
@@ -9,11 +9,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @final
 class StopRequest:
-    """Within its block the first signal is only remembered; a second one does what it does without us."""
+    """Context in which the first signal is only recorded; a second one has its usual effect."""
 
     def __init__(self) -> None:
         self.signal_number = 0
-        """The signal received; 0 = none."""
+        """Signal received; 0 = none."""
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:

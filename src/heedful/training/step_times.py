@@ -1,4 +1,4 @@
-"""Where the time of a step goes, and the floor below it: the step's own matrix products, each timed alone."""
+"""Time of the phases of a training step, and its lower bound: the step's own matrix products, each timed alone."""
 
 import math
 import time
@@ -16,13 +16,13 @@ STEP_PHASES: Final[Sequence[Phase]] = ("batch preparation", "forward", "backward
 OTHER_PHASES: Final[Sequence[Phase]] = ("validation", "checkpoints")
 
 WARM_STEPS: Final = 5
-"""Compiling, first allocations; not counted."""
+"""First steps, which compile and allocate; not counted."""
 COUNTED_STEPS: Final = 20
 TRIES: Final = 5
 
 
 class Product(NamedTuple):
-    """A matrix product by its shapes, [rows, inputs] x [inputs, outputs], `batch` of them at once (0 = a plain one)."""
+    """Matrix product by its shapes, [rows, inputs] x [inputs, outputs], `batch` of them at once (0 = a plain one)."""
 
     batch: int
     rows: int
@@ -33,10 +33,10 @@ class Product(NamedTuple):
 
 @final
 class StepTimes:
-    """Takes the time of phases, where it is wanted, and says after some steps what it found."""
+    """Timer of the phases of a step, with a table after some steps."""
 
     def __init__(self, say: Callable[[str], None] | None = None, counted_steps: int = COUNTED_STEPS) -> None:
-        """Decide whether to take times.
+        """Choose whether to measure.
 
         Args:
             say: told the table; None = nothing is timed.
@@ -55,12 +55,12 @@ class StepTimes:
         self._marked = 0.0
 
     def start(self) -> None:
-        """Begin to take time; what went before belongs to nothing."""
+        """Start timing; the time before belongs to no phase."""
         if self._say:
             self._marked = self._now()
 
     def mark(self, phase: Phase) -> None:
-        """Say what the time since the last mark went into.
+        """Assign the time since the last mark to a phase.
 
         Args:
             phase: what was just done.
@@ -70,17 +70,17 @@ class StepTimes:
         # A step begins with its data.
         self._step += phase == "batch preparation"
         now = self._now()
-        taken, self._marked = now - self._marked, now
+        elapsed, self._marked = now - self._marked, now
         if phase in OTHER_PHASES:
-            self._others[phase] += taken
+            self._others[phase] += elapsed
             return
-        self._others["steps"] += taken
+        self._others["steps"] += elapsed
         if self._is_counted:
-            self._seconds[phase] += taken
+            self._seconds[phase] += elapsed
 
     @contextmanager
     def step(self, num_tokens: int, device: torch.device) -> Generator[None]:
-        """Follow a step; its products are noted in the last one that is not timed.
+        """Count a step; products are recorded in the last one that is not timed.
 
         Args:
             num_tokens: real target tokens of the step.
@@ -113,7 +113,7 @@ class StepTimes:
                 self._say(line)
 
     def table(self) -> list[str]:
-        """Say where a step's time goes.
+        """Return the table of phases.
 
         Returns:
             Lines.
@@ -129,7 +129,7 @@ class StepTimes:
         return [*lines, _line(words, floor, total / num_steps)]
 
     def end(self) -> None:
-        """Say what training took beside steps."""
+        """Report the time outside steps."""
         if not self._say:
             return
         if 0 < self._num_counted < self._counted_steps:
@@ -146,7 +146,7 @@ class StepTimes:
 
 
 NOT_TIMED: Final = StepTimes()
-"""Takes no time at all."""
+"""Timer that measures nothing."""
 
 
 def _line(name: str, seconds: float, total: float) -> str:
@@ -156,7 +156,7 @@ def _line(name: str, seconds: float, total: float) -> str:
 
 @final
 class _Recorder(TorchDispatchMode):
-    """Notes the matrix products that PyTorch makes, after autocast and in backward too."""
+    """Recorder of the matrix products of PyTorch, after autocast and in backward too."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a training leaves on disk: checkpoints, the best model, a log. A disk that refuses costs it nothing but time."""
+"""Files of a training: checkpoints, best model, log; a failing disk costs time but no work."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +13,12 @@ from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.metrics import MetricsLog
 
 Keep = Callable[[Mapping[str, Tensor]], None]
-"""Writes the weights of a new best model, or raises ResourceError."""
+"""Writer of the weights of a new best model; raises ResourceError."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """A model that was better than all before."""
+    """Model that is better than all before."""
 
     score: float
     step: int
@@ -27,10 +27,10 @@ class Best:
 
 @final
 class Storage:
-    """Writes what is to last; what could not be written is held in memory until the next save."""
+    """Writer of a training's files; content that could not be written stays in memory until the next save."""
 
     def __init__(self, folder: Path, keep: Keep, warn: Callable[[str], None]) -> None:
-        """Use a folder.
+        """Set the folder.
 
         Args:
             folder: for checkpoints and metrics.jsonl.
@@ -44,11 +44,11 @@ class Storage:
         self._unkept: Best | None = None
         self._kept: dict[str, float] = {"best": -math.inf, "best_step": 0}
         self.saved_step = 0
-        """Of the newest checkpoint that is whole; 0 = there is none."""
+        """Step of the newest complete checkpoint; 0 = there is none."""
         self._failure = ""
 
     def load(self, parameter_order: Sequence[str] = ()) -> Checkpoint | None:
-        """Read the newest checkpoint that is whole.
+        """Read the newest complete checkpoint.
 
         Args:
             parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
@@ -67,11 +67,11 @@ class Storage:
         return checkpoint
 
     def cut(self) -> None:
-        """Forget what was logged after the checkpoint that was read."""
+        """Remove log lines after the checkpoint that was read."""
         self.metrics.cut(self.saved_step)
 
     def hold(self, best: Best) -> None:
-        """Take the best model so far, to be kept by the next save.
+        """Take the best model so far, to be written by the next save.
 
         Args:
             best: its weights may change only after that save.
@@ -79,7 +79,7 @@ class Storage:
         self._unkept = best
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the best model, the log and a checkpoint; where one cannot be written, say so and try the others.
+        """Write the best model, the log and a checkpoint; a failure of one is reported and the others are tried.
 
         Args:
             checkpoint: its state's "best" and "best_step" are those of the best model.
@@ -110,7 +110,7 @@ class Storage:
             self._warn(f"{self._failure}; training goes on, and tries again at its next save")
 
     def ensure(self, ending: str) -> None:
-        """See to it that no training ends as if all were saved when it is not.
+        """Raise an error if training would end with anything unsaved.
 
         Args:
             ending: how it ends, such as "finished at step 9".

@@ -51,6 +51,8 @@ class TrainState:
         self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
         if self._is_sharded:
             shard(self.module, ranks.place.size)
+        kept = model.state_dict().keys()
+        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in kept}
         self.optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
 
@@ -112,6 +114,10 @@ class TrainState:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
+        for buffer in self._buffers.values():
+            # Each process moved it by its share of the batch.
+            rows = self._ranks.gather(float(buffer))
+            buffer.fill_(sum(row[0] for row in rows) / len(rows))
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
         """Bring a batch to the device.
@@ -163,7 +169,7 @@ class TrainState:
             Whole tensors by group (model, average, optimizer) and name; they may change with the next update.
         """
         groups = {
-            "model": dict(self.model.named_parameters()),
+            "model": dict(self.model.named_parameters()) | self._buffers,
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self.optimizer, self.parameter_order),
         }
@@ -179,6 +185,8 @@ class TrainState:
         named = dict(self.model.named_parameters())
         for name, parameter in named.items():
             parameter.copy_(laid_as(tensors["model"][name], parameter))
+        for name, buffer in self._buffers.items():
+            buffer.copy_(tensors["model"][name])
         self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
         state: dict[str, Tensor] = {}
         for name, tensor in tensors["optimizer"].items():

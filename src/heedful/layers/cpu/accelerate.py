@@ -32,7 +32,7 @@ Form = Callable[..., Any]
 """A function of a module and of the arguments of its `forward`."""
 
 _bias_may_wait: ContextVar[bool] = ContextVar("bias_may_wait", default=False)
-"""Whether the caller of a layer adds the layer's last bias in a pass of its own."""
+"""Context variable: whether the caller of a layer adds the layer's last bias in a pass of its own."""
 
 
 def accelerate(model: nn.Module, forms: Mapping[type[nn.Module], Form]) -> None:

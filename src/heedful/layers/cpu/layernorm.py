@@ -20,11 +20,11 @@ from heedful.compiled.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17
-"""Numbers of a part of a loop, whatever the number of threads, so that sums do not depend on it."""
+"""Numbers of a part of a kernel, whatever the number of threads, so that sums do not depend on it."""
 
 
 def is_fused(vectors: Tensor) -> bool:
-    """Say whether the loops can take these vectors.
+    """Tell whether the numba kernels can run on these vectors.
 
     Args:
         vectors: on the residual path.
@@ -58,7 +58,7 @@ def normalized(norm: nn.Module, vectors: Tensor) -> Tensor:
 
 
 def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Normalise vectors that are needed as they are too.
+    """Normalise vectors, and return them unchanged beside the result.
 
     Args:
         norm: a layer normalisation with weight and bias, or another module.
@@ -74,12 +74,12 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
 
 
 class DeferredBias(NamedTuple):
-    """What a map gave, and the bias that whoever takes it still has to add, in a pass that is made anyway."""
+    """Output of a linear map, and the bias that its consumer still has to add, in a pass that is made anyway."""
 
     vectors: Tensor
     """[*, size]."""
     bias: Tensor | None
-    """[size], or None where nothing is missing."""
+    """[size] bias, or None where nothing is missing."""
 
     def total(self) -> Tensor:
         """Add the bias.
@@ -91,7 +91,7 @@ class DeferredBias(NamedTuple):
 
 
 def is_plain(layer: nn.Module) -> bool:
-    """Say whether weight and bias alone decide what a map gives: nothing wraps it, replaces them or looks on.
+    """Tell whether weight and bias alone determine a map: nothing wraps, replaces or observes them.
 
     Args:
         layer: of a model.
@@ -107,7 +107,7 @@ _HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_ba
 
 
 def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
-    """Apply a linear map, and leave its bias out where that is known to be the same.
+    """Apply a linear map, and defer its bias where that gives the same result.
 
     Args:
         vectors: [*, input].
@@ -123,7 +123,7 @@ def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
 
 
 def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
-    """Give max(0, x W^T + b), whose sum and maximum are one pass.
+    """Compute max(0, x W^T + b), with sum and maximum in one pass.
 
     Args:
         vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
@@ -136,7 +136,7 @@ def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
 
 
 def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
-    """Add to the residual path what comes from a sub-layer, after dropout.
+    """Add a sub-layer's output, after dropout, to the residual path.
 
     Args:
         kept: [*, size] on the residual path.
@@ -147,15 +147,15 @@ def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float
     Returns:
         [*, size] the sum. What is left out is drawn from PyTorch's generator.
     """
-    given = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
-    if given.vectors.dtype != torch.bfloat16 or given.vectors.shape != kept.shape or not is_fused(kept):
-        return kept + dropout(given.total(), probability, training)
-    return _AddDropped.apply(kept, *given, probability if training else 0.0)
+    deferred = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
+    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != kept.shape or not is_fused(kept):
+        return kept + dropout(deferred.total(), probability, training)
+    return _AddDropped.apply(kept, *deferred, probability if training else 0.0)
 
 
 @final
 class _Normalize(torch.autograd.Function):
-    """(x, LayerNorm(x)), the second in bfloat16."""
+    """Autograd function to (x, LayerNorm(x)), the second in bfloat16."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -202,7 +202,7 @@ class _Normalize(torch.autograd.Function):
 
 @final
 class _AddDropped(torch.autograd.Function):
-    """x + Dropout(y + b), y in bfloat16; what is left out is computed again backward, from a seed."""
+    """Autograd function of x + Dropout(y + b), y in bfloat16; backward recomputes the dropout mask from a seed."""
 
     @staticmethod
     def forward(ctx: Any, kept: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
@@ -243,7 +243,7 @@ class _AddDropped(torch.autograd.Function):
 
 @final
 class _Rectified(torch.autograd.Function):
-    """max(0, x W^T + b), x in bfloat16."""
+    """Autograd function of max(0, x W^T + b), x in bfloat16."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -290,7 +290,7 @@ def _rows(numbers: np.ndarray) -> np.ndarray:
 
 
 def _bits(narrow: Tensor) -> np.ndarray:
-    """The numbers of a bfloat16 tensor as the loops take them; shared where it is contiguous."""
+    """Bits of a bfloat16 tensor as the kernels take them; shared where it is contiguous."""
     return narrow.detach().contiguous().view(torch.int16).numpy()
 
 

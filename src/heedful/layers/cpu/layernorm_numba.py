@@ -1,4 +1,4 @@
-"""Loops behind heedful/layers/cpu/layernorm.py, compiled by Numba: what stands between two products in mixed precision.
+"""Numba kernels between two products in mixed precision: normalisation, dropout with residual sum, rectifier.
 
 Vectors on the residual path are float32; what goes into products and comes out of them is bfloat16, given here as its
 bits in int16. Each loop reads its inputs once and writes its outputs once.
@@ -108,7 +108,7 @@ def normalize_backward(
 
 @inlined()
 def _hashed(place: Any, first: Any, second: Any) -> Any:
-    """32 bits that look random, for a place and two keys: two rounds of multiplying and folding."""
+    """Hash of a position and two keys to 32 random-looking bits: two rounds of multiplying and folding."""
     mixed = np.uint32(np.uint32(place) + first)
     mixed = np.uint32((mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x7FEB352D))
     mixed = np.uint32(mixed ^ second)
@@ -127,7 +127,7 @@ def add_dropped(
     scale: float,
     out: np.ndarray,
 ) -> None:
-    """Leave numbers out at random, scale up the others, and add what is kept in any case.
+    """Apply dropout, and add the residual.
 
     Args:
         kept: [row, feature] float32.
@@ -159,7 +159,7 @@ def add_dropped(
 def drop(
     gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray, sums: np.ndarray
 ) -> None:
-    """Differentiate `add_dropped` with respect to what is left out at random.
+    """Differentiate `add_dropped` by its dropped input.
 
     Args:
         gradient: [row, feature] float32.
@@ -185,7 +185,7 @@ def drop(
 
 @kept_loop("contract")
 def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
-    """Put max(0, x + b) in the place of x.
+    """Replace x by max(0, x + b).
 
     Args:
         vectors: [row, feature] narrow.
@@ -218,7 +218,7 @@ def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarra
 
 @cache
 def compile_all() -> None:
-    """Compile all loops, or load them from disk; they release the interpreter lock.
+    """Compile all kernels, or load them from disk; they release the interpreter lock.
 
     Cost: a few seconds the first time on a machine.
     """

@@ -26,9 +26,9 @@ from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing, round_up
 
 _POSITION_MULTIPLE: Final = 8
-"""Queries and keys of a sequence are filled up to a multiple of this."""
+"""Multiple that queries and keys of a sequence are padded to."""
 _GROUP_POSITIONS: Final = 1024
-"""Positions of the sequences that a thread computes at a time: their heads should stay in its nearer caches."""
+"""Positions of the sequences that a thread computes at a time: their heads should fit its caches."""
 
 
 def attend_multihead(
@@ -97,40 +97,40 @@ def attend_packed(
 
 @final
 class _Group:
-    """A few sequences on their way from rows to heads and back, by one thread."""
+    """Few sequences on their way from rows to heads and back, in one thread."""
 
     def __init__(self, layout: "_Layout", sequences: range, space: Tensor) -> None:
         self.layout, self.first = layout, sequences.start
         self._space, self._number = space, len(sequences)
 
     def heads(self, slot: int, side: int) -> Tensor:
-        """[sequence * head, position, depth] to be filled; the same numbers at each call for a slot."""
+        """Buffer [sequence * head, position, depth]; the same memory at each call for a slot."""
         layout = self.layout
         shape = (self._number * layout.num_heads, layout.positions[side], layout.depth)
         return self._space[slot][: math.prod(shape)].view(shape)
 
     def scores(self, slot: int) -> Tensor:
-        """[sequence * head, query, key] to be filled."""
+        """Buffer [sequence * head, query, key]."""
         shape = (self._number * self.layout.num_heads, *self.layout.positions)
         return self._space[slot][: math.prod(shape)].view(shape)
 
     def taken(self, slot: int, rows: np.ndarray, column: int, side: int, bias: np.ndarray) -> Tensor:
-        """Lay out the features from a column on: [sequence * head, position, depth]."""
+        """Heads [sequence * head, position, depth] of the features from a column on."""
         heads = self.heads(slot, side)
         self.layout.loops.take(rows, column, bias, *self.layout.sides[side], self.first, self._split(heads))
         return heads
 
     def put(self, heads: Tensor, side: int, column: int, rows: np.ndarray, sums: np.ndarray) -> None:
-        """Undo `taken`, and add the rows to the sums."""
+        """Inverse of `taken`: add the rows to the sums."""
         self.layout.loops.put(self._split(heads), *self.layout.sides[side], self.first, column, rows, sums)
 
     def weigh(self, scores: Tensor, is_causal: bool) -> None:
-        """Put weights [sequence * head, query, key] in the place of scores."""
+        """Replace scores by weights [sequence * head, query, key]."""
         (_, queries), (_, keys) = self.layout.sides
         self.layout.loops.weigh(self._split(scores), queries, keys, self.first, is_causal, self.layout.scale)
 
     def differentiate(self, weights: Tensor, gradients: Tensor) -> None:
-        """Put gradients of scores in the place of those of weights."""
+        """Replace gradients of weights by those of scores."""
         self.layout.loops.differentiate(_bits(weights.flatten(0, 1)), _bits(gradients.flatten(0, 1)), self.layout.scale)
 
     def _split(self, heads: Tensor) -> np.ndarray:
@@ -139,7 +139,7 @@ class _Group:
 
 @final
 class _Layout:
-    """How sequences are grouped, and their heads laid out."""
+    """Grouping of sequences, and layout of their heads."""
 
     def __init__(self, queries: Packing, keys: Packing, num_heads: int, size: int) -> None:
         self.num_heads, self.depth = num_heads, size // num_heads
@@ -153,12 +153,12 @@ class _Layout:
         self.groups = [range(start, start + size) for start in range(0, number, size)]
 
     def weights(self) -> list[Tensor]:
-        """For each group [sequence * head, query, key] to be filled."""
+        """Buffer of each group, [sequence * head, query, key]."""
         sizes = [len(group) * self.num_heads for group in self.groups]
         return list(torch.empty(sum(sizes), *self.positions, dtype=torch.bfloat16).split(sizes))
 
     def run(self, compute: Callable[[int, _Group], None], num_slots: int) -> None:
-        """Compute each group, given its number; each thread has a space of so many heads of its own."""
+        """Compute each group by its number; each thread has its own buffer for so many heads."""
         size = len(self.groups[0]) if self.groups else 0
         size *= self.num_heads * max(self.positions) * max(self.depth, *self.positions)
         spaces = deque(torch.empty(min(num_threads(), len(self.groups)), num_slots, size, dtype=torch.bfloat16))
@@ -242,19 +242,19 @@ class _AttendPacked(torch.autograd.Function):
 
 
 def _shifts(bias: Tensor | None) -> list[np.ndarray]:
-    """Of queries, keys and values."""
+    """Offsets of queries, keys and values."""
     return [np.zeros(0, np.float32)] * 3 if bias is None else list(copied(bias).reshape(3, -1))
 
 
 def _gradient(rows: Tensor, packing: Packing) -> Tensor:
-    """To be filled but behind the last sequence, where it is zero."""
+    """Gradient buffer, zero after the last sequence."""
     gradient = torch.empty_like(rows)
     gradient[packing.num_real :] = 0
     return gradient
 
 
 def _bits(narrow: Tensor) -> Any:
-    """The numbers of a contiguous bfloat16 tensor as the loops take them; shared."""
+    """Bits of a contiguous bfloat16 tensor as the kernels take them; shared."""
     return narrow.view(torch.int16).numpy()
 
 

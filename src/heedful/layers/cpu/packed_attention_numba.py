@@ -1,4 +1,4 @@
-"""Loops behind heedful/layers/cpu/packed_attention.py, compiled by Numba: heads in and out of packed rows, and softmax.
+"""Numba kernels of packed attention: heads in and out of packed rows, and softmax.
 
 Numbers are bfloat16, given here as their bits in int16; what is computed between reading and writing is float32.
 """
@@ -15,7 +15,7 @@ from heedful.compiled.numba_math import FLAGS, exp2, inlined, kept_loop, narrowe
 
 _LOG2_E: Final = 1.0 / math.log(2.0)
 _LOWEST: Final = np.float32(-127.0)
-"""Exponent of two that gives exactly 0."""
+"""Exponent of two whose power is exactly 0."""
 _ZERO: Final = np.float32(0.0)
 
 
@@ -49,7 +49,7 @@ def take(
     first: int,
     heads: np.ndarray,
 ) -> None:
-    """Lay out heads of consecutive sequences, zeros behind each.
+    """Lay out heads of consecutive sequences, zeros after each.
 
     Args:
         rows: [row, feature] of all sequences, one after the other.
@@ -124,7 +124,7 @@ def put(
 
 @inlined(*FLAGS)
 def _weigh(scores: np.ndarray, num_keys: int, scale: Any, row: np.ndarray) -> None:
-    """Put softmax(scale scores) over the first keys, of which there is one at least, in the place of the scores."""
+    """Replace scores by softmax(scale scores) over the first keys, at least one."""
     largest = np.float32(-np.inf)
     for k in range(scores.shape[0]):
         row[k] = widened(scores[k]) * scale if k < num_keys else _NEVER
@@ -146,7 +146,7 @@ _NEVER: Final = np.float32(-3.0e38)
 def weigh(
     scores: np.ndarray, query_lengths: np.ndarray, key_lengths: np.ndarray, first: int, is_causal: bool, scale: float
 ) -> None:
-    """Put weights in the place of scores; zero where a query or a key is behind its sequence.
+    """Replace scores by weights; zero where a query or a key is beyond its sequence.
 
     Args:
         scores: [sequence, head, query, key].

@@ -1,0 +1,48 @@
+"""Normalizer layer: a normalizer and the parameters that it learns, with noise in training alone."""
+
+from dataclasses import is_dataclass, replace
+from typing import Final, final
+
+import torch
+from torch import nn
+
+from heedful.attention.interface import Normalizer
+
+
+@final
+class NormalizerLayer(nn.Module):
+    """Module that holds the learned parameters of a normalizer, zero at the start.
+
+    Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing.
+
+    Example:
+        >>> from heedful.attention.stochastic import Sampled
+        >>> layer = NormalizerLayer(Sampled())
+        >>> type(layer()).__name__, type(layer.eval()()).__name__
+        ('Sampled', 'Hard')
+    """
+
+    def __init__(self, normalizer: Normalizer, num_heads: int = 0) -> None:
+        """Make the parameters.
+
+        Args:
+            normalizer: scores to weights.
+            num_heads: heads, each with parameters of its own; 0 = the scores have no head axis.
+        """
+        super().__init__()
+        self.normalizer: Final = normalizer
+        for name, shape in normalizer.learned.items():
+            leading = (1, num_heads) if num_heads else ()
+            self.register_parameter(name, nn.Parameter(torch.zeros(*leading, *shape)))
+
+    def forward(self) -> Normalizer:
+        """Give the normalizer with its parameters as they are now.
+
+        Returns:
+            The normalizer itself in training, its form without noise at inference.
+        """
+        chosen = self.normalizer if self.training else self.normalizer.without_noise()
+        learned = dict(self.named_parameters())
+        if not learned or not is_dataclass(chosen):
+            return chosen
+        return replace(chosen, **learned)

@@ -1,0 +1,292 @@
+"""Attention configuration: score, normalizer and window of one attention, and the builder of its parts.
+
+Every model takes the same configuration for each of its attentions, so that any score, normalizer and window can stand
+in any model; combinations that cannot work are refused before anything is trained, in one line.
+"""
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, Final, Literal, Self, cast
+
+import torch
+from pydantic import Field, field_validator, model_validator
+from torch import nn
+
+from heedful.attention.dispatch import why_refused
+from heedful.attention.interface import Need, Normalizer, Score
+from heedful.attention.normalizers import NORMALIZERS
+from heedful.attention.scores import SCORES
+from heedful.config import Config
+from heedful.custom_code import import_class, is_custom
+from heedful.errors import HeedfulError, did_you_mean
+from heedful.layers.projected_score import ProjectedScore
+from heedful.models.reinforcement import Reinforcement, Reward, is_drawn
+
+WindowKind = Literal["global", "local-m", "local-p"]
+"""Source positions that a target position attends; Luong et al. 2015, arXiv:1508.04025, section 3."""
+
+Role = Literal["source", "encoder", "decoder"]
+"""Place of an attention in a model: over the source at each step of a decoder, or the self-attention of either half."""
+
+
+class AttentionConfig(Config):
+    """Score, normalizer and window of one attention; `heedful list` names all scores and normalizers."""
+
+    score: str = "scaled_dot"
+    """Name of the score that compares queries and keys, or module:Class of one outside the package."""
+    normalizer: str = "softmax"
+    """Name of the normalizer that turns scores into weights, or module:Class of one outside the package."""
+    window: WindowKind = "global"
+    """global: all positions are attended; local-m: those around p_t = t; local-p: those around
+    p_t = S sigmoid(v_p . tanh(W_p h_t)), near ones more."""
+    hidden_size: int = Field(default=0, ge=0)
+    """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
+    projection_size: int = Field(default=0, ge=0)
+    """Features that queries and keys are mapped to before they are compared; 0 = they are compared as they are."""
+    bandwidth: float = Field(default=1.0, gt=0.0)
+    """Distance that counts as one, for scores that are kernels of distances."""
+    temperature: float = Field(default=1.0, gt=0.0)
+    """Divisor of the scores, for normalizers that have one."""
+    alpha: float = Field(default=1.5, ge=1.0)
+    """Order of entmax: 1 is softmax, 2 is sparsemax."""
+    is_hard: bool = False
+    """Whether gumbel_softmax attends the drawn key alone, with the gradient of the relaxed weights."""
+    half_width: int = Field(default=10, ge=1)
+    """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
+    softmax_over: Literal["window", "source"] = "window"
+    """Positions that the normalizer of local-p runs over."""
+    past_source: Literal["nothing", "last"] = "nothing"
+    """Window of local-m once t is past the source: empty from t = S + D on, as p_t = t implies, or the last D words
+    forever, as in the authors' code."""
+    reward: Reward = "token"
+    """Reward of a drawn key, where the normalizer is sampled: the log probability of its own token, or of the whole
+    sentence as in Xu et al. 2015."""
+    reward_weight: float = Field(default=1.0, ge=0.0)
+    """lambda_r of Xu et al. 2015, section 4.1."""
+    entropy_weight: float = Field(default=0.01, ge=0.0)
+    """lambda_e of Xu et al. 2015, section 4.1: how much uncertain draws are encouraged."""
+    baseline_decay: float = Field(default=0.9, ge=0.0, lt=1.0)
+    """Share of the expected reward that stays at each batch."""
+
+    @field_validator("score")
+    @classmethod
+    def _check_score(cls, name: str) -> str:
+        if name not in SCORES and not is_custom(name):
+            raise ValueError(f"no score {name!r}{did_you_mean(name, SCORES)}")
+        return name
+
+    @field_validator("normalizer")
+    @classmethod
+    def _check_normalizer(cls, name: str) -> str:
+        if name not in NORMALIZERS and not is_custom(name):
+            raise ValueError(f"no normalizer {name!r}{did_you_mean(name, NORMALIZERS)}")
+        return name
+
+    @model_validator(mode="after")
+    def _check_settings(self) -> Self:
+        owners = {
+            f"the score {self.score}": (_SCORE_SETTINGS, _settings_of(score_class(self.score))),
+            f"the normalizer {self.normalizer}": (_SETTINGS, _settings_of(normalizer_class(self.normalizer))),
+        }
+        for owner, (names, known) in owners.items():
+            for name in names:
+                if name not in known and getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name} {getattr(self, name)}: {owner} has no {name}")
+        return self
+
+
+_SETTINGS: Final = ("temperature", "alpha", "is_hard")
+"""Settings that a normalizer has where its constructor takes them."""
+_SCORE_SETTINGS: Final = ("bandwidth",)
+"""Settings that a score has where its constructor takes them."""
+
+
+def score_class(name: str) -> type[Score]:
+    """Find a score by its name.
+
+    Args:
+        name: in `SCORES`, or ``module:Class``.
+
+    Returns:
+        The class.
+    """
+    return import_class(name, Score) if is_custom(name) else SCORES[name]
+
+
+def normalizer_class(name: str) -> type[Normalizer]:
+    """Find a normalizer by its name.
+
+    Args:
+        name: in `NORMALIZERS`, or ``module:Class``.
+
+    Returns:
+        The class.
+    """
+    return import_class(name, Normalizer) if is_custom(name) else NORMALIZERS[name]
+
+
+def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Score:
+    """Make the score with fresh parameters.
+
+    Args:
+        config: what is wanted.
+        query_size: features of a query.
+        key_size: features of a key.
+
+    Returns:
+        The score of such queries and keys.
+
+    Raises:
+        ShapeError: the score compares points of one space, and the sizes differ.
+    """
+    kind = score_class(config.score)
+    settings: dict[str, Any] = {name: getattr(config, name) for name in _settings_of(kind)}
+    if not config.projection_size:
+        return kind(query_size, key_size, config.hidden_size, **settings)
+    inner = kind(config.projection_size, config.projection_size, config.hidden_size, **settings)
+    return ProjectedScore(query_size, key_size, inner)
+
+
+def build_normalizer(config: AttentionConfig) -> Normalizer:
+    """Make the normalizer, with the settings that it has.
+
+    Args:
+        config: what is wanted.
+
+    Returns:
+        The normalizer.
+    """
+    kind = normalizer_class(config.normalizer)
+    return kind(**{name: getattr(config, name) for name in _settings_of(kind)})
+
+
+def _settings_of(kind: type[Score] | type[Normalizer]) -> set[str]:
+    return {*signature(kind).parameters} & {*_SETTINGS, *_SCORE_SETTINGS}
+
+
+def build_reinforcement(config: AttentionConfig) -> Reinforcement:
+    """Make the loss that drawn keys are learnt by.
+
+    Args:
+        config: what is wanted.
+
+    Returns:
+        The loss; it is nothing where no keys are drawn.
+    """
+    weights = config.reward_weight, config.entropy_weight
+    return Reinforcement(build_normalizer(config), config.reward, *weights, config.baseline_decay)
+
+
+def require_suitable(
+    config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source", name: str = ""
+) -> None:
+    """Refuse an attention that could not be trained, or not in this place of a model.
+
+    Args:
+        config: what is wanted.
+        query_size: features of a query, of a head where there are heads.
+        key_size: features of a key.
+        num_heads: 0 = the queries have no head axis.
+        role: which queries meet which keys.
+        name: key of the attention in the model, for the message.
+
+    Raises:
+        ValueError: the reason, in one line; a configuration class raises it further.
+    """
+    if reason := why_unsuitable(config, query_size, key_size, num_heads, role):
+        words = [config.score, config.normalizer, *([config.window] if config.window != "global" else [])]
+        raise ValueError(f"{name or 'attention'}: {' with '.join(words)}: {reason}")
+
+
+def why_unsuitable(
+    config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source"
+) -> str:
+    """Say why an attention could not be trained, or not in this place of a model.
+
+    Args:
+        config: what is wanted.
+        query_size: features of a query.
+        key_size: features of a key.
+        num_heads: 0 = the queries have no head axis.
+        role: which queries meet which keys.
+
+    Returns:
+        The reason; empty where there is none.
+    """
+    normalizer = build_normalizer(config)
+    if not normalizer.has_gradient and not is_drawn(normalizer):
+        return (
+            "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns"
+        )
+    if role != "source" and is_drawn(normalizer):
+        return "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient"
+    if config.window == "local-p" and num_heads:
+        return "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads"
+    leading = (0, num_heads) if num_heads else (0,)
+    # A decoder has one query at a time, and any number of keys.
+    num_queries, num_keys = (3, 3) if role == "encoder" else (1, 3)
+    need: tuple[Need, ...] = ("weights", *(("log_prob", "entropy") if is_drawn(normalizer) else ()))
+    try:
+        # No number is drawn nor computed: parameters without content, and a batch of nothing.
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            score = build_score(config, query_size, key_size)
+    except HeedfulError as error:
+        return str(error)
+    _give_room(score)
+    query, key = torch.empty(*leading, num_queries, query_size), torch.empty(*leading, num_keys, key_size)
+    return why_refused(query, key, key, score=score, normalizer=normalizer, need=need)
+
+
+def _give_room(module: nn.Module) -> None:
+    """Put parameters on the CPU in the place of those on the meta device, where torch first imports a compiler."""
+    for part in module.modules():
+        for name, parameter in [*part.named_parameters(recurse=False)]:
+            setattr(part, name, nn.Parameter(torch.empty(parameter.shape), requires_grad=False))
+
+
+def is_scaled_dot_softmax(config: AttentionConfig) -> bool:
+    """Say whether an attention is that of Vaswani et al. 2017, eq. 1, which fused operations and other engines compute.
+
+    Args:
+        config: of the attention.
+
+    Returns:
+        Whether its weights are softmax(q . k / sqrt(depth)) over all positions.
+    """
+    names = ("score", "normalizer", "window", "projection_size", "temperature")
+    return all(getattr(config, name) == AttentionConfig.model_fields[name].default for name in names)
+
+
+_MOVED: Final[Mapping[str, str]] = {
+    "score": "score",
+    "alignment_size": "hidden_size",
+    "window": "window",
+    "half_width": "half_width",
+    "softmax_over": "softmax_over",
+    "past_source": "past_source",
+}
+"""Keys that a model had before it took an `AttentionConfig`, and their names in it."""
+
+
+def upgrade_attention(model: object) -> object:
+    """Bring a model's settings from before `AttentionConfig` to their places in it.
+
+    Args:
+        model: the table ``model`` of a configuration; anything that is no table is given back.
+
+    Returns:
+        The table with ``attention`` below it; a key of before wins over what stands there.
+
+    Example:
+        >>> upgrade_attention({"kind": "luong", "score": "dot"})
+        {'kind': 'luong', 'attention': {'score': 'dot'}}
+    """
+    if not isinstance(model, Mapping) or not _MOVED.keys() & model.keys():
+        return model
+    table = cast(Mapping[str, Any], model)
+    attention = table.get("attention", {})
+    moved = {new: table[old] for old, new in _MOVED.items() if old in table}
+    if isinstance(attention, AttentionConfig):
+        attention = attention.model_dump(exclude_unset=True)
+    kept = {key: value for key, value in table.items() if key not in _MOVED}
+    return {**kept, "attention": {**attention, **moved}} if isinstance(attention, Mapping) else {**kept, **moved}

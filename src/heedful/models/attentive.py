@@ -1,0 +1,163 @@
+"""Attentive model: the part that recurrent decoders share, one attention over the source at each step."""
+
+from abc import ABC
+
+import torch
+from torch import Tensor, nn
+
+from heedful.attention.dispatch import attend
+from heedful.attention.interface import Attended, Need, PreparedKey, Score
+from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
+from heedful.attention.stepwise import StepwiseValue
+from heedful.layers.normalizing import NormalizerLayer
+from heedful.models.attention_config import AttentionConfig, build_normalizer, build_reinforcement, build_score
+from heedful.models.interface import Decoded, Seq2Seq
+from heedful.models.reinforcement import Reinforcement
+
+
+class AttentiveSeq2Seq(Seq2Seq, ABC):
+    """Sequence-to-sequence model whose decoder attends to the source once at each step.
+
+    Symbols of Luong et al. 2015, arXiv:1508.04025, section 3.2: S source positions, target position t, window
+    [p_t - D, p_t + D], where local-m has p_t = t and local-p has p_t = S sigmoid(v_p . tanh(W_p h_t)).
+    """
+
+    score: Score
+    normalizer: NormalizerLayer
+    reinforcement: Reinforcement
+    position_map: nn.Linear | None
+    """W_p; None unless the window is local-p."""
+    position_vector: nn.Parameter | None
+    """v_p; None unless the window is local-p."""
+    attention: AttentionConfig
+
+    def add_attention(self, config: AttentionConfig, query_size: int, key_size: int) -> None:
+        """Make the parts of the attention, with fresh parameters.
+
+        Args:
+            config: score, normalizer and window.
+            query_size: features of the decoder's state that queries.
+            key_size: features of a source state.
+        """
+        self.attention = config
+        self.score = build_score(config, query_size, key_size)
+        self.normalizer = NormalizerLayer(build_normalizer(config))
+        self.reinforcement = build_reinforcement(config)
+        is_predictive = config.window == "local-p"
+        self.position_map = nn.Linear(query_size, query_size, bias=False) if is_predictive else None
+        # Zero predicts the middle of the source.
+        self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
+
+    def share_values(self, annotations: Tensor) -> Tensor | StepwiseValue:
+        """Prepare values that the steps of a training read one after the other.
+
+        Args:
+            annotations: [source, position, size].
+
+        Returns:
+            The values whose gradient is computed once for all steps; a window fetches few keys for each query, and has
+            no weights of all keys that this would need: there the annotations themselves.
+        """
+        return StepwiseValue(annotations) if self.attention.window == "global" else annotations
+
+    def attend_source(
+        self,
+        query: Tensor,
+        keys: PreparedKey,
+        values: Tensor | StepwiseValue,
+        lengths: Tensor,
+        mask: Mask,
+        need: tuple[Need, ...],
+    ) -> Attended:
+        """Attend the source.
+
+        Args:
+            query: [source, hypothesis or target, query_size].
+            keys: from `score.prepare`.
+            values: [source, position, size], or what `share_values` made of them.
+            lengths: [source] positions that are attended.
+            mask: from `visible_from` or `visible_at`.
+            need: summaries wanted.
+
+        Returns:
+            Contexts [source, hypothesis or target, size], and all that was asked.
+        """
+        if self.position_map is not None and self.position_vector is not None:
+            share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
+            centre = lengths[:, None] * share  # p_t
+            mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
+        is_shared = isinstance(values, StepwiseValue)
+        attended = attend(
+            query,
+            keys,
+            values.constant if is_shared else values,
+            score=self.score,
+            mask=mask,
+            normalizer=self.normalizer(),
+            need=(*need, *self.reinforcement.need, *(values.need if is_shared else ())),
+        )
+        return values.accumulate_value_grad(attended) if is_shared else attended
+
+    def first_places(self, like: Tensor) -> tuple[Tensor, ...]:
+        """Make the part of a state that says which target position comes next.
+
+        Args:
+            like: [source, hypothesis, size].
+
+        Returns:
+            [source, hypothesis] zeros; nothing unless the window is local-m, which alone needs it.
+        """
+        return (torch.zeros_like(like[..., 0], dtype=torch.int64),) if self.attention.window == "local-m" else ()
+
+    def visible_at(self, place: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
+        """Say which source positions hypotheses may attend at one step, less the window of local-p.
+
+        Args:
+            place: what `first_places` made, and steps went on from.
+            lengths: [source] positions that are attended.
+            num_keys: source positions, padding included.
+
+        Returns:
+            The mask.
+        """
+        mask = padding(lengths)
+        # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
+        return mask & near(self.attention, place[0], lengths, num_keys) if place else mask
+
+    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+        return self.reinforcement(decoded.attended.values(), token_log_probs, real)
+
+
+def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
+    """Say which source positions successive queries may attend, less the window of local-p.
+
+    Args:
+        config: of the window.
+        first: target position of the first query.
+        lengths: [source] positions that are attended.
+
+    Returns:
+        The mask.
+    """
+    if config.window != "local-m":
+        return padding(lengths)
+    stay = lengths if config.past_source == "last" else None
+    return padding(lengths) & local_monotonic(config.half_width, first, stay)
+
+
+def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Mask:
+    """Let each hypothesis attend the window of local-m around its target position.
+
+    Args:
+        config: of the window.
+        place: [source, hypothesis] target positions.
+        lengths: [source] positions that are attended.
+        num_keys: source positions, padding included.
+
+    Returns:
+        The mask.
+    """
+    if config.past_source == "last":
+        place = torch.minimum(place, lengths[:, None] - 1)
+    positions = torch.arange(num_keys, device=place.device)
+    return graph((positions - place[..., None]).abs() <= config.half_width)

@@ -1,0 +1,94 @@
+"""REINFORCE for attention that draws its keys: a loss from the log probabilities of what was drawn."""
+
+from collections.abc import Iterable
+from typing import Final, Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.attention.interface import Attended, Need, Normalizer
+from heedful.attention.reinforce import reinforce_loss, update_baseline
+
+Reward = Literal["token", "sentence"]
+"""token: a drawn key is rewarded with the log probability of the token it was drawn for; sentence: with that of the
+whole target, as in Xu et al. 2015, section 4.1."""
+
+
+@final
+class Reinforcement(nn.Module):
+    """REINFORCE with a moving baseline and an entropy bonus; Xu et al. 2015, arXiv:1502.03044, section 4.1.
+
+    The baseline is a buffer, so that a training that goes on from a checkpoint goes on with it. Attention whose weights
+    send gradient to its scores needs none of this, and has no loss here.
+    """
+
+    baseline: Tensor | None
+
+    def __init__(
+        self, normalizer: Normalizer, reward: Reward, reward_weight: float, entropy_weight: float, decay: float
+    ) -> None:
+        """Begin with a baseline of 0.
+
+        Args:
+            normalizer: of the attention that is trained.
+            reward: what a drawn key is rewarded with.
+            reward_weight: the paper's lambda_r, at least 0.
+            entropy_weight: the paper's lambda_e, at least 0.
+            decay: of the moving baseline, in [0, 1).
+        """
+        super().__init__()
+        self._is_needed: Final = is_drawn(normalizer)
+        self._reward: Final[Reward] = reward
+        self._weights: Final = (reward_weight, entropy_weight)
+        self._decay: Final = decay
+        self.register_buffer("baseline", torch.zeros(()) if self._is_needed else None)
+
+    @property
+    def need(self) -> tuple[Need, ...]:
+        """Summaries that `attend` must be asked for: those of the draw in training, else none."""
+        return ("log_prob", "entropy") if self._is_needed and self.training else ()
+
+    def forward(self, attended: Iterable[Attended], token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+        """Compute the loss of a batch, and move the baseline.
+
+        Args:
+            attended: attentions of the decoder; those with `log_prob` [batch, (head,) target] count.
+            token_log_probs: [batch, target] log probabilities of the gold tokens, in nats.
+            real: [batch, target] True where not padding.
+
+        Returns:
+            "reinforce", summed over the batch; nothing where no key was drawn.
+        """
+        baseline = self.baseline
+        if baseline is None or not self.training:
+            return {}
+        reward = token_log_probs.detach().float().masked_fill(~real, 0.0)
+        mean = reward.sum() / real.sum()
+        if self._reward == "sentence":
+            reward = reward.sum(dim=-1)
+            mean = reward.mean()
+        total = torch.zeros((), device=reward.device)
+        for each in attended:
+            if each.log_prob is None or each.entropy is None:
+                continue
+            # Heads come after the axes of the reward.
+            log_prob, entropy = (
+                part if part.dim() == real.dim() else part.movedim(1, -1) for part in (each.log_prob, each.entropy)
+            )
+            losses = reinforce_loss(log_prob, reward, baseline, entropy, *self._weights)
+            shown = real if losses.dim() == real.dim() else real[..., None]
+            total = total + losses.masked_fill(~shown, 0.0).sum()
+        baseline.copy_(update_baseline(baseline, mean, self._decay))
+        return {"reinforce": total}
+
+
+def is_drawn(normalizer: Normalizer) -> bool:
+    """Say whether a normalizer is learnt by REINFORCE.
+
+    Args:
+        normalizer: scores to weights.
+
+    Returns:
+        Whether its weights send no gradient to the scores, but it tells how probable they were.
+    """
+    return not normalizer.has_gradient and "log_prob" in normalizer.provides

@@ -1,0 +1,58 @@
+"""Table of models: every kind with its configuration, and every preset of sizes."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Final, cast
+
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
+
+from heedful.config import Config
+from heedful.custom_code import import_class, is_custom
+from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
+from heedful.models.luong import LuongConfig
+from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
+from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.transformer import TransformerConfig
+
+AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
+
+
+def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
+    """Validate by the class that a kind ``module:Class`` names, or by that of one of the package's kinds."""
+    kind = cast(Mapping[str, object], value).get("kind") if isinstance(value, Mapping) else None
+    if isinstance(kind, str) and is_custom(kind):
+        return import_class(kind, Config).model_validate_json(json.dumps(value))
+    if isinstance(value, Config) and is_custom(str(getattr(value, "kind", ""))):
+        return value
+    return known(value)
+
+
+ModelConfig = Annotated[
+    SerializeAsAny[Annotated[AnyModelConfig, Field(discriminator="kind")]], WrapValidator(_custom_or)
+]
+
+MODELS: Final = {
+    "transformer": TransformerConfig,
+    "rnnsearch": RNNsearchConfig,
+    "luong": LuongConfig,
+    "rnn_encoder_decoder": RNNEncoderDecoderConfig,
+}
+PRESETS: Final[dict[str, AnyModelConfig]] = {
+    **transformer.PRESETS,
+    **rnnsearch.PRESETS,
+    **luong.PRESETS,
+    **rnn_encoder_decoder.PRESETS,
+}
+DEFAULT_PRESET: Final = "small"
+
+
+def model_class(kind: str) -> type[Config]:
+    """Find the configuration of a kind of model.
+
+    Args:
+        kind: in `MODELS`, or ``module:Class``.
+
+    Returns:
+        The class.
+    """
+    return import_class(kind, Config) if is_custom(kind) else MODELS[kind]

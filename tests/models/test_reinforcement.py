@@ -1,0 +1,110 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.attention.interface import Attended
+from heedful.attention.softmax import SOFTMAX
+from heedful.attention.stochastic import Sampled
+from heedful.models.interface import Seq2Seq
+from heedful.models.reinforcement import Reinforcement
+from heedful.training.config import TrainingConfig
+from heedful.training.distributed import Alone
+from heedful.training.loss import TrainingStep
+from heedful.training.train_state import TrainState
+from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
+
+LOG_PROBS = torch.tensor([[-1.0, -2.0, -4.0], [-3.0, -5.0, 9.0]])
+REAL = torch.tensor([[True, True, True], [True, True, False]])
+
+
+def drawn(heads: int = 0) -> Attended:
+    """What attention of two items and three steps gives."""
+    shape = (2, heads, 3) if heads else (2, 3)
+    log_prob = -torch.rand(shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    return Attended(torch.zeros(2, 3, 1), "plain", log_prob=log_prob, entropy=torch.full(shape, 0.5))
+
+
+def test_each_draw_is_rewarded_with_its_own_token():
+    loss, one = Reinforcement(Sampled(), "token", 0.5, 0.1, 0.9), drawn()
+    assert one.log_prob is not None
+    wanted = -(0.5 * LOG_PROBS * one.log_prob + 0.1 * 0.5)[REAL].sum()
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(wanted.item())
+    assert float(loss.baseline) == pytest.approx(0.1 * -15.0 / 5)  # type: ignore[arg-type]
+    # The second batch is measured against what the first one got.
+    again = -(0.5 * (LOG_PROBS + 0.3) * one.log_prob + 0.05)[REAL].sum()
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(again.item())
+
+
+def test_or_with_the_sentence():
+    loss, one = Reinforcement(Sampled(), "sentence", 1.0, 0.0, 0.9), drawn()
+    assert one.log_prob is not None
+    rewards = torch.tensor([[-7.0], [-8.0]])
+    wanted = -(rewards * one.log_prob)[REAL].sum()
+    assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(wanted.item())
+    assert float(loss.baseline) == pytest.approx(-0.75)  # type: ignore[arg-type]
+
+
+def test_heads_and_layers_add_up():
+    loss = Reinforcement(Sampled(), "token", 1.0, 0.0, 0.0)
+    one, other = drawn(heads=2), drawn()
+    assert one.log_prob is not None
+    assert other.log_prob is not None
+    wanted = -(LOG_PROBS[:, None] * one.log_prob).movedim(1, -1)[REAL].sum() - (LOG_PROBS * other.log_prob)[REAL].sum()
+    found = loss([one, replace(other, log_prob=None), other], LOG_PROBS, REAL)["reinforce"]
+    assert found.item() == pytest.approx(wanted.item())
+
+
+def test_no_gradient_flows_through_the_reward():
+    log_probs = LOG_PROBS.clone().requires_grad_()
+    Reinforcement(Sampled(), "token", 1.0, 0.1, 0.9)([drawn()], log_probs, REAL)["reinforce"].backward()
+    assert log_probs.grad is None
+
+
+def test_what_draws_nothing_has_no_loss_and_no_buffer():
+    loss = Reinforcement(SOFTMAX, "token", 1.0, 0.1, 0.9)
+    assert loss([drawn()], LOG_PROBS, REAL) == {}
+    assert loss.need == ()
+    assert dict(loss.named_buffers()) == {}
+    sampled = Reinforcement(Sampled(), "token", 1.0, 0.1, 0.9)
+    assert sampled.need == ("log_prob", "entropy")
+    assert sampled.eval().need == ()
+    assert sampled([drawn()], LOG_PROBS, REAL) == {}
+
+
+def sampled_model() -> Seq2Seq:
+    return make_model(changed(CONFIGS["rnnsearch"], attention={"normalizer": "sampled"})).float()
+
+
+def some_step(model: Seq2Seq, seed: int) -> Tensor:
+    torch.manual_seed(seed)
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    target_out = torch.cat((target_in[:, 1:], torch.full((len(source), 1), 3)), dim=1)
+    return TrainingStep(model, 0.0).train()(source, lengths, target_in, target_out).total
+
+
+@pytest.mark.parametrize("kind", ["rnnsearch", "luong", "transformer-pre"])
+def test_the_score_of_drawn_keys_has_a_gradient(kind: str):
+    attention = {"normalizer": "sampled", "score": "general"}
+    model = make_model(changed(CONFIGS[kind], attention=attention)).float()
+    some_step(model, 1).backward()
+    scores = {name: part.grad for name, part in model.named_parameters() if ".score." in f".{name}"}
+    assert scores
+    assert all(grad is not None and bool(grad.any()) for grad in scores.values())
+
+
+def test_a_training_goes_on_with_the_baseline_of_its_checkpoint():
+    def fresh() -> TrainState:
+        return TrainState(sampled_model(), TrainingConfig(batch_tokens=64, validate_every=1, select_by="loss"), Alone())
+
+    first = fresh()
+    some_step(first.model, 1)
+    kept = {group: {name: part.clone() for name, part in held.items()} for group, held in first.tensors().items()}
+    assert float(kept["model"]["reinforcement.baseline"]) < 0.0
+    second = fresh()
+    second.restore(kept)
+    assert torch.equal(some_step(first.model, 2), some_step(second.model, 2))
+    assert not torch.equal(some_step(first.model, 2), some_step(fresh().model, 2))
+    assert "reinforcement.baseline" not in first.averaged()

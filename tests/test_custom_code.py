@@ -1,0 +1,120 @@
+"""Classes outside the package: trained, stored, and opened where the user names them, and nowhere else."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heedful.attention.interface import Score
+from heedful.custom_code import allow_code, import_class, is_custom, named_code
+from heedful.errors import FileRefused, UsageError
+from tests.architecture.package import ROOT
+
+MINE = """
+from typing import Literal
+
+import torch
+from torch import nn
+
+from heedful.attention.interface import PreparedKey, Score
+from heedful.attention.lowered import LoweredDot
+from heedful.attention.softmax import Softmax
+from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
+
+print("imported", flush=True)
+
+class Diagonal(Score):
+    def __init__(self, query_size, key_size, hidden_size=0):
+        super().__init__(query_size, key_size, hidden_size)
+        self.weight = nn.Parameter(torch.ones(min(query_size, key_size)))
+
+    def prepare(self, key):
+        return PreparedKey(key[..., : len(self.weight)])
+
+    def lower(self, query, prepared, inverse_temperature=1.0):
+        return LoweredDot(query[..., : len(self.weight)] * self.weight * inverse_temperature, prepared.key)
+
+class MyConfig(RNNEncoderDecoderConfig):
+    kind: Literal["mine:MyConfig"] = "mine:MyConfig"
+"""
+QUICK = [
+    "training.max_steps=2",
+    "training.batch_tokens=256",
+    "training.validate_every=2",
+    "text.source_units=characters",
+]
+
+
+def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return python(folder, "-m", "heedful", *words)
+
+
+def python(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        (["model.kind=luong", "model.attention.score=mine:Diagonal", "model.hidden_size=8"], "mine:Diagonal"),
+        (["model.kind=mine:MyConfig", "model.hidden_size=8"], "mine:MyConfig"),
+    ],
+)
+def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: list[str], word: str):
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{n * 7}\n" for n in range(300)))
+    set_all = [part for each in (*QUICK, "text.target_units=characters", *settings) for part in ("--set", each)]
+    trained = run(tmp_path, "train", "pairs.tsv", "--quiet", "--threads", "1", "--out", "m", *set_all)
+    assert trained.returncode == 0, trained.stderr
+    assert json.loads((tmp_path / "m/heedful.json").read_text())["code"] == [word]
+    refused = run(tmp_path, "translate", "m", "12")
+    assert refused.returncode == 3
+    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; if you trust it, add --code {word}"
+    assert "imported" not in refused.stdout
+    opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
+    assert opened.returncode == 0, opened.stderr
+    script = f"import heedful; print(len(heedful.load('m', code=['{word}']).translate(['12'])))"
+    loaded = python(tmp_path, "-c", script)
+    assert loaded.stdout.split()[-1] == "1", loaded.stderr
+    # A folder that does not say so is refused as well, and its module is not imported.
+    manifest = json.loads((tmp_path / "m/heedful.json").read_text())
+    del manifest["code"]
+    (tmp_path / "m/heedful.json").write_text(json.dumps(manifest))
+    sly = run(tmp_path, "translate", "m", "12")
+    assert sly.returncode == 3
+    assert f"add --code {word}" in sly.stderr
+    assert "imported" not in sly.stdout
+
+
+def test_what_is_a_name_of_a_class():
+    assert is_custom("mine.scores:Mine")
+    for word in ("additive", "mine.scores", ":Mine", "mine:", "C:\\temp", "a b:C", "mine:x.y"):
+        assert not is_custom(word), word
+    tree = {"model": {"kind": "luong", "attention": {"score": "a.b:C", "normalizer": "d:E"}}, "text": {"note": "x:y"}}
+    assert named_code(tree) == {"a.b:C", "d:E"}
+
+
+def test_only_what_was_named_is_imported():
+    with pytest.raises(FileRefused, match="add --code json:Decoder"):
+        import_class("json:Decoder", Score)
+    allow_code(["json:JSONDecoder", "json:Nothing", "no_such_module_at_all:Mine"])
+    with pytest.raises(UsageError, match="not a subclass of Score"):
+        import_class("json:JSONDecoder", Score)
+    with pytest.raises(UsageError, match="no such class"):
+        import_class("json:Nothing", Score)
+    with pytest.raises(UsageError, match="no_such_module_at_all"):
+        import_class("no_such_module_at_all:Mine", Score)
+    with pytest.raises(UsageError, match="expected module:Class"):
+        allow_code(["additive"])
