@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Normalizer
 from heedful.attention.masks import padding
+from heedful.attention.reinforce import reinforce_loss, update_baseline
 from heedful.attention.scores import Dot
 from heedful.attention.stochastic import (
     GumbelSoftmax,
@@ -19,10 +20,8 @@ from heedful.attention.stochastic import (
     hard,
     number_rows,
     random_bits,
-    reinforce_loss,
     sample,
     straight_through,
-    update_baseline,
 )
 from heedful.errors import NeedError, ShapeError, UsageError
 
