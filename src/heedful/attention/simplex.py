@@ -125,7 +125,7 @@ class _Entmax(torch.autograd.Function):
     """Jacobian diag(s) - s s^T / sum(s), s = p^(2 - alpha) where p > 0, else 0; Peters et al. 2019, proposition 2."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, allowed: Tensor | None, alpha: Tensor | float) -> Tensor:
+    def forward(ctx: Any, scores: Scores, allowed: Allowed | None, alpha: Tensor | float) -> Scores:
         if not scores.numel():
             weights = torch.zeros_like(scores)
         else:
@@ -292,6 +292,11 @@ class Entmax(Normalizer):
     @property
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
+
+    def why_not_exported(self) -> str | None:
+        if isinstance(self.alpha, float | int) and self.alpha in (1.0, 1.5, 2.0):
+            return None
+        return "entmax is found by bisection but for alpha 1, 1.5 and 2, which a graph has no loop for"
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(entmax(scores, allowed, self.alpha))

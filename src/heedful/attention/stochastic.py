@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
-from heedful.attention.interface import Allowed, Normalized, Normalizer, OfRows, RowIds, Scores
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
-from heedful.attention.softmax import SOFTMAX, require_positive
+from heedful.attention.softmax import SOFTMAX, Softmax, require_positive
 
 # SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
 _STEP: Final = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -30,13 +29,13 @@ _SECOND_FACTOR: Final = 0x94D049BB133111EB - (1 << 64)
 class Drawn:
     """Key drawn for each query, and its distribution."""
 
-    weights: Scores
+    weights: Tensor
     """[*batch, query, key] one-hot, without gradient; a zero row where nothing is allowed."""
-    log_prob: OfRows
+    log_prob: Tensor
     """[*batch, query] of the drawn key, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
-    entropy: OfRows
+    entropy: Tensor
     """[*batch, query] of the distribution, in nats, float32 at least, with gradient; 0 where nothing is allowed."""
-    probabilities: Scores
+    probabilities: Tensor
     """[*batch, query, key] the distribution, with gradient: soft weights."""
 
 
@@ -53,7 +52,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
     return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
 
 
-def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tensor, "*rows key"]:
+def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Tensor:
     """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream.
 
     Args:
@@ -62,7 +61,7 @@ def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Int[Tenso
         num_keys: bits of the first keys do not depend on how many there are.
 
     Returns:
-        [*rows, key] int64, all values alike probable.
+        [*batch, query, key] int64, all values alike probable.
     """
     if not isinstance(seed, Tensor):
         # Two's complement: what int64 holds of a larger number.
@@ -279,6 +278,9 @@ class Sampled(Normalizer):
     def seeded(self) -> "Sampled":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
 
+    def without_noise(self) -> Hard:
+        return Hard()
+
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
         return Normalized(drawn.weights, entropy=drawn.entropy, log_prob=drawn.log_prob)
@@ -307,6 +309,9 @@ class StraightThrough(Normalizer):
     @property
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
+
+    def without_noise(self) -> Hard:
+        return Hard()
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(straight_through(scores, allowed, self.seed, row_ids))
@@ -340,6 +345,9 @@ class GumbelSoftmax(Normalizer):
 
     def seeded(self) -> "GumbelSoftmax":
         return self if self.seed is not None else replace(self, seed=_fresh_seed())
+
+    def without_noise(self) -> Hard | Softmax:
+        return Hard() if self.is_hard else Softmax(self.temperature)
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         seed = _fresh_seed() if self.seed is None else self.seed

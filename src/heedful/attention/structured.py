@@ -46,6 +46,9 @@ class LinearChain(Normalizer):
     def inverse_temperature(self) -> float:
         return 1.0
 
+    def why_not_exported(self) -> str | None:
+        return "a chain is computed key after key, which a graph has no loop for"
+
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         weights = log_odds.sigmoid()
@@ -78,6 +81,9 @@ class NormalizedLinearChain(Normalizer):
     @property
     def inverse_temperature(self) -> float:
         return 1.0
+
+    def why_not_exported(self) -> str | None:
+        return "a chain is computed key after key, which a graph has no loop for"
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
@@ -145,6 +151,17 @@ class ProjectiveTree(Normalizer):
     @property
     def inverse_temperature(self) -> float:
         return 1.0
+
+    def why_not_exported(self) -> str | None:
+        return "a tree is computed span after span, which a graph has no loop for"
+
+    def why_not(self, num_queries: int, num_keys: int) -> str | None:
+        if num_keys - num_queries in {0, 1} and num_keys > 0:
+            return None
+        return (
+            f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
+            "or the queries the words and the keys the root and the words"
+        )
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]

@@ -250,7 +250,7 @@ class MultiheadAttention(nn.Module):
     def attend(
         self,
         query: Float[Tensor, "*batch head query depth"],
-        key: Float[Tensor, "*batch head key depth"],
+        key: Float[Tensor, "*batch head key depth"] | PreparedKey,
         value: Float[Tensor, "*batch head key depth"],
         mask: Mask | None = None,
         need: tuple[Need, ...] = (),
