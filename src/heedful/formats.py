@@ -54,7 +54,7 @@ class Format:
         """
         version = facts.get(KEY, self.unmarked)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise FileRefused(f"{path}: {self.name} format {version!r} is none; copy the file again")
+            raise FileRefused(f"{path}: {self.name} format {version!r} is no version; copy the file again")
         if version > self.version:
             raise NewerFormat(
                 f"{path}: made by a newer heedful ({self.name} format {version}; this one reads up to {self.version}); "

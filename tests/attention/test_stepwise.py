@@ -84,7 +84,7 @@ def test_without_gradient_nothing_is_asked_and_nothing_kept():
 def test_weights_that_are_missing_are_named():
     values = StepwiseValue(torch.ones(2, 4, 5, requires_grad=True))
     attended = attend(torch.ones(2, 1, 5), torch.ones(2, 4, 5), values.constant, score=Additive(5, 5, 6))
-    with pytest.raises(ValueError, match="not asked for the weights"):
+    with pytest.raises(ValueError, match="call attend with need"):
         values.accumulate_value_grad(attended)
 
 

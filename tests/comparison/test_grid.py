@@ -1,5 +1,6 @@
 """A grid's rows: names, order, what is laid on what, and what is refused."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,20 @@ def test_axes_give_every_combination_the_last_fastest():
     assert 'model.window="local-p"' in rows[2].settings
     assert "model.has_feeding=true" in rows[2].settings
     assert rows[2].folder == "local-p-hidden_size-4-has_feeding-true"
+
+
+@pytest.mark.parametrize("kind", ["rnnsearch", "luong", "transformer"])
+def test_attention_is_varied_in_every_model(kind: str):
+    axes = {
+        "model.attention.score": ("general", "additive"),
+        "model.attention.normalizer": ("softmax", "sampled"),
+        "model.attention.window": ("global", "local-m"),
+    }
+    grid = Grid.model_validate({"axes": axes, "base": {"model": {"kind": kind}}})
+    rows = rows_of(grid)
+    assert rows[1].name == "general, softmax, local-m"
+    found = [load_experiment(row.preset, None, row.settings).model.attention for row in rows]  # type: ignore[union-attr]
+    assert [(each.score, each.normalizer, each.window) for each in found] == [*product(*axes.values())]
 
 
 def test_strings_lists_and_numbers_survive():

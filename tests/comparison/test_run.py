@@ -1,13 +1,15 @@
 """Runs of a grid: one recipe for each row and seed, and the commands that stand for them."""
 
+import math
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from heedful.comparison.evaluation import MEASURES, bleu_before_unknown
+from heedful.comparison.evaluation import MEASURES, attention_entropy, bleu_before_unknown
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.summary import COLUMNS
@@ -70,3 +72,21 @@ def test_what_replacing_unknown_words_gains_can_be_seen():
 def test_a_model_that_replaces_nothing_has_no_such_figure():
     translator = SimpleNamespace(search=SearchConfig(), target_language="en")
     assert bleu_before_unknown(translator, EvaluationSet(["a"], [["b"]]), [found("b")]) is None  # type: ignore[arg-type]
+
+
+def test_the_entropy_of_weights_is_that_of_alignments_over_references():
+    rows = [[0.5, 0.5, 0.0], [0.2, 0.2, 0.0], [0.0, 0.0, 0.0]], [[1.0, 0.0]]
+    scored = [SimpleNamespace(attention=np.array(each, dtype=np.float32)) for each in rows]
+    asked: list[object] = []
+
+    def scored_pairs(pairs: list[tuple[str, str]], attention: bool) -> list[SimpleNamespace]:
+        asked.extend([pairs, attention])
+        return scored
+
+    items = EvaluationSet(["a", "b"], [["x", "z"], ["y"]])
+    translator = SimpleNamespace(model=lambda: SimpleNamespace(alignment="cross"), scored_pairs=scored_pairs)
+    found = attention_entropy(translator, items, [])  # type: ignore[arg-type]
+    assert found == pytest.approx(2 * math.log(2) / 3)
+    assert asked == [[("a", "x"), ("b", "y")], True]
+    without = SimpleNamespace(model=lambda: SimpleNamespace(alignment=""))
+    assert attention_entropy(without, items, []) is None  # type: ignore[arg-type]

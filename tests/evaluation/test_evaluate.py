@@ -112,7 +112,7 @@ def test_ordinary_texts_need_no_note():
 
 @pytest.mark.parametrize(
     ("metrics", "message"),
-    [((), "no metric was asked for"), ("bleu", "must be a list of names"), (("blue",), "did you mean 'bleu'")],
+    [((), "no metric given"), ("bleu", "must be a list of names"), (("blue",), "did you mean 'bleu'")],
 )
 def test_bad_metrics_are_refused(metrics: Any, message: str):
     with pytest.raises(UsageError, match=message):

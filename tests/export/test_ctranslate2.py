@@ -9,8 +9,10 @@ import torch
 
 from heedful.errors import UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
+from heedful.models.attention_config import is_scaled_dot_softmax
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
+from heedful.models.transformer import TransformerConfig
 from heedful.runtime.ctranslate2 import CTranslate2, ctranslate2_backend, token_names, why_not
 from heedful.runtime.engine import Backend, decode_sorted
 from heedful.search.config import SearchConfig
@@ -21,7 +23,11 @@ from tests.models.tiny import CONFIGS, changed, make_model
 MOST = 20
 TOLERANCE = 1e-5
 MODELS = {
-    **{name: config for name, config in CONFIGS.items() if name.startswith("transformer")},
+    **{
+        name: config
+        for name, config in CONFIGS.items()
+        if isinstance(config, TransformerConfig) and is_scaled_dot_softmax(config.attention)
+    },
     "transformer-shared": changed(CONFIGS["transformer-pre"], tie="all"),
     "transformer-untied": changed(
         CONFIGS["transformer-post"], tie="none", positions="learned", max_positions=MOST, output_bias=True
@@ -196,6 +202,12 @@ def test_eight_bits_are_nearly_the_same_and_smaller(tmp_path: Path):
         )
     assert sizes[1] < 0.4 * sizes[0]
     assert 1e-6 < np.abs(found[0] - found[1]).max() < 0.2
+
+
+def test_other_attention_is_refused(tmp_path: Path):
+    for name in ("transformer-additive", "transformer-local"):
+        with pytest.raises(UsageError, match="scaled dot products and softmax only; export --to onnx"):
+            export_ctranslate2(make_model(name), tmp_path, MOST)
 
 
 def test_other_models_are_refused(tmp_path: Path):

@@ -257,7 +257,7 @@ def test_nothing_is_written_over_and_nothing_is_left_of_what_failed(
     described = Described((source, source), MOST, SearchConfig())
     out = tmp_path / "out"
     out.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="something already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_huggingface(model, described, out)
     assert out.read_text(encoding="utf-8") == "mine"
     out.unlink()

@@ -88,7 +88,7 @@ def test_a_role_that_is_not_there_is_named(role: str, folder: Path):
 @pytest.mark.parametrize("value", [0, "1", None, [1]])
 def test_a_format_that_is_none_is_refused(value: object, folder: Path):
     change(folder, format=value)
-    assert "is none; copy the file again" in str(refusal(folder))
+    assert "is no version; copy the file again" in str(refusal(folder))
 
 
 def test_a_model_of_a_newer_heedful_is_neither_read_nor_written_over(folder: Path):

@@ -146,7 +146,7 @@ def test_what_would_be_lost_or_mixed_up_is_refused(sources: list[Path], tmp_path
         plan_jobs([sources[0], twin], tmp_path / "out", ABOUT)
     with pytest.raises(UsageError, match="lies in the folder"):
         plan_jobs(sources, tmp_path, ABOUT)
-    with pytest.raises(UsageError, match="something already"):
+    with pytest.raises(UsageError, match="already holds other files"):
         plan_jobs(sources, tmp_path / "more", ABOUT)
     with pytest.raises(DataError, match="no such file"):
         plan_jobs([tmp_path / "none"], tmp_path / "out", ABOUT)

@@ -32,5 +32,5 @@ def test_it_is_what_the_launcher_says(environment: dict[str, str], found: RankIn
     ],
 )
 def test_nonsense_is_refused(environment: dict[str, str]):
-    with pytest.raises(UsageError, match=r"not a place among several processes; start them with torchrun"):
+    with pytest.raises(UsageError, match=r"not a rank among several processes; start them with torchrun"):
         place(environment)

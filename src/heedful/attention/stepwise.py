@@ -26,7 +26,7 @@ class StepwiseValue:
         >>> shared, total = StepwiseValue(value), 0.0
         >>> for _ in range(2):
         ...     attended = attend(query, value.detach(), shared.constant, score=Dot(2, 2), need=shared.need)
-        ...     total = total + shared.credit(attended).context.sum()
+        ...     total = total + shared.accumulate_value_grad(attended).context.sum()
         >>> total.backward()
         >>> value.grad.sum().item()
         4.0
@@ -66,7 +66,7 @@ class StepwiseValue:
         if self._anchor is None:
             return attended
         if attended.weights is None:
-            raise ValueError("StepwiseValue.credit: attend was not asked for the weights")
+            raise ValueError("StepwiseValue.accumulate_value_grad: call attend with need=['weights']")
         context = _Credited.apply(attended.context, attended.weights.detach(), self._anchor, self._read)
         return replace(attended, context=context)
 

@@ -36,7 +36,7 @@ def run(
     target = out or Path(f"{folder.resolve().name}.model")
     codes = parse_languages(languages)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target}: there is something already; name another folder with --out")
+        raise UsageError(f"{target}: already exists; name another folder with --out")
     from heedful.tasks.marian import import_marian
 
     experiment = import_marian(folder, target, codes)

@@ -20,7 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
@@ -56,6 +56,7 @@ from heedful.cli.search_options import (
     TopK,
     TopP,
 )
+from heedful.custom_code import allow_code, allowed_code
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -216,6 +217,8 @@ class _Work:
     ensemble: tuple[Path, ...]
     options: SearchOptions
     written: _Written
+    code: tuple[str, ...] = field(default_factory=allowed_code)
+    """Classes outside the package that the user named; a worker is another process."""
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
@@ -250,6 +253,7 @@ class _Work:
 
     def load(self) -> "Callable[[Shard], int]":
         """Load the model, in a worker."""
+        allow_code(self.code)
         translator = self.translator()
         search = self.options.search(translator)
 

@@ -145,7 +145,7 @@ def _metric_keys(metrics: Sequence[str]) -> tuple[str, ...]:
     if isinstance(metrics, str):
         raise UsageError(f"metrics must be a list of names, got the single text {metrics!r}")
     if not metrics:
-        raise UsageError("no metric was asked for")
+        raise UsageError("no metric given; name at least one")
     return tuple(metrics)
 
 

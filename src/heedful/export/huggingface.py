@@ -97,7 +97,7 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
         ResourceError: the disk is full or refuses.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out}: there is something already; name another folder")
+        raise UsageError(f"{out}: already exists; name another folder")
     transformer, tokenizers = _expressible(model, described.tokenizers)
     unfinished = out.with_name(f".{out.name}-{os.getpid()}")
     try:

@@ -223,9 +223,7 @@ def _read_tokens(path: Path, size: int) -> dict[int, str]:
     tokens: dict[int, str] = {}
     for token, index in _read_json(path).items():
         if type(index) is not int or not 0 <= index < size or index in tokens:
-            raise FileRefused(
-                f"{path}: id {index!r} of {token!r} is given twice or is outside the vocabulary of {size}"
-            )
+            raise FileRefused(f"{path}: id {index!r} of {token!r} occurs twice or is outside the vocabulary of {size}")
         tokens[index] = token
     if len(tokens) != size:
         raise FileRefused(f"{path}: {len(tokens)} tokens, but config.json says vocab_size {size}")
@@ -317,7 +315,7 @@ class _Weights:
         weights |= {name: tensors[0] if len(tensors) == 1 else torch.cat(tensors) for name, tensors in parts.items()}
         self._check_positions()
         if self._left:
-            raise FileRefused(f"{self._path}: what are {', '.join(sorted(self._left)[:3])}? not of a Marian model")
+            raise FileRefused(f"{self._path}: unknown tensors {', '.join(sorted(self._left)[:3])}; not a Marian model")
         return weights
 
     def _tables(self, source_rows: Tensor, target_rows: Tensor) -> dict[str, Tensor]:

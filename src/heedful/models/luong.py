@@ -216,9 +216,9 @@ class Luong(AttentiveSeq2Seq):
         # Only what the recurrence needs is inside the loop; words are mapped before it, the vocabulary comes after it.
         mapped = self.decoder.units[0].input_map(dropout(embedded, self.config.dropout, self.training))
         values = self.share_values(memory.annotations)
-        for place, each in enumerate(mapped.split(1, dim=1)):
+        for position, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
-            mask = visible_from(self.attention, place, self._num_attended(memory))
+            mask = visible_from(self.attention, position, self._num_attended(memory))
             vector, attended = self._attend(layers[-1][0], mask, memory, values, need)
             fed = (vector,)
             vectors.append(vector)

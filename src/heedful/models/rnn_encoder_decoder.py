@@ -191,8 +191,11 @@ class RNNEncoderDecoder(Seq2Seq):
         self.initial = nn.Linear(hidden, num_layers * hidden) if config.initial_state == "mapped" else None  # V'
         features, self.readout = hidden, None
         if config.readout == "maxout":
-            read = hidden + embedding + (hidden if has_context else 0)
-            features, self.readout = config.maxout_size, nn.Linear(read, 2 * config.maxout_size)  # O_h, O_y, O_c
+            readout_size = hidden + embedding + (hidden if has_context else 0)
+            features, self.readout = (
+                config.maxout_size,
+                nn.Linear(readout_size, 2 * config.maxout_size),
+            )  # O_h, O_y, O_c
         self.output = OutputLayer(num_target_tokens, features, config.output_bias)
         self.alignment = ""
         if config.initialization == "uniform":
@@ -272,8 +275,8 @@ class RNNEncoderDecoder(Seq2Seq):
         features = after
         if self.readout is not None:
             state = before if self.config.readout_state == "before" else after
-            read = [state, embedded, *(c[:, None].expand(-1, after.shape[1], -1) for c in memory.context[:1])]
-            features = self.readout(torch.cat(read, dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
+            parts = [state, embedded, *(c[:, None].expand(-1, after.shape[1], -1) for c in memory.context[:1])]
+            features = self.readout(torch.cat(parts, dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
         return dropout(features, self.config.output_dropout, self.training)
 
 

@@ -181,7 +181,7 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
         if differing:
             raise UsageError(f"{folder}: begun with another {differing[0]}; name another folder with --output")
     elif any(folder.iterdir()):
-        raise UsageError(f"{folder}: there is something already, and not by this command; name another folder")
+        raise UsageError(f"{folder}: already holds other files; name another folder")
     for name, sha256 in prints.items():
         if record["sources"].setdefault(name, sha256) != sha256:
             raise UsageError(f"{folder}: begun with another {name}; name another folder with --output")

@@ -41,5 +41,5 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
     values.append(environment.get("LOCAL_RANK", values[0]))
     if not all(value.isdecimal() for value in values) or not int(values[0]) < int(values[1]):
         settings = ", ".join(f"{name}={value}" for name, value in zip((*names, "LOCAL_RANK"), values, strict=True))
-        raise UsageError(f"{settings}: not a place among several processes; start them with torchrun, or unset these")
+        raise UsageError(f"{settings}: not a rank among several processes; start them with torchrun, or unset these")
     return RankInfo(*map(int, values))
