@@ -4,11 +4,17 @@ import importlib.util
 import os
 import random
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from tests import shapes
+
+shapes.install()  # before anything of heedful is imported
 
 # A slow machine is no failure; examples that take too long show in `pytest --durations`.
 settings.register_profile("heedful", deadline=None)
@@ -29,6 +35,15 @@ def seeded_torch() -> None:
     """Draw PyTorch's seed from Python's generator, which pytest-randomly seeds, so that its seed tells all of a run."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(random.getrandbits(62))
+
+
+@pytest.fixture(autouse=True)
+def unchecked_shapes(request: pytest.FixtureRequest) -> Generator[None]:
+    """Leave shapes unchecked where code is compiled, which the checks would break, or shapes are wrong on purpose."""
+    is_unchecked = any(request.node.get_closest_marker(name) for name in ("compiled", "wrong_shapes"))
+    jaxtyping.config.update("jaxtyping_disable", is_unchecked)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("mistake", SHAPES)
+@pytest.mark.wrong_shapes
 def test_sizes_that_do_not_fit_are_named(mistake: str):
     make, message = SHAPES[mistake]
     with pytest.raises(ShapeError, match=message):
@@ -116,6 +117,7 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("mistake", USAGE)
+@pytest.mark.wrong_shapes
 def test_other_mistakes_are_named(mistake: str):
     make, message = USAGE[mistake]
     with pytest.raises(UsageError, match=message) as caught:
@@ -269,6 +271,7 @@ def test_where_a_normalizer_has_no_gradient_the_values_still_have_theirs(mask: s
     assert not alone.requires_grad
 
 
+@pytest.mark.wrong_shapes
 def test_every_mistake_here_is_one_of_ours():
     for make, _ in (*SHAPES.values(), *USAGE.values()):
         with pytest.raises(HeedfulError):

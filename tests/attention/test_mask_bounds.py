@@ -43,6 +43,7 @@ def test_bounds_have_the_leading_axes_asked_for():
 
 
 @pytest.mark.parametrize("name", ["start", "stop", "dense"])
+@pytest.mark.wrong_shapes
 def test_leading_axes_are_those_of_the_scores_or_one(name: str):
     fields = {"start": torch.zeros(1), "stop": torch.zeros(1), name: torch.zeros(2, 1, 4, *(4,) * (name == "dense"))}
     rows = MaskBounds(**fields)

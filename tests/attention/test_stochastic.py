@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Normalizer
 from heedful.attention.masks import padding
+from heedful.attention.reinforce import reinforce_loss, update_baseline
 from heedful.attention.scores import Dot
 from heedful.attention.stochastic import (
     GumbelSoftmax,
@@ -19,10 +20,8 @@ from heedful.attention.stochastic import (
     hard,
     number_rows,
     random_bits,
-    reinforce_loss,
     sample,
     straight_through,
-    update_baseline,
 )
 from heedful.errors import NeedError, ShapeError, UsageError
 
@@ -148,6 +147,7 @@ def test_noise_of_single_precision_is_the_double_one_rounded():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.wrong_shapes
 def test_noise_is_finite_at_both_ends(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
     ends = torch.tensor([0, 1 << 11, -1, -(1 << 63), (1 << 63) - 1])
     monkeypatch.setattr("heedful.attention.stochastic.random_bits", lambda *_: ends)

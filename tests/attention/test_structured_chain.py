@@ -234,6 +234,7 @@ def test_empty_axes(shape: tuple[int, ...]):
         {"start": torch.zeros(1, 1, 2)},
     ],
 )
+@pytest.mark.wrong_shapes
 def test_axes_that_do_not_fit_are_refused(arguments: dict[str, Tensor]):
     given = {"transition": torch.zeros(2, 2)} | arguments
     with pytest.raises(ShapeError, match="chain: "):

@@ -253,6 +253,7 @@ def test_empty_axes(shape: tuple[int, ...]):
 @pytest.mark.parametrize(
     ("shape", "lengths"), [((3,), None), ((3, 4), None), ((2, 0, 0), None), ((3, 3), [2]), ((2, 3, 3), [[2], [1]])]
 )
+@pytest.mark.wrong_shapes
 def test_axes_that_do_not_fit_are_refused(shape: tuple[int, ...], lengths: list[int] | None):
     with pytest.raises(ShapeError, match="tree: "):
         projective_tree_marginals(torch.zeros(shape), None if lengths is None else torch.tensor(lengths))

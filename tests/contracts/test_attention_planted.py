@@ -16,6 +16,8 @@ from tests.contracts.attention import CONTRACTS, Attention, Contract
 from tests.contracts.errors import plain_scores
 from tests.contracts.ways import PLAIN, Combination
 
+pytestmark = pytest.mark.wrong_shapes  # what is planted here, contracts must find
+
 Change = Callable[[Tensor], Tensor]
 Check = Callable[[Attention, Combination], None]
 

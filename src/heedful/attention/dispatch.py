@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
@@ -68,9 +69,9 @@ class _Call(NamedTuple):
 
 
 def attend(
-    query: Tensor,
-    key: Tensor | PreparedKey,
-    value: Tensor,
+    query: Float[Tensor, "*#batch query query_size"],
+    key: Float[Tensor, "*#batch key key_size"] | PreparedKey,
+    value: Float[Tensor, "*#batch key value_size"],
     *,
     score: Scoring,
     mask: Mask | None = None,

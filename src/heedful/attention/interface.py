@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.attention.lowered import ExpKey, LoweredScore
@@ -16,6 +17,18 @@ Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
 Scope = Literal["row", "matrix"]
 """Scores that a normalizer needs at once: those of one query, or those of all queries."""
 
+Scores = Float[Tensor, "*rows key"]
+"""Scores of whole rows, or the weights that come of them; the axes of the rows are [*batch, query]."""
+
+Allowed = Bool[Tensor, "*#rows key"]
+"""Who may attend whom, True = may."""
+
+RowIds = Int[Tensor, "*rows"]
+"""Numbers of the rows in a whole call, from which noise is drawn."""
+
+OfRows = Float[Tensor, "*rows"]
+"""A number for each row."""
+
 Region = Literal["simplex", "sub-simplex", "box"]
 """Set that contains the weights of a query: sums of 1, sums of at most 1, or each in [0, 1]."""
 
@@ -25,12 +38,12 @@ Region = Literal["simplex", "sub-simplex", "box"]
 class PreparedKey:
     """Keys after the part of a score that does not depend on the query, computed once per source."""
 
-    key: Tensor
+    key: Float[Tensor, "*batch key size"]
     """[*batch, key, size]"""
     exp_key: ExpKey | None = None
     """Exponentials of the keys of additive scores, for kernels that take them."""
 
-    def select(self, rows: Tensor) -> "PreparedKey":
+    def select(self, rows: Int[Tensor, " kept"]) -> "PreparedKey":
         """Select sources.
 
         Args:
@@ -61,7 +74,7 @@ class Score(nn.Module, ABC):
         self.hidden_size = hidden_size
 
     @abstractmethod
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         """Compute the part of the score that depends on the keys alone.
 
         Args:
@@ -72,7 +85,12 @@ class Score(nn.Module, ABC):
         """
 
     @abstractmethod
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredScore:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredScore:
         """Lower queries and prepared keys to a form that kernels know.
 
         Args:
@@ -89,19 +107,19 @@ class Score(nn.Module, ABC):
 class Attended:
     """Result of attention; fields beside `context` are present only if requested by `need`."""
 
-    context: Tensor
+    context: Float[Tensor, "*#batch query value_depth"]
     """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
     kernel: str
     """Name of the kernel that ran."""
-    weights: Tensor | None = None
+    weights: Float[Tensor, "*#batch query key"] | None = None
     """[*batch, query, key] before dropout."""
-    log_normalizer: Tensor | None = None
+    log_normalizer: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
-    argmax: Tensor | None = None
+    argmax: Int[Tensor, "*#batch query"] | None = None
     """[*batch, query] key of the largest weight; 0 where no key may be attended to."""
-    entropy: Tensor | None = None
+    entropy: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] entropy of the weights, or of the distribution that they were drawn from, in nats."""
-    log_prob: Tensor | None = None
+    log_prob: Float[Tensor, "*#batch query"] | None = None
     """[*batch, query] log probability of the drawn key, in nats."""
 
 
@@ -109,13 +127,13 @@ class Attended:
 class Normalized:
     """Weights of whole rows and their by-products; None where derived from the weights, or unavailable."""
 
-    weights: Tensor
+    weights: Scores
     """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
-    log_normalizer: Tensor | None = None
+    log_normalizer: OfRows | None = None
     """[*batch, query] log of the sum of exponentials; -inf for an empty row."""
-    entropy: Tensor | None = None
+    entropy: OfRows | None = None
     """[*batch, query] entropy of the distribution that weights were drawn from, in nats; None: use the weights."""
-    log_prob: Tensor | None = None
+    log_prob: OfRows | None = None
     """[*batch, query] log probability of the drawn key, in nats; 0 for an empty row."""
 
 
@@ -178,7 +196,7 @@ class Normalizer(ABC):
         return None
 
     @abstractmethod
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         """Compute weights and their by-products from scores.
 
         Args:
@@ -190,7 +208,7 @@ class Normalizer(ABC):
             The weights, and what is known beside them.
         """
 
-    def weigh(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Tensor:
+    def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:
         """Compute the weights alone from scores.
 
         Args:

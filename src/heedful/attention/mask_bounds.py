@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool, Float, Real, Shaped
 from torch import Tensor
 
 from heedful.errors import ShapeError
@@ -12,12 +13,12 @@ from heedful.errors import ShapeError
 class Gaussian:
     """Factors exp(-(j - centre)^2 / (2 sigma^2)) of the normalised weights; Luong et al. 2015, eq. 10."""
 
-    centre: Tensor
+    centre: Real[Tensor, "*leading #query"]
     """[*leading, 1 or query] real position among the keys, float32 or finer; receives gradient."""
     sigma: Tensor | float
     """Standard deviation in keys, above 0; a tensor has shape []."""
 
-    def factors(self, positions: Tensor, num_leading: int) -> Tensor:
+    def factors(self, positions: Tensor, num_leading: int) -> Float[Tensor, "*leading #query key"]:
         """Compute the factors.
 
         Args:
@@ -35,11 +36,11 @@ class Gaussian:
 class MaskBounds:
     """Normal form of a mask for a number of queries and keys."""
 
-    start: Tensor
+    start: Real[Tensor, "*#leading #query"]
     """[*leading, 1 or query] first key that a query may attend to."""
-    stop: Tensor
+    stop: Real[Tensor, "*#leading #query"]
     """[*leading, 1 or query] index after the last key."""
-    dense: Tensor | None = None
+    dense: Bool[Tensor, "*#leading #query key"] | None = None
     """[*leading, 1 or query, key] True = may attend, within the interval; None = all."""
     gaussian: Gaussian | None = None
     """Factors of the normalised weights."""
@@ -106,7 +107,7 @@ class MaskBounds:
         _check_leading(start.dim() - 1, num_leading)
         return lead(start, num_leading, 1), lead(stop, num_leading, 1)
 
-    def allowed(self, num_leading: int, num_keys: int) -> Tensor:
+    def allowed(self, num_leading: int, num_keys: int) -> Bool[Tensor, "*leading #query key"]:
         """Return the mask as a table.
 
         Args:
@@ -128,7 +129,7 @@ class MaskBounds:
         return full
 
 
-def lead(bounds: Tensor, leading: int, trailing: int) -> Tensor:
+def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     """Insert axes after the leading ones, so that leading axes align from the left.
 
     Args:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, final
 
 import torch
+from jaxtyping import Bool, Int, Real
 from torch import Tensor
 
 from heedful.attention.mask_bounds import Gaussian, MaskBounds, lead
@@ -195,7 +196,7 @@ def _dense(table: Tensor, num_keys: int) -> MaskBounds:
     return MaskBounds(torch.zeros_like(stop), stop, table)
 
 
-def padding(lengths: Tensor) -> Mask:
+def padding(lengths: Int[Tensor, "*leading"]) -> Mask:
     """Let every query attend the first `lengths` keys.
 
     Args:
@@ -252,7 +253,7 @@ def window(left: int, right: int) -> Mask:
     return _Interval(left, right)
 
 
-def local_monotonic(half_width: int, first: int = 0, lengths: Tensor | None = None) -> Mask:
+def local_monotonic(half_width: int, first: int = 0, lengths: Int[Tensor, "*leading"] | None = None) -> Mask:
     """Let target position t attend source positions from t - half_width to t + half_width: local-m.
 
     Source and target are taken to run side by side from their first words on. Luong et al. 2015, arXiv:1508.04025,
@@ -279,7 +280,10 @@ def local_monotonic(half_width: int, first: int = 0, lengths: Tensor | None = No
 
 
 def local_predictive(
-    centre: Tensor, half_width: int, sigma: Tensor | float | None = None, over: Literal["window", "source"] = "window"
+    centre: Real[Tensor, "*leading #query"],
+    half_width: int,
+    sigma: Tensor | float | None = None,
+    over: Literal["window", "source"] = "window",
 ) -> Mask:
     """Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p.
 
@@ -319,7 +323,7 @@ def local_predictive(
     return _Around(centre, half_width, chosen, over == "window")
 
 
-def graph(adjacency: Tensor) -> Mask:
+def graph(adjacency: Bool[Tensor, "*leading #query key"]) -> Mask:
     """Let a query attend the keys that a table names: the neighbours in a graph.
 
     Velickovic et al. 2018, arXiv:1710.10903, section 2.1.

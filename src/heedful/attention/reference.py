@@ -10,6 +10,7 @@ from itertools import pairwise, product
 from typing import Final
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
@@ -24,9 +25,9 @@ LARGEST: Final = torch.finfo(torch.float64).max
 
 def reference_attention(
     pairs: LoweredScore,
-    value: Tensor,
+    value: Float[Tensor, "key value_size"],
     normalize: Callable[[Scores], Weights],
-    allowed: Tensor | None = None,
+    allowed: Bool[Tensor, "query key"] | None = None,
     factors: Weights | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute attention: score, mask, normalise, multiply by the Gaussian, average.

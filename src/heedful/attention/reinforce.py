@@ -3,19 +3,20 @@
 Williams 1992, doi:10.1007/BF00992696; for attention Xu et al. 2015, arXiv:1502.03044, section 4.1.
 """
 
+from jaxtyping import Float
 from torch import Tensor
 
 from heedful.errors import ShapeError
 
 
 def reinforce_loss(
-    log_prob: Tensor,
-    reward: Tensor,
+    log_prob: Float[Tensor, "..."],
+    reward: Float[Tensor, "*leading"],
     baseline: Tensor | float,
-    entropy: Tensor,
+    entropy: Float[Tensor, "..."],
     reward_weight: float = 1.0,
     entropy_weight: float = 0.0,
-) -> Tensor:
+) -> Float[Tensor, "..."]:
     """Compute the REINFORCE loss, to be added to the negative log likelihood.
 
     loss = -reward_weight (reward - baseline) log_prob - entropy_weight entropy, where reward and baseline carry no
@@ -42,7 +43,7 @@ def reinforce_loss(
     return -reward_weight * advantage * log_prob - entropy_weight * entropy
 
 
-def update_baseline(baseline: Tensor, reward: Tensor, decay: float = 0.9) -> Tensor:
+def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], decay: float = 0.9) -> Float[Tensor, ""]:
     """Move the baseline towards the mean reward of a minibatch: b <- decay b + (1 - decay) mean(reward).
 
     Xu et al. 2015, section 4.1. The state belongs to the caller: a buffer of the model, starting at 0.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final, final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -73,11 +74,16 @@ class General(Score):
         self.weight = nn.Parameter(torch.empty(query_size, key_size))
         nn.init.xavier_uniform_(self.weight)
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         # W k, so that a step costs no projection of the keys.
         return PreparedKey(key @ self.weight.mT)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredDot:
         return LoweredDot(query * inverse_temperature, prepared.key)
 
 
@@ -89,10 +95,15 @@ class Cosine(_Dot):
     def scale(self) -> float:
         return 1.0
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         return PreparedKey(_unit(key))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredDot:
         return super().lower(_unit(query), prepared, inverse_temperature)
 
 
@@ -108,10 +119,15 @@ class Uniform(Score):
     Cost: 1 multiply-add per pair.
     """
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         return PreparedKey(key[..., :1] * 0.0)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredDot:
         return LoweredDot(query[..., :1] * 0.0, prepared.key)
 
 
@@ -133,10 +149,15 @@ class Location(Score):
         self.weight = nn.Parameter(torch.empty(self.hidden_size, query_size))
         nn.init.xavier_uniform_(self.weight)
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredDot:
         *leading, num_keys, _ = prepared.key.shape
         if torch.compiler.is_exporting():
             # The number of keys is a symbol, which a comparison would narrow.
@@ -309,10 +330,15 @@ class Function(Score):
         super().__init__(0, 0)
         self.function = function
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         return PreparedKey(key)
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> GivenScores:
+    def lower(
+        self,
+        query: Float[Tensor, "*batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> GivenScores:
         return GivenScores(query, prepared.key, self.function, inverse_temperature)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.attention.interface import Normalized, Normalizer
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.softmax import SOFTMAX, require_positive
 from heedful.errors import ShapeError, UsageError
 
@@ -25,7 +25,7 @@ _LARGEST_EXPONENT: Final = 80.0
 """Exponent whose exp is finite in float32 even after a factor of 1000."""
 
 
-def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+def sparsemax(scores: Scores, allowed: Allowed | None = None) -> Scores:
     """Project scores onto the simplex: the nearest point to them whose coordinates are weights.
 
     weights_j = [z_j - threshold]_+; Martins and Astudillo 2016, arXiv:1602.02068, algorithm 1, exact by sorting.
@@ -46,7 +46,7 @@ def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     return entmax(scores, allowed, 2.0)
 
 
-def entmax(scores: Tensor, allowed: Tensor | None = None, alpha: Tensor | float = 1.5) -> Tensor:
+def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float = 1.5) -> Scores:
     """Turn scores into weights that are the sparser the larger alpha is.
 
     alpha = 1.5 (Peters et al. 2019, arXiv:1905.05702, algorithm 2) and 2 are exact by sorting, 1 is softmax; every
@@ -96,7 +96,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.float64 else torch.float32
 
 
-def shift(scores: Tensor, allowed: Tensor | None) -> Tensor:
+def shift(scores: Scores, allowed: Allowed | None) -> Scores:
     """Shift each row so that its largest allowed score is 0, which changes no softmax and no entmax.
 
     Args:
@@ -125,7 +125,7 @@ class _Entmax(torch.autograd.Function):
     """Jacobian diag(s) - s s^T / sum(s), s = p^(2 - alpha) where p > 0, else 0; Peters et al. 2019, proposition 2."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, allowed: Tensor | None, alpha: Tensor | float) -> Tensor:
+    def forward(ctx: Any, scores: Scores, allowed: Allowed | None, alpha: Tensor | float) -> Scores:
         if not scores.numel():
             weights = torch.zeros_like(scores)
         else:
@@ -261,7 +261,7 @@ class Sparsemax(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(sparsemax(scores, allowed))
 
 
@@ -298,5 +298,5 @@ class Entmax(Normalizer):
             return None
         return "entmax is found by bisection but for alpha 1, 1.5 and 2, which a graph has no loop for"
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(entmax(scores, allowed, self.alpha))

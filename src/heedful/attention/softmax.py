@@ -6,7 +6,7 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import Normalized, Normalizer
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.errors import ShapeError, UsageError
 
 
@@ -54,7 +54,7 @@ class Softmax(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0 / self.temperature
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         weights = self.weigh(scores, allowed)
         if allowed is None:
             return Normalized(weights, torch.logsumexp(scores, dim=-1))
@@ -62,7 +62,7 @@ class Softmax(Normalizer):
         log_normalizer = torch.logsumexp(hidden, dim=-1).masked_fill(empty.squeeze(-1), -torch.inf)
         return Normalized(weights, log_normalizer)
 
-    def weigh(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Tensor:
+    def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:
         if allowed is None:
             return torch.softmax(scores, dim=-1)
         hidden, empty = _hide(scores, allowed)

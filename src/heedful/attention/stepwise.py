@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -32,7 +33,7 @@ class StepwiseValue:
         4.0
     """
 
-    def __init__(self, value: Tensor) -> None:
+    def __init__(self, value: Float[Tensor, "*batch key value_size"]) -> None:
         """Share values.
 
         Args:

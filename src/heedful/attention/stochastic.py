@@ -15,7 +15,7 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.interface import Normalized, Normalizer
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
 from heedful.attention.softmax import SOFTMAX, Softmax, require_positive
 
@@ -39,7 +39,7 @@ class Drawn:
     """[*batch, query, key] the distribution, with gradient: soft weights."""
 
 
-def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> Tensor:
+def number_rows(leading: tuple[int, ...], device: torch.device | None = None) -> RowIds:
     """Number the rows of a whole call from 0, so that any tile of them can be recomputed.
 
     Args:
@@ -52,7 +52,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
     return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
 
 
-def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
+def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Tensor:
     """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream.
 
     Args:
@@ -71,7 +71,7 @@ def random_bits(seed: Tensor | int, row_ids: Tensor, num_keys: int) -> Tensor:
     return _mix(rows[..., None] + torch.arange(1, num_keys + 1, device=row_ids.device) * _STEP)
 
 
-def gumbel_noise(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torch.dtype = torch.float32) -> Tensor:
+def gumbel_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torch.dtype = torch.float32) -> Scores:
     """Make noise -log(-log u), u uniform in (0, 1): the argmax of scores + noise is a draw from their softmax.
 
     Args:
@@ -90,7 +90,7 @@ def gumbel_noise(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torc
     return uniform.neg_().log1p_().neg_().log_().neg_()
 
 
-def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+def hard(scores: Scores, allowed: Allowed | None = None) -> Scores:
     """Put all weight on the key of the largest score; of equal ones on the first.
 
     Args:
@@ -112,7 +112,7 @@ def hard(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     return weights if allowed is None else weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
 
 
-def sample(scores: Tensor, allowed: Tensor | None, seed: Tensor | int, row_ids: Tensor | None = None) -> Drawn:
+def sample(scores: Scores, allowed: Allowed | None, seed: Tensor | int, row_ids: RowIds | None = None) -> Drawn:
     """Draw one key for each query from softmax(scores).
 
     The weights carry no gradient; learn with `reinforce_loss` on log_prob and entropy. Xu et al. 2015, section 4.1.
@@ -141,8 +141,8 @@ def sample(scores: Tensor, allowed: Tensor | None, seed: Tensor | int, row_ids: 
 
 
 def straight_through(
-    scores: Tensor, allowed: Tensor | None = None, seed: Tensor | int | None = None, row_ids: Tensor | None = None
-) -> Tensor:
+    scores: Scores, allowed: Allowed | None = None, seed: Tensor | int | None = None, row_ids: RowIds | None = None
+) -> Scores:
     """Choose one key for each query, and let gradients through as if the weights were softmax(scores).
 
     Bengio et al. 2013, arXiv:1308.3432: biased, but without the variance of REINFORCE.
@@ -162,13 +162,13 @@ def straight_through(
 
 
 def gumbel_softmax(
-    scores: Tensor,
-    allowed: Tensor | None,
+    scores: Scores,
+    allowed: Allowed | None,
     seed: Tensor | int,
     temperature: Tensor | float = 1.0,
     is_hard: bool = False,
-    row_ids: Tensor | None = None,
-) -> Tensor:
+    row_ids: RowIds | None = None,
+) -> Scores:
     """Relax a draw from softmax(scores): weights = softmax((scores + noise) / temperature).
 
     Jang et al. 2017, arXiv:1611.01144, eq. 2; as the temperature goes to 0 the weights become the one-hot draw.
@@ -246,7 +246,7 @@ class Hard(Normalizer):
     def inverse_temperature(self) -> Tensor | float:
         return 1.0
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(hard(scores, allowed))
 
 
@@ -281,7 +281,7 @@ class Sampled(Normalizer):
     def without_noise(self) -> Hard:
         return Hard()
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
         return Normalized(drawn.weights, entropy=drawn.entropy, log_prob=drawn.log_prob)
 
@@ -313,7 +313,7 @@ class StraightThrough(Normalizer):
     def without_noise(self) -> Hard:
         return Hard()
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(straight_through(scores, allowed, self.seed, row_ids))
 
 
@@ -349,6 +349,6 @@ class GumbelSoftmax(Normalizer):
     def without_noise(self) -> Hard | Softmax:
         return Hard() if self.is_hard else Softmax(self.temperature)
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         seed = _fresh_seed() if self.seed is None else self.seed
         return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, seed, row_ids))

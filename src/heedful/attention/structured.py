@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.attention.interface import Normalized, Normalizer, Scope
+from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scope, Scores
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.structured_chain import binary_chain_log_odds
 from heedful.attention.structured_tree import projective_tree_marginals
@@ -49,7 +49,7 @@ class LinearChain(Normalizer):
     def why_not_exported(self) -> str | None:
         return "a chain is computed key after key, which a graph has no loop for"
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         weights = log_odds.sigmoid()
         return Normalized(weights if allowed is None else weights.masked_fill(~allowed, 0.0), log_normalizer)
@@ -85,7 +85,7 @@ class NormalizedLinearChain(Normalizer):
     def why_not_exported(self) -> str | None:
         return "a chain is computed key after key, which a graph has no loop for"
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
         # In logs, so that marginals too small for a float still share out the weight.
         return Normalized(SOFTMAX.normalize(functional.logsigmoid(log_odds), allowed).weights, log_normalizer)
@@ -163,7 +163,7 @@ class ProjectiveTree(Normalizer):
             "or the queries the words and the keys the root and the words"
         )
 
-    def normalize(self, scores: Tensor, allowed: Tensor | None, row_ids: Tensor | None = None) -> Normalized:
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         num_queries, num_keys = scores.shape[-2:]
         if reason := self.why_not(num_queries, num_keys):
             raise ShapeError(reason)

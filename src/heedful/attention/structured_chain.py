@@ -7,6 +7,7 @@ passed on is normalised at every step, so that neither long chains nor large sco
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -18,7 +19,7 @@ class Marginals(NamedTuple):
 
     weights: Tensor
     """Probability of each part; zero in empty structures."""
-    log_normalizer: Tensor
+    log_normalizer: Float[Tensor, "*batch"]
     """[*batch] log of the sum over all structures of the exponential of their scores."""
 
 
@@ -64,9 +65,9 @@ def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def linear_chain_marginals(
-    unary: Tensor,
+    unary: Float[Tensor, "*batch position state"],
     transition: Tensor,
-    allowed: Tensor | None = None,
+    allowed: Bool[Tensor, "*#batch position"] | None = None,
     start: Tensor | None = None,
     stop: Tensor | None = None,
 ) -> Marginals:
@@ -115,9 +116,9 @@ def linear_chain_marginals(
 
 
 def binary_chain_log_odds(
-    scores: Tensor,
+    scores: Float[Tensor, "*batch position"],
     transition: Tensor,
-    allowed: Tensor | None = None,
+    allowed: Bool[Tensor, "*#batch position"] | None = None,
     start: Tensor | None = None,
     stop: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:

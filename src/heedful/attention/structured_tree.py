@@ -15,6 +15,7 @@ passes carry it along. Training thus keeps node^2 numbers, not the node^3 that a
 from typing import Any, NamedTuple, final
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd import Function
 
@@ -22,7 +23,9 @@ from heedful.attention.structured_chain import Marginals, log_sum, shares
 from heedful.errors import ShapeError
 
 
-def projective_tree_marginals(scores: Tensor, lengths: Tensor | None = None) -> Marginals:
+def projective_tree_marginals(
+    scores: Float[Tensor, "*batch head dependent"], lengths: Int[Tensor, "*leading"] | None = None
+) -> Marginals:
     """Compute the probability of every arc under a distribution over projective dependency trees.
 
     p(tree) = exp(sum of the scores of its arcs) / Z, over trees in which every word has one head and no arcs cross.

@@ -10,6 +10,7 @@ from math import prod
 from typing import Final, final
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -102,7 +103,9 @@ def run_tile(
     return read_out(scores, allowed, factors, averaged, operands.normalizer, operands.row_ids, request, scoring.name)
 
 
-def average(value: Tensor, weights: Tensor) -> Tensor:
+def average(
+    value: Float[Tensor, "*#batch key value_size"], weights: Float[Tensor, "*#batch query key"]
+) -> Float[Tensor, "*#batch query value_size"]:
     """Average the values.
 
     Args:
@@ -116,12 +119,12 @@ def average(value: Tensor, weights: Tensor) -> Tensor:
 
 
 def read_out(
-    scores: Tensor,
-    allowed: Tensor | None,
-    factors: Tensor | None,
+    scores: Float[Tensor, "*#batch query key"],
+    allowed: Bool[Tensor, "*#batch #query key"] | None,
+    factors: Float[Tensor, "*#batch #query key"] | None,
     averaged: Callable[[Tensor], Tensor],
     normalizer: Normalizer,
-    row_ids: Tensor | None,
+    row_ids: Int[Tensor, "*#batch query"] | None,
     request: Request,
     kernel: str,
 ) -> Attended:

@@ -4,6 +4,7 @@ import math
 from typing import Final, final
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -37,7 +38,9 @@ class GatedConvolution(nn.Module):
         self.dropout = dropout
         draw_normal(self.weight, math.sqrt(4.0 * (1.0 - dropout) / (width * size)))
 
-    def forward(self, vectors: Tensor, real: Tensor) -> Tensor:
+    def forward(
+        self, vectors: Float[Tensor, "batch position size"], real: Bool[Tensor, "batch position"]
+    ) -> Float[Tensor, "batch position size"]:
         """Map all positions at once.
 
         Args:
@@ -86,7 +89,9 @@ class ConvolutionalEncoder(nn.Module):
         self.leave = nn.Linear(hidden_size, size)
         draw_normal(self.positions.weight, 0.1)
 
-    def forward(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, embedded: Float[Tensor, "batch position size"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Tensor, Tensor]:
         """Read the sequences.
 
         Args:

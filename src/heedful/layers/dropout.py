@@ -3,13 +3,14 @@
 from typing import Final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 _LEVELS: Final = 1 << 16
 
 
-def dropout(vectors: Tensor, probability: float, training: bool) -> Tensor:
+def dropout(vectors: Float[Tensor, "..."], probability: float, training: bool) -> Float[Tensor, "..."]:
     """Leave out features at random and scale up the rest, so that the expectation stays.
 
     On a CPU torch draws one number for each element on one thread, a tenth of a small model's training step; here

@@ -3,6 +3,7 @@
 from typing import final
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -41,7 +42,7 @@ class Embedding(nn.Module):
         with torch.no_grad():
             self.weight[PAD].zero_()
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
         """Look tokens up.
 
         Args:
@@ -75,7 +76,7 @@ class OutputLayer(nn.Module):
             self.weight = tied_to.weight
         self.bias = nn.Parameter(torch.zeros(num_tokens)) if bias else None
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Float[Tensor, "... size"]) -> Float[Tensor, "... num_tokens"]:
         """Score every token.
 
         Args:

@@ -2,6 +2,7 @@
 
 from typing import Literal, final
 
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -37,14 +38,14 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
         """Map each position.
 
         Args:
-            vectors: [*batch, position, size].
+            vectors: [*batch, size].
 
         Returns:
-            [*batch, position, size].
+            [*batch, size].
         """
         inner = self.inner(vectors)
         hidden = functional.relu(inner) if self.activation == "relu" else functional.silu(inner)

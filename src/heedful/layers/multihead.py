@@ -3,6 +3,7 @@
 from typing import final
 
 import torch
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -133,27 +134,27 @@ class MultiheadAttention(nn.Module):
 
     def forward(
         self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
+        query: Float[Tensor, "... embed_dim"],
+        key: Float[Tensor, "... key_dim"],
+        value: Float[Tensor, "... value_dim"],
+        key_padding_mask: Shaped[Tensor, "*#batch key"] | None = None,
         need_weights: bool = True,
-        attn_mask: Tensor | None = None,
+        attn_mask: Shaped[Tensor, "... query key"] | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Float[Tensor, "... embed_dim"], Float[Tensor, "... query key"] | None]:
         """Attend as torch.nn.MultiheadAttention does.
 
         Masks have its sense, opposite to that of `heedful.attention.masks`: True = may *not* attend. A mask of real
         numbers is added to the scores.
 
         Args:
-            query: [query, batch, embed_dim], with `batch_first` [batch, query, embed_dim], or [query, embed_dim].
+            query: of shape [query, batch, embed_dim], with `batch_first` [batch, query, embed_dim], or without batch.
             key: as the query, of size kdim; the same tensor as `query` or `value` is projected together with it.
             value: as the key, of size vdim.
-            key_padding_mask: [batch, key] or [key] bool or real.
+            key_padding_mask: bool or real, [batch, key] or [key].
             need_weights: whether to return weights; without them the fused kernel runs.
-            attn_mask: [query, key], or [batch * num_heads, query, key], bool or real.
+            attn_mask: bool or real, [query, key] or [batch * num_heads, query, key].
             average_attn_weights: whether weights are averaged over the heads.
             is_causal: a promise that `attn_mask` is the causal triangle, so that it need not be read; kept to where
                 nothing else decides who attends whom.
@@ -202,7 +203,7 @@ class MultiheadAttention(nn.Module):
         weights = weights.mean(dim=1) if average_attn_weights else weights
         return output, weights[0] if query.dim() == 2 else weights
 
-    def project(self, vectors: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
+    def project(self, vectors: Float[Tensor, "*batch position size"], first: int, last: int) -> tuple[Tensor, ...]:
         """Project to some of query (0), key (1), value (2), in one product, and split heads.
 
         Args:
@@ -228,7 +229,7 @@ class MultiheadAttention(nn.Module):
         split = projected.unflatten(-1, (last - first, self.num_heads, self.head_dim))
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
 
-    def input_weight(self, first: int, last: int) -> Tensor:
+    def input_weight(self, first: int, last: int) -> Float[Tensor, "_ _"]:
         """Give the weights of some of query (0), key (1), value (2), one below the other.
 
         Args:
@@ -248,12 +249,12 @@ class MultiheadAttention(nn.Module):
 
     def attend(
         self,
-        query: Tensor,
-        key: Tensor | PreparedKey,
-        value: Tensor,
+        query: Float[Tensor, "*batch head query depth"],
+        key: Float[Tensor, "*batch head key depth"] | PreparedKey,
+        value: Float[Tensor, "*batch head key depth"],
         mask: Mask | None = None,
         need: tuple[Need, ...] = (),
-    ) -> tuple[Tensor, Attended]:
+    ) -> tuple[Float[Tensor, "*batch query embed_dim"], Attended]:
         """Attend with projected heads, and map their contexts back.
 
         Args:

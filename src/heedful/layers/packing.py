@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Self, final
 
 import torch
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from heedful.errors import ShapeError
@@ -35,18 +36,18 @@ def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
 class Packing:
     """How [sequence, position] lies in rows: sequence after sequence, and rows of nothing behind the last."""
 
-    lengths: Tensor
+    lengths: Int[Tensor, " sequence"]
     """[sequence] int64, positions of each, on the CPU."""
-    starts: Tensor
+    starts: Int[Tensor, " sequence"]
     """[sequence] int64, first row of each."""
-    is_real: Tensor
+    is_real: Bool[Tensor, "sequence position"]
     """[sequence, position] bool."""
     num_real: int
     num_rows: int
     """With those behind the last sequence."""
 
     @classmethod
-    def of(cls, lengths: Tensor, num_positions: int) -> Self:
+    def of(cls, lengths: Int[Tensor, " sequence"], num_positions: int) -> Self:
         """Plan rows.
 
         Args:
@@ -67,7 +68,7 @@ class Packing:
         num_real = int(ends[-1]) if len(ends) else 0
         return cls(lengths, ends - lengths, is_real, num_real, round_up(num_real))
 
-    def pack(self, padded: Tensor) -> Tensor:
+    def pack(self, padded: Shaped[Tensor, "sequence position ..."]) -> Shaped[Tensor, "row ..."]:
         """Put positions one after the other.
 
         Args:
@@ -80,7 +81,7 @@ class Packing:
         rows[: self.num_real] = padded[self.is_real]
         return rows
 
-    def unpack(self, rows: Tensor) -> Tensor:
+    def unpack(self, rows: Shaped[Tensor, "row ..."]) -> Shaped[Tensor, "sequence position ..."]:
         """Undo `pack`.
 
         Args:
@@ -93,7 +94,7 @@ class Packing:
         padded[self.is_real] = rows[: self.num_real]
         return padded
 
-    def places(self) -> Tensor:
+    def places(self) -> Int[Tensor, " row"]:
         """Say where in its sequence each row stands.
 
         Returns:

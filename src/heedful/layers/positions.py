@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from typing import final
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,7 +13,9 @@ from heedful.errors import UsageError
 from heedful.layers.embedding import draw_normal
 
 
-def sinusoids(positions: Tensor, size: int, is_halved: bool = False) -> Tensor:
+def sinusoids(
+    positions: Int[Tensor, "... position"], size: int, is_halved: bool = False
+) -> Float[Tensor, "... position size"]:
     """Encode positions by sines and cosines of geometrically growing wavelength.
 
     PE(p, 2i) = sin(p / 10000^(2i/size)), PE(p, 2i+1) = cos(p / 10000^(2i/size)); Vaswani et al. 2017, section 3.5.
@@ -39,7 +42,7 @@ class Positions(nn.Module, ABC):
     """Adds to each vector a code of its position."""
 
     @abstractmethod
-    def codes(self, start: int, length: int) -> Tensor:
+    def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
         """Give the codes of consecutive positions.
 
         Args:
@@ -51,7 +54,7 @@ class Positions(nn.Module, ABC):
         """
 
     @abstractmethod
-    def at(self, places: Tensor) -> Tensor:
+    def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
         """Give the codes of any positions; `codes` was asked for all of them before.
 
         Args:
@@ -61,7 +64,9 @@ class Positions(nn.Module, ABC):
             [*, size].
         """
 
-    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
+    def forward(
+        self, vectors: Float[Tensor, "*batch position size"], start: int = 0
+    ) -> Float[Tensor, "*batch position size"]:
         """Add position codes.
 
         Args:
@@ -85,13 +90,13 @@ class SinusoidalPositions(Positions):
         self.register_buffer("table", torch.zeros(0, size), persistent=False)
         self.table: Tensor
 
-    def codes(self, start: int, length: int) -> Tensor:
+    def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
         if start + length > self.table.shape[0]:
             rows = torch.arange(max(64, 2 * (start + length)), device=self.table.device)
             self.table = sinusoids(rows, self.size, self.is_halved).to(self.table.dtype)
         return self.table[start : start + length]
 
-    def at(self, places: Tensor) -> Tensor:
+    def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
         return self.table[places]
 
 
@@ -104,7 +109,7 @@ class LearnedPositions(Positions):
         self.weight = nn.Parameter(torch.empty(max_positions, size))
         draw_normal(self.weight, size**-0.5)
 
-    def codes(self, start: int, length: int) -> Tensor:
+    def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
         if start + length > self.weight.shape[0]:
             raise UsageError(
                 f"learned positions: {start + length} tokens, but the table has {self.weight.shape[0]}; "
@@ -112,6 +117,6 @@ class LearnedPositions(Positions):
             )
         return self.weight[start : start + length]
 
-    def at(self, places: Tensor) -> Tensor:
+    def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
         # Its gradient is the same for any number of threads; that of an index is not.
         return functional.embedding(places, self.weight)

@@ -3,6 +3,7 @@
 from typing import final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
@@ -36,10 +37,15 @@ class TanhDot(Score):
         if has_bias:
             nn.init.zeros_(self.key_projection.bias)
 
-    def prepare(self, key: Tensor) -> PreparedKey:
+    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         return PreparedKey(torch.tanh(self.key_projection(key)))
 
-    def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
+    def lower(
+        self,
+        query: Float[Tensor, "*#batch query query_size"],
+        prepared: PreparedKey,
+        inverse_temperature: Tensor | float = 1.0,
+    ) -> LoweredDot:
         return LoweredDot(query * inverse_temperature, prepared.key)
 
 
@@ -75,8 +81,12 @@ class MultiQueryVectorAttention(nn.Module):
         self.normalizer = normalizer
 
     def forward(
-        self, key: Tensor | PreparedKey, value: Tensor, mask: Mask | None = None, need: tuple[Need, ...] = ()
-    ) -> tuple[Tensor, Attended]:
+        self,
+        key: Tensor | PreparedKey,
+        value: Float[Tensor, "*#batch key value_size"],
+        mask: Mask | None = None,
+        need: tuple[Need, ...] = (),
+    ) -> tuple[Float[Tensor, "*batch _"], Attended]:
         """Attend with every query vector.
 
         Args:
@@ -112,7 +122,7 @@ class MultiQueryVectorAttention(nn.Module):
         return attended.context.flatten(-2), attended
 
 
-def overlap_penalty(weights: Tensor) -> Tensor:
+def overlap_penalty(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch"]:
     """Measure how much query vectors attend the same keys: |A A^T - I|^2, the squared Frobenius norm.
 
     Off the diagonal of A A^T stands how far two rows overlap, on it how far a row is gathered on few keys, 1 for a

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Final, Literal, final
 
 import torch
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,7 +35,7 @@ class RecurrentUnit(nn.Module, ABC):
         self.hidden_size = hidden_size
 
     @abstractmethod
-    def step(self, mapped: Tensor, state: UnitState) -> UnitState:
+    def step(self, mapped: Float[Tensor, "*batch _"], state: UnitState) -> UnitState:
         """Advance by one input.
 
         Args:
@@ -45,7 +46,7 @@ class RecurrentUnit(nn.Module, ABC):
             The state after.
         """
 
-    def begin(self, inputs: Tensor) -> UnitState:
+    def begin(self, inputs: Float[Tensor, "batch ..."]) -> UnitState:
         """Give the state before the first input.
 
         Args:
@@ -57,8 +58,11 @@ class RecurrentUnit(nn.Module, ABC):
         return (inputs.new_zeros(inputs.shape[0], self.hidden_size),) * self.num_parts
 
     def run(
-        self, inputs: Tensor, lengths: Tensor | None = None, start: UnitState | None = None
-    ) -> tuple[Tensor, UnitState]:
+        self,
+        inputs: Float[Tensor, "batch position input_size"],
+        lengths: Int[Tensor, " batch"] | None = None,
+        start: UnitState | None = None,
+    ) -> tuple[Float[Tensor, "batch position hidden"], UnitState]:
         """Read whole sequences.
 
         Args:
@@ -71,7 +75,9 @@ class RecurrentUnit(nn.Module, ABC):
         """
         return self.unroll(self.input_map(inputs), lengths, self.begin(inputs) if start is None else start)
 
-    def unroll(self, mapped: Tensor, lengths: Tensor | None, start: UnitState) -> tuple[Tensor, UnitState]:
+    def unroll(
+        self, mapped: Float[Tensor, "batch position _"], lengths: Tensor | None, start: UnitState
+    ) -> tuple[Tensor, UnitState]:
         """Step through whole sequences of mapped inputs.
 
         Args:
@@ -124,7 +130,7 @@ class GatedRecurrentUnit(RecurrentUnit):
             nn.init.xavier_uniform_(block)
         nn.init.zeros_(self.input_map.bias)
 
-    def step(self, mapped: Tensor, state: UnitState) -> UnitState:
+    def step(self, mapped: Float[Tensor, "*batch _"], state: UnitState) -> UnitState:
         """Advance by one input.
 
         Args:
@@ -233,7 +239,7 @@ def make_unit(cell: Cell, input_size: int, hidden_size: int, reset: ResetPlaceme
     return GatedRecurrentUnit(input_size, hidden_size, reset)
 
 
-def reverse_within(sequences: Tensor, lengths: Tensor) -> Tensor:
+def reverse_within(sequences: Shaped[Tensor, "batch position ..."], lengths: Int[Tensor, " batch"]) -> Tensor:
     """Reverse the real part of each sequence, leaving padding at the end.
 
     Args:
@@ -253,7 +259,9 @@ def reverse_within(sequences: Tensor, lengths: Tensor) -> Tensor:
     return sequences.gather(1, order.reshape(*order.shape, *(1,) * (sequences.dim() - 2)).expand_as(sequences))
 
 
-def at_end(sequences: Tensor, lengths: Tensor) -> Tensor:
+def at_end(
+    sequences: Float[Tensor, "batch position size"], lengths: Int[Tensor, " batch"]
+) -> Float[Tensor, "batch size"]:
     """Take the last real position of each sequence.
 
     Args:
@@ -287,7 +295,9 @@ class BidirectionalEncoder(nn.Module):
         self.forward_unit = make_unit(cell, input_size, hidden_size, reset)
         self.backward_unit = make_unit(cell, input_size, hidden_size, reset)
 
-    def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+    def forward(
+        self, inputs: Float[Tensor, "batch position input_size"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch position _"]:
         """Read the sequences.
 
         Args:
@@ -299,7 +309,9 @@ class BidirectionalEncoder(nn.Module):
         """
         return self.run(inputs, lengths)[0]
 
-    def run(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, UnitState]:
+    def run(
+        self, inputs: Float[Tensor, "batch position input_size"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Tensor, UnitState]:
         """Read the sequences, and tell what each direction had in the end.
 
         Args:

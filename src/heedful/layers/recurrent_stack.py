@@ -2,6 +2,7 @@
 
 from typing import final
 
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.layers.dropout import dropout
@@ -48,8 +49,11 @@ class RecurrentStack(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, RecurrentUnit)]
 
     def run(
-        self, inputs: Tensor, lengths: Tensor | None = None, start: StackState | None = None
-    ) -> tuple[Tensor, StackState]:
+        self,
+        inputs: Float[Tensor, "batch position input_size"],
+        lengths: Int[Tensor, " batch"] | None = None,
+        start: StackState | None = None,
+    ) -> tuple[Float[Tensor, "batch position hidden"], StackState]:
         """Read whole sequences.
 
         Args:
@@ -63,7 +67,7 @@ class RecurrentStack(nn.Module):
         """
         return self._run(self.units, inputs, lengths, start)
 
-    def run_mapped(self, mapped: Tensor, start: StackState) -> tuple[Tensor, StackState]:
+    def run_mapped(self, mapped: Float[Tensor, "batch position _"], start: StackState) -> tuple[Tensor, StackState]:
         """Read whole sequences whose inputs to the lowest layer are mapped already.
 
         Args:
@@ -78,7 +82,7 @@ class RecurrentStack(nn.Module):
         outputs, ends = self._run(others, outputs, None, start[1:])
         return outputs, (end, *ends)
 
-    def step(self, mapped: Tensor, states: StackState) -> StackState:
+    def step(self, mapped: Float[Tensor, "*batch _"], states: StackState) -> StackState:
         """Advance by one input.
 
         Args:
@@ -134,7 +138,9 @@ class BidirectionalStack(nn.Module):
         self.layers = nn.ModuleList(BidirectionalEncoder(size, hidden_size, reset, cell) for size in sizes)
         self.dropout = dropout
 
-    def run(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, StackState]:
+    def run(
+        self, inputs: Float[Tensor, "batch position input_size"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch position _"], StackState]:
         """Read whole sequences.
 
         Args:

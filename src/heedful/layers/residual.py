@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal, final
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.layers.dropout import dropout
@@ -31,7 +32,9 @@ class Residual(nn.Module):
         self.dropout = dropout
         self.order = order
 
-    def forward(self, vectors: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(
+        self, vectors: Float[Tensor, "*batch position size"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "*batch position size"]:
         """Apply a sub-layer with its residual connection.
 
         Args:
