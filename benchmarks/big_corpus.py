@@ -39,15 +39,15 @@ import torch
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
-from heedful.data.batching import BatchSampler
+from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 note("PyTorch loaded")
 corpus = EncodedCorpus.read(Path(sys.argv[1]))
 note("corpus opened")
-sampler = BatchSampler(corpus, 4096, 1)
+sampler = PairSampler(corpus, 4096, 1)
 batches = iter(sampler)
-model = TrainingStep(PRESETS["small"].build(8_000, 8_000, True), 0.1)
+model = PairStep(PRESETS["small"].build(8_000, 8_000, True), 0.1)
 accelerate(model, CPU_FORMS)
 optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 first = next(batches)
@@ -55,7 +55,7 @@ note("first batch")
 for step in range(int(sys.argv[2])):
     batch = next(batches) if step else first
     arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-    (model(*map(torch.from_numpy, arrays)).total / batch.num_target_tokens).backward()
+    (model(*map(torch.from_numpy, arrays)).total / batch.num_units).backward()
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     if not step:

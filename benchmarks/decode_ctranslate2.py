@@ -25,11 +25,11 @@ from heedful.cli.options import use_threads
 from heedful.config import validate
 from heedful.experiment import Experiment, build_model, save_model
 from heedful.models.transformer import PRESETS
+from heedful.predictors.table import load
 from heedful.runtime.ctranslate2 import token_names
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import BOS, EOS, PAD
-from heedful.translator import load
 
 CHUNK = 250
 BATCH_TOKENS = (512, 1024, 2048)
@@ -46,7 +46,9 @@ def make_model(tokenizer_model: Path, folder: Path, has_peer: bool) -> Path:
     name = given.source_tokenizer.save(path, "tokenizer")
     config = PRESETS["base"].model_copy(update={"norm": "post"})
     experiment = Experiment(model=config, text=TextConfig(), search=SearchConfig())
-    model = build_model(experiment, len(given.source_tokenizer), len(given.target_tokenizer))
+    model = build_model(
+        experiment, (len(given.source_tokenizer), len(given.target_tokenizer), experiment.text.is_shared)
+    )
     facts = {"languages": ["", ""], "source_tokenizer": name, "target_tokenizer": name}
     save_model(path, experiment, dict(model.named_parameters()), facts)
     command = [sys.executable, "-m", "heedful", "export", str(path), "--quiet"]

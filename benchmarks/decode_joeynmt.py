@@ -20,9 +20,10 @@ import yaml
 
 from heedful.cli.options import use_threads
 from heedful.config import validate
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import PieceTokenizer
-from heedful.translator import Translator, load
 
 CHUNK = 250
 

@@ -10,11 +10,10 @@ import argparse
 from pathlib import Path
 
 from heedful.cli.options import use_threads
-from heedful.cli.scoring import score_outputs
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.predictors.table import load
 from heedful.search.config import with_outputs
-from heedful.translator import load
 
 
 def main() -> None:
@@ -34,7 +33,7 @@ def main() -> None:
         beam = 1 if name.startswith("ctranslate2") else given.beam
         translator = load(given.model, engine=name)
         search = with_outputs(translator.search, beam)
-        (bleu,) = score_outputs(translator, items, search, ("bleu",), 4096).report.results
+        (bleu,) = translator.measure(items, search, ("bleu",)).report.results
         size = sum(path.stat().st_size for path in exported[name].path.iterdir())
         found[name] = (bleu.score, size)
         text = f"{name:18} beam {beam}   BLEU {bleu.score:6.2f}   {size / 1e6:6.1f} MB"

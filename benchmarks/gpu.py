@@ -274,7 +274,7 @@ class Plain(nn.Module):
 def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
     from heedful.models.rnnsearch import PRESETS as RECURRENT
     from heedful.models.transformer import PRESETS
-    from heedful.training.loss import TrainingStep
+    from heedful.training.pair_step import PairStep
 
     words = 100 if setting.is_tiny else 8_000
     for what, length, tokens in (("Multi30k", 24, 16_384), ("4.5 M pairs", 60, 32_768)):
@@ -283,7 +283,7 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
         num_target = int((target_out > 0).sum())
         preset = PRESETS["tiny" if setting.is_tiny else "base"]
         size, layers, hidden = preset.model_size, preset.num_encoder_layers, preset.feedforward_size
-        model = TrainingStep(preset.build(words, words, True), 0.1).to(setting.device)
+        model = PairStep(preset.build(words, words, True), 0.1).to(setting.device)
         ours = train_seconds(setting, model, lambda m=model, b=batch, n=num_target: m(*b).total / n)
         floor = transformer_products(lengths, num_target, size, hidden, layers, words) / units.matrices
         rivals = {}
@@ -302,7 +302,7 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
             yield Row(what_row, ">= 45 % of floor, 1.5x", 1e3 * ours, "ms", 1e3 * floor, 1e3 * theirs, remark)
     batch = pairs_of_ids(setting, 48 if setting.is_tiny else 8_192, 24, words)
     recurrent = RECURRENT["rnnsearch"] if not setting.is_tiny else next(iter(RECURRENT.values()))
-    model = TrainingStep(recurrent.build(words, words, False), 0.1).to(setting.device)
+    model = PairStep(recurrent.build(words, words, False), 0.1).to(setting.device)
     ours = train_seconds(setting, model, lambda: model(*batch).total / 1e3)
     with patch("heedful.attention.dispatch.KERNELS", plain_kernels()):
         theirs = train_seconds(setting, model, lambda: model(*batch).total / 1e3)

@@ -20,8 +20,8 @@ from torch import Tensor
 from heedful.layers.positions import SinusoidalPositions, sinusoids
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
+from heedful.predictors.table import load
 from heedful.search.config import with_outputs
-from heedful.translator import load
 
 
 def in_float64(ours: Seq2Seq, theirs: Any) -> tuple[Seq2Seq, Any]:

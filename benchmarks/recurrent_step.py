@@ -18,11 +18,11 @@ from training_step import VOCABULARY, make_corpus
 from heedful.attention import dispatch
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.tiled_attention import Tiled
-from heedful.data.batching import BatchSampler
+from heedful.data.batching import PairSampler
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.rnnsearch import PRESETS
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
 
 
@@ -34,10 +34,10 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(0)
-    model = TrainingStep(PRESETS["rnnsearch"].build(VOCABULARY, VOCABULARY, False), 0.1)
+    model = PairStep(PRESETS["rnnsearch"].build(VOCABULARY, VOCABULARY, False), 0.1)
     accelerate(model, CPU_FORMS)  # as training does
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
-    batches = iter(BatchSampler(make_corpus(options.length), options.batch_tokens, 0))
+    batches = iter(PairSampler(make_corpus(options.length), options.batch_tokens, 0))
     precision = resolve_precision("auto", torch.device("cpu"))
     sides = {"compiled": dispatch.KERNELS, "plain": (Tiled(PlainScores()),)}
     rates: dict[str, list[float]] = {name: [] for name in sides}
@@ -47,14 +47,14 @@ def main() -> None:
         for name, kernels in sides.items():
             started = time.perf_counter()
             with patch.object(dispatch, "KERNELS", kernels), autocast(precision, torch.device("cpu")):
-                loss = model(*tensors).total / batch.num_target_tokens
+                loss = model(*tensors).total / batch.num_units
             with patch.object(dispatch, "KERNELS", kernels):
                 loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             if step >= 1:
-                rates[name].append(batch.num_target_tokens / (time.perf_counter() - started))
+                rates[name].append(batch.num_units / (time.perf_counter() - started))
     ratio = statistics.median(a / b for a, b in zip(*rates.values(), strict=True))
     print(
         f"{torch.get_num_threads()} threads, {precision}, {options.batch_tokens} tokens a batch, {options.steps} steps"

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.cli.options import use_threads
+from heedful.predictors.table import load
 from heedful.runtime.engine import Stepwise, decode_sorted
+from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import with_outputs
 from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS
-from heedful.translator import encode_source, load
 
 IntArray = NDArray[np.int64]
 

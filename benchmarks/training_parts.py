@@ -23,14 +23,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from training_step import VOCABULARY, WARM_STEPS, make_corpus, shuffled_batches, step_seconds
 
-from heedful.data.batching import BatchSampler
+from heedful.data.batching import PairSampler
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models import transformer_cpu
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
 from heedful.training.cross_entropy import CrossEntropy
-from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process, use_large_pages
+from heedful.training.pair_step import PairStep
 from heedful.training.precision import resolve_precision
 
 KNOWN_BATCHES = 60
@@ -107,13 +107,13 @@ def main() -> None:
     precision = resolve_precision("auto", torch.device("cpu"))
     corpus = make_corpus()
     sampled, shuffled = (
-        iter(BatchSampler(corpus, options.batch_tokens, 0)),
+        iter(PairSampler(corpus, options.batch_tokens, 0)),
         shuffled_batches(corpus, options.batch_tokens),
     )
     sides: list[tuple[Variant, nn.Module, torch.optim.Optimizer]] = []
     for variant in VARIANTS:
         torch.manual_seed(0)
-        model = TrainingStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)
+        model = PairStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)
         accelerate(model, CPU_FORMS)  # as training does
         fused = {"fused": True} if variant.has_fused_update else {"foreach": False}
         sides.append((variant, model, torch.optim.AdamW(model.parameters(), 1e-4, betas=(0.9, 0.98), **fused)))
@@ -130,7 +130,7 @@ def main() -> None:
                 with variant.without():
                     seconds = step_seconds("heedful", model, optimizer, batch, chosen)
                 if step >= WARM_STEPS:
-                    costs[variant.name].append(seconds / batch.num_target_tokens)
+                    costs[variant.name].append(seconds / batch.num_units)
     print(
         f"{torch.get_num_threads()} threads, {precision}, {options.batch_tokens} tokens a batch, {options.steps} steps"
     )

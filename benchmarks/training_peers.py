@@ -20,15 +20,15 @@ import sentencepiece
 import torch
 from torch import nn
 
-from heedful.data.batching import BatchSampler
+from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models import luong, transformer
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import EOS
-from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process, use_large_pages
+from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
 
 CPU = torch.device("cpu")
@@ -60,11 +60,11 @@ def encoded(folder: Path, pieces: sentencepiece.SentencePieceProcessor) -> Encod
 def own_rate(name: str, corpus: EncodedCorpus, vocabulary: int, batch_tokens: int, steps: int) -> float:
     """Target tokens a second, preparing batches included."""
     torch.manual_seed(0)
-    model = TrainingStep(make_model(name, vocabulary), 0.1)
+    model = PairStep(make_model(name, vocabulary), 0.1)
     accelerate(model, CPU_FORMS)  # as training does
     optimizer = torch.optim.AdamW(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     precision = resolve_precision("auto", CPU)
-    batches = iter(BatchSampler(corpus, batch_tokens, 0))
+    batches = iter(PairSampler(corpus, batch_tokens, 0))
     started, tokens = 0.0, 0
     for step in range(steps + WARM_STEPS):
         if step == WARM_STEPS:
@@ -72,12 +72,12 @@ def own_rate(name: str, corpus: EncodedCorpus, vocabulary: int, batch_tokens: in
         batch = next(batches)
         tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]
         with autocast(precision, CPU):
-            loss = model(*tensors).total / batch.num_target_tokens
+            loss = model(*tensors).total / batch.num_units
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        tokens += batch.num_target_tokens
+        tokens += batch.num_units
     return tokens / (time.perf_counter() - started)
 
 

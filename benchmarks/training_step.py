@@ -20,13 +20,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.data.batching import Batch, BatchSampler, make_batch
+from heedful.data.batching import PairBatch, PairSampler, make_batch
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.models.transformer import PRESETS
-from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process, use_large_pages
+from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
 
 VOCABULARY, NUM_PAIRS = 8_000, 20_000
@@ -68,7 +68,7 @@ def make_corpus(length: int = 0) -> EncodedCorpus:
     return EncodedCorpus(*(EncodedSide.of(side) for side in sides))
 
 
-def shuffled_batches(corpus: EncodedCorpus, batch_tokens: int) -> Iterator[Batch]:
+def shuffled_batches(corpus: EncodedCorpus, batch_tokens: int) -> Iterator[PairBatch]:
     """Pairs in any order, as many as fill a batch, padding counted."""
     held: list[int] = []
     longest = 0
@@ -80,10 +80,10 @@ def shuffled_batches(corpus: EncodedCorpus, batch_tokens: int) -> Iterator[Batch
         held.append(index)
 
 
-def products(batch: Batch) -> Counter[tuple[int, int, int]]:
+def products(batch: PairBatch) -> Counter[tuple[int, int, int]]:
     """Shapes (rows, inputs, outputs) of the model's products on real tokens, and how many there are of each."""
     size, hidden, layers = 256, 1024, 3
-    source, target = int(batch.source_lengths.sum()), batch.num_target_tokens
+    source, target = int(batch.source_lengths.sum()), batch.num_units
     return Counter(
         {
             (source, size, 3 * size): layers,  # queries, keys and values of the encoder
@@ -115,13 +115,15 @@ def seconds_alone(shape: tuple[int, int, int], dtype: torch.dtype) -> float:
     return best
 
 
-def step_seconds(side: str, model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, precision: str) -> float:
+def step_seconds(
+    side: str, model: nn.Module, optimizer: torch.optim.Optimizer, batch: PairBatch, precision: str
+) -> float:
     """Take one step."""
     tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]
     started = time.perf_counter()
     if side == "heedful":
         with autocast(precision, torch.device("cpu")):
-            loss = model(*tensors).total / batch.num_target_tokens
+            loss = model(*tensors).total / batch.num_units
     else:
         loss = model(tensors[0], tensors[2], tensors[3])
     loss.backward()
@@ -139,7 +141,7 @@ def main() -> None:
     options = parser.parse_args()
     use_large_pages()  # as the command does
     torch.manual_seed(0)
-    models = {"heedful": TrainingStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)}
+    models = {"heedful": PairStep(PRESETS["small"].build(VOCABULARY, VOCABULARY, True), 0.1)}
     accelerate(models["heedful"], CPU_FORMS)  # as training does
     models |= {"plain, same batches": Plain(), "plain, any order": Plain()}
     precision = resolve_precision("auto", torch.device("cpu"))
@@ -150,7 +152,7 @@ def main() -> None:
     }
     corpus = make_corpus()
     sampled, shuffled = (
-        iter(BatchSampler(corpus, options.batch_tokens, 0)),
+        iter(PairSampler(corpus, options.batch_tokens, 0)),
         shuffled_batches(corpus, options.batch_tokens),
     )
     rates: dict[str, list[float]] = {side: [] for side in models}
@@ -162,7 +164,7 @@ def main() -> None:
                 batch = any_batch if side == "plain, any order" else sorted_batch
                 seconds = step_seconds(side, model, optimizers[side], batch, precision)
                 if step >= WARM_STEPS:
-                    rates[side].append(batch.num_target_tokens / seconds)
+                    rates[side].append(batch.num_units / seconds)
                     if side == "heedful":
                         shapes = products(batch).items()
                         shares.append(sum(count * seconds_alone(shape, dtype) for shape, count in shapes) / seconds)

@@ -18,9 +18,9 @@ WORKER = """
 import sys, time, importlib
 import numpy as np, torch
 from torch import nn
-from heedful.data.batching import BatchSampler
+from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
 
 kind, preset, batch_tokens = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -28,10 +28,10 @@ generator = np.random.default_rng(0)
 lengths = np.clip(generator.gamma(9.0, 1.6, 5000).astype(int), 4, 60) + int(sys.argv[4])
 others = np.clip((lengths * generator.normal(1.0, 0.18, 5000)).astype(int), 4, 200)
 sides = (EncodedSide.of([generator.integers(4, 8000, n).tolist() for n in side]) for side in (lengths, others))
-batches = iter(BatchSampler(EncodedCorpus(*sides), batch_tokens, 0))
+batches = iter(PairSampler(EncodedCorpus(*sides), batch_tokens, 0))
 torch.manual_seed(0)
 config = importlib.import_module("heedful.models." + kind).PRESETS[preset]
-model = TrainingStep(config.build(8000, 8000, kind != "rnnsearch"), 0.1)
+model = PairStep(config.build(8000, 8000, kind != "rnnsearch"), 0.1)
 try:  # in the states whose layers are plain until they are accelerated
     from heedful.layers.cpu.accelerate import accelerate
     from heedful.models.cpu_forms import CPU_FORMS
@@ -52,12 +52,12 @@ for _ in sys.stdin:
     tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]
     started = time.perf_counter()
     with autocast(precision, device):
-        loss = model(*tensors).total / batch.num_target_tokens
+        loss = model(*tensors).total / batch.num_units
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    print(time.perf_counter() - started, batch.num_target_tokens, flush=True)
+    print(time.perf_counter() - started, batch.num_units, flush=True)
 """
 
 

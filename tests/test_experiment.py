@@ -11,10 +11,7 @@ from safetensors.torch import load_file, save_file
 from heedful.config import to_toml
 from heedful.errors import ConfigError, FileRefused, ResourceError
 from heedful.experiment import (
-    PRESETS,
     Experiment,
-    adapt,
-    adapt_units,
     build_model,
     load_experiment,
     load_model,
@@ -22,8 +19,10 @@ from heedful.experiment import (
 )
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.folder import MANIFEST, commit, open_folder
+from heedful.tasks.translation import adapt, adapt_units
 from heedful.text.tokenizer import TextConfig
 from tests.prove.disk import Call, calls
 
@@ -157,7 +156,9 @@ def make_folder(path: Path, kind: str = "transformer") -> tuple[Experiment, dict
     path.mkdir(exist_ok=True)
     (path / "tokenizer.json").write_bytes(b"[]")
     made = load_experiment(settings=[*TINY[kind], "text.shared=false"])
-    weights = {name: p.detach().clone() for name, p in build_model(made, 9, 7).named_parameters()}
+    weights = {
+        name: p.detach().clone() for name, p in build_model(made, (9, 7, made.text.is_shared)).named_parameters()
+    }
     save_model(path, made, weights, FACTS)
     return made, weights
 
@@ -167,7 +168,7 @@ FACTS = {"languages": ["de", "en"], "source_tokenizer": "tokenizer.json", "targe
 
 def test_fresh_parameters_are_a_function_of_the_seed():
     one, same, other = (
-        build_model(load_experiment(settings=[*TINY["rnnsearch"], f"training.seed={seed}"]), 9, 7).state_dict()
+        build_model(load_experiment(settings=[*TINY["rnnsearch"], f"training.seed={seed}"]), (9, 7, True)).state_dict()
         for seed in (3, 3, 4)
     )
     assert all(torch.equal(one[name], same[name]) for name in one)
@@ -180,12 +181,12 @@ def test_a_saved_model_is_the_same(kind: str, tmp_path: Path):
     folder = open_folder(tmp_path / "m")
     assert folder.facts["kind"] == kind
     assert folder.facts["languages"] == ["de", "en"]
-    model = load_model(folder, 9, 7)
+    model = load_model(folder, (9, 7, False))
     assert not model.training
     loaded = dict(model.named_parameters())
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
-    original = build_model(made, 9, 7).eval()
+    original = build_model(made, (9, 7, made.text.is_shared)).eval()
     inputs = (TokenInputs(torch.tensor([[4, 5, 3]]), torch.tensor([3])), torch.tensor([[2, 4]]))
     assert torch.equal(model(*inputs).features, original(*inputs).features)
 
@@ -195,7 +196,7 @@ def test_loading_draws_none_of_the_callers_random_numbers(tmp_path: Path):
     folder = open_folder(tmp_path / "m")
     torch.manual_seed(1)
     state = torch.random.get_rng_state()
-    load_model(folder, 9, 7)
+    load_model(folder, (9, 7, False))
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -203,7 +204,7 @@ def test_loading_draws_none_of_the_callers_random_numbers(tmp_path: Path):
 def test_weights_of_other_vocabularies_are_refused(num_tokens: tuple[int, int], tmp_path: Path):
     make_folder(tmp_path / "m")
     with pytest.raises(FileRefused, match=r"does not fit .*embedding"):
-        load_model(open_folder(tmp_path / "m"), *num_tokens)
+        load_model(open_folder(tmp_path / "m"), (*num_tokens, False))
 
 
 def drop(weights: dict[str, torch.Tensor]) -> None:
@@ -232,7 +233,7 @@ def test_weights_that_do_not_fit_are_refused_by_name(fault: Callable[[dict[str, 
     save_file(weights, path / manifest["weights"])
     commit(path, {key: value for key, value in manifest.items() if key != "files"}, list(manifest["files"]))
     with pytest.raises(FileRefused, match=r"does not fit .*: (encoder_norm\.bias|extra)"):
-        load_model(open_folder(path), 9, 7)
+        load_model(open_folder(path), (9, 7, False))
 
 
 def test_rubbish_for_weights_is_refused(tmp_path: Path):
@@ -242,7 +243,7 @@ def test_rubbish_for_weights_is_refused(tmp_path: Path):
     (path / manifest["weights"]).write_bytes(b"rubbish")
     commit(path, {key: value for key, value in manifest.items() if key != "files"}, list(manifest["files"]))
     with pytest.raises(FileRefused, match="not readable"):
-        load_model(open_folder(path), 9, 7)
+        load_model(open_folder(path), (9, 7, False))
 
 
 def test_new_weights_take_the_place_of_old_ones(tmp_path: Path):
@@ -251,7 +252,7 @@ def test_new_weights_take_the_place_of_old_ones(tmp_path: Path):
     before = set(path.iterdir())
     save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
     assert len(set(path.iterdir())) == len(before)
-    loaded = dict(load_model(open_folder(path), 9, 7).named_parameters())
+    loaded = dict(load_model(open_folder(path), (9, 7, False)).named_parameters())
     assert all(torch.equal(loaded[name], weights[name] + 1) for name in weights)
 
 
@@ -279,7 +280,7 @@ def test_a_fault_at_any_call_of_a_save_leaves_a_whole_model(
         with calls(fault), suppress(ResourceError, Killed):
             save_model(path, made, {name: tensor + 1 for name, tensor in weights.items()}, FACTS)
         num_calls = next(places)
-        loaded = dict(load_model(open_folder(path), 9, 7).named_parameters())
+        loaded = dict(load_model(open_folder(path), (9, 7, False)).named_parameters())
         name = "encoder_norm.bias"
         is_new = torch.equal(loaded[name], weights[name] + 1)
         assert is_new or torch.equal(loaded[name], weights[name])

@@ -9,10 +9,11 @@ import torch
 
 from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, Stopped, UsageError
 from heedful.inspection.tensorboard import EVENTS
-from heedful.recipe import Recipe, Started, train, train_model
+from heedful.predictors.table import load
+from heedful.recipe import Started, train, train_model
 from heedful.runtime.folder import open_folder
+from heedful.tasks.interface import Recipe
 from heedful.training.loop import Outcome, Progress
-from heedful.translator import load
 
 ROWS = [
     ("one", "1"),
@@ -119,12 +120,13 @@ def test_what_is_known_before_the_first_step(tmp_path: Path):
     (started,) = log.started
     assert started.folder == tmp_path / "m"
     assert started.step == 0
-    assert started.num_source_tokens == started.num_target_tokens == len(load(tmp_path / "m").source_tokenizer)
+    num_tokens = len(load(tmp_path / "m").source_tokenizer)
+    assert started.data.sizes == (num_tokens, num_tokens, True)
     assert started.num_parameters == sum(p.numel() for p in load(tmp_path / "m").model().parameters())
-    assert "10 of 10 pairs kept" in started.report
+    assert "10 of 10 pairs kept" in started.data.report
     assert started.experiment.training.max_steps == 2
     assert started.experiment.training.validate_every >= 100  # chosen from the corpus
-    assert len(started.test) == 0
+    assert len(started.data.test) == 0
 
 
 def test_the_same_command_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -163,7 +165,7 @@ def test_links_of_words_are_found_once_and_kept_with_the_pairs(
     data = write(tmp_path / "n.tsv")
     settings = ("training.alignment_weight=0.5", "training.validate_every=3")
     _, log = run(data, tmp_path / "m", *settings, "training.max_steps=3", kind=kind)
-    assert [line for line in log.started[0].report if line.endswith(" links between tokens to teach")]
+    assert [line for line in log.started[0].data.report if line.endswith(" links between tokens to teach")]
     assert (tmp_path / "m" / "run" / "data" / "links" / "encoded.json").is_file()
     with pytest.raises(ConfigError, match=r"training\.alignment_weight = 0\.5, not 0\.0"):
         run(data, tmp_path / "m", "training.validate_every=3", "training.max_steps=6", kind=kind)
@@ -324,7 +326,7 @@ def test_languages_are_read_off_the_names_of_files(
         asked.append(language)
         return dict.fromkeys(("bleu", "chrf", "exact_match", "token_error_rate"), 0.0)
 
-    monkeypatch.setattr("heedful.validation.quick_scores", quick_scores)
+    monkeypatch.setattr("heedful.tasks.translation.quick_scores", quick_scores)
     files = tmp_path / "numbers.en", tmp_path / "numbers.zh"
     for side, file in enumerate(files):
         file.write_text("".join(row[side] + "\n" for row in ROWS), encoding="utf-8", newline="\n")
@@ -360,7 +362,7 @@ def test_training_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("option", ["outt", "data", "steps"])
 def test_an_option_that_does_not_exist_is_named(option: str, tmp_path: Path):
-    with pytest.raises(UsageError, match=f"train: no option '{option}'; known: columns, config"):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
         train_model(tmp_path / "n.tsv", **{option: 3})
 
 

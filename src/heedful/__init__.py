@@ -12,18 +12,22 @@ from heedful.version import __version__
 
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.table import load
+    from heedful.predictors.translation import Translation
+    from heedful.predictors.translator import Translator
     from heedful.recipe import train_model as train
-    from heedful.translator import Translation, Translator, load
 
-__all__ = ["Translation", "Translator", "__version__", "compare", "load", "train"]
+__all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
 
 # Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.
 _LAZY: Final = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
-    "load": ("heedful.translator", "load"),
-    "Translator": ("heedful.translator", "Translator"),
-    "Translation": ("heedful.translator", "Translation"),
+    "load": ("heedful.predictors.table", "load"),
+    "Classifier": ("heedful.predictors.classifier", "Classifier"),
+    "Translator": ("heedful.predictors.translator", "Translator"),
+    "Translation": ("heedful.predictors.translation", "Translation"),
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
-from heedful.errors import MissingExtra, UsageError
+from heedful.errors import FileRefused, MissingExtra, UsageError
 from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
 from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
@@ -23,7 +23,7 @@ class Backends:
     def __init__(
         self,
         folder: ModelFolder,
-        vocabulary_sizes: tuple[int, int],
+        sizes: tuple[int, int, bool],
         max_tokens: int,
         device: str,
         engine: str,
@@ -33,7 +33,7 @@ class Backends:
 
         Args:
             folder: a verified model folder.
-            vocabulary_sizes: of source and target.
+            sizes: vocabulary sizes of source and target, and whether both sides share one.
             max_tokens: most tokens of an output.
             device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: what computes: torch, the name of an exported engine, or "auto".
@@ -46,7 +46,7 @@ class Backends:
         if engine not in ("auto", "torch"):
             named_engine(self.exported, engine, folder)
         self._folder = folder
-        self._vocabulary_sizes = vocabulary_sizes
+        self._sizes = sizes
         self._max_tokens = max_tokens
         self._device = device
         self._engine: Final = engine
@@ -113,7 +113,7 @@ class Backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
         if backend.name not in self._exact:
-            self._exact[backend.name] = Exact(backend, token_draw(self._vocabulary_sizes[0]))
+            self._exact[backend.name] = Exact(backend, token_draw(self._sizes[0]))
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
@@ -166,11 +166,18 @@ class Backends:
 
         Returns:
             The model in evaluation mode, always the same.
+
+        Raises:
+            FileRefused: the folder holds a model of another task.
         """
         if self._model is None:
             from heedful.experiment import load_model
+            from heedful.models.interface import Seq2Seq
 
-            self._model = load_model(self._folder, *self._vocabulary_sizes, self._torch_device())
+            model = load_model(self._folder, self._sizes, self._torch_device())
+            if not isinstance(model, Seq2Seq):
+                raise FileRefused(f"{self._folder.path}: its model is no sequence-to-sequence model")
+            self._model = model
         return self._model
 
     def _torch_device(self) -> str:

@@ -1,98 +1,65 @@
-"""From files of pairs to a model folder: prepare, choose settings, train, and score once on the test set."""
+"""A training run: claim the folder, prepare the data, resolve the settings once, train, and score on the test set."""
 
 import json
-import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
-from heedful.custom_code import allow_code, named_code
-from heedful.data.corpus import find_pairs
-from heedful.data.corpus_links import read_linked
-from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, link_words, prepare
-from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.custom_code import allow_code, is_custom, named_code
+from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
+from heedful.data.same_data import claim_data
 from heedful.errors import (
     ConfigError,
-    DataError,
     EndedElsewhere,
     NewerFormat,
     NonFiniteError,
     ResourceError,
     Stopped,
     UsageError,
+    did_you_mean,
 )
-from heedful.experiment import Experiment, adapt, adapt_units, build_model, has_attention, load_experiment, make_trainer
+from heedful.experiment import DEFAULT_TASK, Experiment, check_resumable, load_experiment, save_model
 from heedful.files import written_whole
-from heedful.formats import DATA_FORMAT
 from heedful.inspection.tensorboard import shown_in_tensorboard
-from heedful.models.interface import Seq2Seq
-from heedful.models.pretrained import place_vectors
 from heedful.pages.training import PAGE, write_training_page
+from heedful.predictors.interface import Predictor
+from heedful.predictors.kept_scores import kept_scores
 from heedful.runtime.folder import claim
-from heedful.text.text_files import language_names
-from heedful.text.tokenizer import TextConfig
+from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.table import find_task
+from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
 from heedful.training.lock import locked
-from heedful.training.loop import Outcome, Trainer, Validation, Watcher
+from heedful.training.loop import Outcome, Progress, Trainer, Validation, Watcher
+from heedful.training.loss import TrainingStep
+from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
-from heedful.translator import Translator, load
-from heedful.validation import Validator
 from heedful.version import __version__
 
-FREE_ON_RESUME: Final = (
-    "training.max_steps",
-    "training.max_epochs",
-    "training.max_target_tokens",
-    "training.max_minutes",
-    "training.patience",
-    "training.parallel",
-    "training.tensorboard",
-    "search.",
-)
-"""Settings that may change when a run goes on; all others would make another model."""
 EXPERIMENT: Final = "run/experiment.toml"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What a person can say about a training run."""
-
-    data: tuple[Path, ...]
-    """One TSV or JSONL file of pairs, or two aligned files."""
-    out: Path | None = None
-    """The model folder; None = named after the data."""
-    dev: tuple[Path, ...] = ()
-    test: tuple[Path, ...] = ()
-    columns: Columns = (1, 2)
-    languages: tuple[str, str] = ("", "")
-    preset: str = ""
-    config: Path | None = None
-    settings: tuple[str, ...] = ()
-    device: str = "cpu"
+Paths = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True)
 class Started:
-    """What is known once data and model are ready, before the first step."""
+    """Facts that are known once data and model are ready, before the first step."""
 
     folder: Path
-    report: tuple[str, ...]
     experiment: Experiment
     num_parameters: int
-    num_source_tokens: int
-    """Size of the source vocabulary."""
-    num_target_tokens: int
-    test: EvaluationSet
-    """What was held out or given for testing; may be empty."""
+    data: Prepared
     step: int
-    """Of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
+    """Step of the newest checkpoint that is whole, from which training goes on; 0 = it begins."""
 
 
 def train(
@@ -126,63 +93,70 @@ def train(
         EndedElsewhere: not on the first of several processes, which says what it was.
     """
     with joined(recipe.device) as ranks, ExitStack() as held:
-        begun: list[_Begun] = []
+        runs: list[_Run] = []
+        task = _task(recipe)
 
         def begin() -> list[float]:
-            files = _find(recipe)
+            files = _files(task, recipe)
             folder = _folder(recipe, files)
             claim(folder)
             held.enter_context(locked(folder / "run"))
-            begun.append(_begin(recipe, files, folder))
-            return [float(size) for size in begun[0].sizes]
+            runs.append(_begin(task, recipe, files, folder))
+            return [float(size) for size in runs[0].data.sizes]
 
         sizes = ranks.first(begin)
         if ranks.is_first:
-            is_wanted = begun[0].experiment.training.tensorboard
-            shown = held.enter_context(shown_in_tensorboard(watch, begun[0].folder, is_wanted, warn))
-            return _lead(begun[0], ranks, recipe.device, shown, started, warn, times)
-        return _follow(_folder(recipe, _find(recipe)), (int(sizes[0]), int(sizes[1])), ranks, recipe.device)
+            is_wanted = runs[0].experiment.training.tensorboard
+            shown = held.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
+            return _lead(runs[0], ranks, recipe.device, shown, started, warn, times)
+        folder = _folder(recipe, _files(task, recipe))
+        return _follow(task, folder, tuple(int(size) for size in sizes), ranks, recipe.device)
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """What the first process found and made before the first step."""
+class _Run:
+    """A run that the first process has claimed, prepared and resolved."""
 
+    task: Task[Any, Any]
     folder: Path
-    prepared: Prepared
+    data: Prepared
     experiment: Experiment
-    languages: tuple[str, str]
-    validator: Validator
-    pretrained: list[Pretrained]
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Of the vocabularies."""
-        return len(self.prepared.source_tokenizer), len(self.prepared.target_tokenizer)
 
 
-def _begin(recipe: Recipe, files: Sources, folder: Path) -> _Begun:
-    _same_data(folder, files)
-    suited = _suited(recipe, files)
-    given = load_experiment(recipe.preset, recipe.config, recipe.settings, suited)
-    check_vectors(given.text)
-    _same_experiment(folder, given, "text.")  # before tokenizers are read that would not fit
-    prepared = prepare(files, given.text, folder)
-    num_tokens = int(prepared.train.target.lengths.sum())
-    adapted = merge(suited, adapt(len(prepared.train), num_tokens, given.text))
-    adapted["search"] = {"replace_unknown": "dictionary" in prepared.tokenizer_files and has_attention(given)}
-    experiment = load_experiment(recipe.preset, recipe.config, recipe.settings, adapted)
-    _same_experiment(folder, experiment)
-    if experiment.training.alignment_weight:
-        prepared = link_words(prepared, folder)
+def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
+    claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
+    suited = task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
+    first = _resolve(task, recipe, suited)
+    check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before tokenizers are read that would not fit
+    data = task.prepare(files, first, folder, recipe)
+    experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
+    check_resumable(folder, folder / EXPERIMENT, experiment)
+    data = task.completed(data, experiment, folder)
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    languages, pretrained = _languages(recipe), _pretrained(prepared, experiment)
-    return _Begun(folder, prepared, experiment, languages, Validator(prepared, experiment, languages[1]), pretrained)
+    return _Run(task, folder, data, experiment)
+
+
+def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
+    """The whole configuration, with a model and a score of the task.
+
+    Raises:
+        ConfigError: a setting is wrong, or of another task.
+    """
+    settings = (*recipe.settings, f"task={json.dumps(task.name)}")
+    experiment = load_experiment(recipe.preset, recipe.config, settings, adapted, task.default_preset)
+    if experiment.model.kind not in task.kinds and not is_custom(experiment.model.kind):
+        known = ", ".join(sorted(task.kinds))
+        raise ConfigError(f"model.kind: a {experiment.model.kind} is no model for {task.name}; known: {known}")
+    chosen = experiment.training.select_by
+    if chosen != "auto" and chosen not in task.scores:
+        hint = did_you_mean(chosen, task.scores)
+        raise ConfigError(f"training.select_by: no score {chosen!r} in {task.name}{hint}")
+    return experiment
 
 
 def _lead(
-    begun: _Begun,
+    run: _Run,
     ranks: Ranks,
     device: str,
     watch: Watcher,
@@ -190,25 +164,53 @@ def _lead(
     warn: Callable[[str], None],
     times: StepTimes,
 ) -> Outcome:
-    folder, prepared, experiment = begun.folder, begun.prepared, begun.experiment
-    model = build_model(experiment, *begun.sizes)
-    place_vectors(model, begun.pretrained)
-    facts: dict[str, Any] = {"languages": list(begun.languages), **prepared.tokenizer_files}
-    if begun.pretrained:
-        facts["vectors"] = {one.side: str(one) for one in begun.pretrained}
+    task, folder, data, experiment = run.task, run.folder, run.data, run.experiment
+    validator = task.validator(data, experiment)
+    model = task.build_model(experiment, data.sizes)
+    task.initialize(model, data)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    report = (*prepared.report, *(f"{one.side} vectors: {one}" for one in begun.pretrained))
     about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
     versions = f"heedful {__version__}, PyTorch {torch.__version__}"
-    history = History(folder / "run", 0, {**about, "versions": versions, "report": report})
-    followed, corpus = history.watched(watch), prepared.train
-    trainer = make_trainer(experiment, model, corpus, folder, facts, begun.validator, followed, warn, ranks, times)
+    history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
+    followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
+    step = task.step(experiment, model)
+    trainer = _trainer(experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()
-        started(Started(folder, report, experiment, num_parameters, *begun.sizes, prepared.test, history.step))
+        started(Started(folder, experiment, num_parameters, data, history.step))
         outcomes.append(trainer.run())
     return outcomes[0]
+
+
+def _trainer(
+    experiment: Experiment,
+    step: TrainingStep,
+    sampler: Sampler,
+    folder: Path,
+    facts: Mapping[str, Any],
+    validate_model: Callable[[nn.Module], Validation],
+    watch: Watcher,
+    warn: Callable[[str], None],
+    ranks: Ranks,
+    times: StepTimes = NOT_TIMED,
+) -> Trainer:
+    """A training, before its first step, that keeps the best model in the folder all along."""
+    num_parameters = sum(parameter.numel() for parameter in step.parameters())
+    device = next(step.parameters()).device
+    precision = resolve_precision(experiment.training.precision, device, num_parameters)
+    return Trainer(
+        step,
+        validate(TrainingConfig, experiment.training.model_dump(mode="json") | {"precision": precision}, "training"),
+        sampler,
+        folder / "run",
+        validate_model,
+        lambda weights: save_model(folder, experiment, weights, facts),
+        watch,
+        warn,
+        ranks,
+        times,
+    )
 
 
 @contextmanager
@@ -241,158 +243,145 @@ def _recorded(
             warn(str(error))
 
 
-def _follow(folder: Path, sizes: tuple[int, int], ranks: Ranks, device: str) -> Outcome:
+def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: Ranks, device: str) -> Outcome:
     """Train with what the first process left in the folder, and with its weights.
 
     Raises:
         EndedElsewhere: a signal or a loss that is not finite, of which the first process tells.
     """
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
-    model = build_model(experiment, *sizes).to(ranks.device(device))
-    corpus = read_linked(folder / "run/data")
+    model = task.build_model(experiment, sizes).to(ranks.device(device))
+    step, sampler = task.step(experiment, model), task.sampler(experiment, folder, None)
 
-    def first_does(model: Seq2Seq) -> Validation:
+    def first_does(model: nn.Module) -> Validation:
         raise UsageError("train: the first process validates")
 
     def say_nothing(progress: object) -> None: ...
 
     try:
-        return make_trainer(experiment, model, corpus, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+        return _trainer(experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
     except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
         raise EndedElsewhere(error.exit_code) from None
 
 
-def _folder(recipe: Recipe, files: Sources) -> Path:
-    return recipe.out or Path(f"{files.train.name}.model")
+def _task(recipe: Recipe) -> Task[Any, Any]:
+    """The task that a recipe names, or its settings do.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    settings = merge(read_toml(recipe.config) if recipe.config else {}, parse_overrides(recipe.settings))
+    return find_task(recipe.task or str(settings.get("task", DEFAULT_TASK)))
 
 
-def _pretrained(prepared: Prepared, experiment: Experiment) -> list[Pretrained]:
-    text, seed = experiment.text, experiment.training.seed
-    tokenizers = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
-    corpora = {"source": prepared.train.source, "target": prepared.train.target}
-    return [
-        read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
-    ]
+def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
+    """Look at the data.
 
-
-def _find(recipe: Recipe) -> Sources:
-    sides = (recipe.data, recipe.dev, recipe.test)
-    train, dev, test = (find_pairs(paths, recipe.columns) if paths else None for paths in sides)
-    if train is None:
+    Raises:
+        UsageError: no data was given.
+    """
+    if not recipe.data:
         raise UsageError("train: no data given; give one file of pairs, or two aligned files")
-    return Sources(train, dev, test)
+    return task.find(recipe)
 
 
-def _suited(recipe: Recipe, files: Sources) -> Tree:
-    """What suits the length of the texts, unless the recipe says what a token is."""
-    suited = adapt_units(choose_units(files.train, TextConfig().max_characters))
-    if not suited:
-        return suited
-    chosen = load_experiment(recipe.preset, recipe.config, recipe.settings, suited).text
-    wanted = suited["text"]
-    return suited if (chosen.source_units, chosen.target_units) == tuple(wanted.values()) else {}
+def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:
+    return recipe.out or Path(f"{files['train'].name}.model")
 
 
-def _languages(recipe: Recipe) -> tuple[str, str]:
-    guessed = language_names(recipe.data)
-    if recipe.columns == (2, 1) and len(recipe.data) == 2:
-        guessed = guessed[1], guessed[0]
-    return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
-
-
-def _same_data(folder: Path, files: Sources) -> None:
-    """Refuse to go on with other data than the run began with.
-
-    Raises:
-        DataError: the data changed.
-    """
-    kept = folder / "run" / "data.json"
-    parts = {"train": files.train, "dev": files.dev, "test": files.test}
-    now = {name: pairs.fingerprint() for name, pairs in parts.items() if pairs}
-    if not (folder / EXPERIMENT).is_file():
-        # Nothing was trained here: what a refused or interrupted try left of other data or settings must not be used.
-        shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        with written_whole(kept) as stream:
-            json.dump(DATA_FORMAT.stamp(now), stream, indent=1)
-        return
-    before = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
-    if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
-        raise DataError(
-            f"{folder}: was trained on other data ({', '.join(changed)} changed); "
-            "choose another --out, or delete the folder to start over"
-        )
-
-
-def _same_experiment(folder: Path, experiment: Experiment, section: str = "") -> None:
-    """Refuse to go on with settings that would make another model than the one begun.
-
-    Raises:
-        ConfigError: a setting changed.
-    """
-    kept = folder / EXPERIMENT
-    if not kept.is_file():
-        return
-    # A run begun before a setting existed has its default.
-    begun = validate(Experiment, read_toml(kept))
-    before, now = (_leaves(one.model_dump(mode="json")) for one in (begun, experiment))
-    for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
-        if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
-            raise ConfigError(
-                f"{folder}: holds a run with {key} = {before.get(key)}, not {now.get(key)}; "
-                "choose another --out, or delete the folder to start over"
-            )
-
-
-def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for key, value in tree.items():
-        here = f"{path}.{key}" if path else key
-        leaves |= _leaves(value, here) if isinstance(value, dict) else {here: value}
-    return leaves
-
-
-def train_model(*data: str | Path, quiet: bool = False, **options: Any) -> Translator:
-    """Train a model from Python; `heedful train` with the same words.
+def score_test(started: Started, device: str, say: Callable[[str], None]) -> str:
+    """Score the kept model on the test set, once for each model.
 
     Args:
-        data: one TSV or JSONL file of pairs, or two aligned files.
-        quiet: whether to print nothing.
-        options: fields of `Recipe` by name (out, dev, test, columns, languages, preset, config, device), `minutes`,
-            and `settings`, a mapping of dotted keys to values.
+        started: facts of the run, which is over.
+        device: where PyTorch computes.
+        say: told when items are to be predicted, which takes a while.
 
     Returns:
-        The trained translator.
+        Lines for a person; empty where nothing was held out or given for testing.
+    """
+    if not len(started.data.test):
+        return ""
+    task = find_task(started.experiment.task)
+    return kept_scores(task.open(started.folder, device), started.data.test, say)
 
-    Raises:
-        UsageError: an option that does not exist.
+
+def train_model(
+    *data: str | Path,
+    out: str | Path | None = None,
+    dev: Paths = (),
+    test: Paths = (),
+    columns: Columns = (1, 2),
+    languages: tuple[str, str] = ("", ""),
+    task: str = "",
+    preset: str = "",
+    config: str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    minutes: float = 0.0,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> Predictor:
+    """Train a model from Python, as `heedful train` does, and score it on the test set.
+
+    Args:
+        data: one file of examples, or two aligned files.
+        out: the model's folder; None = named after the data.
+        dev: files to validate on; none = some examples are held out.
+        test: files to measure on; none = some examples are held out, where none were given to validate on either.
+        columns: columns of source and target, or of text and label, by 1-based number or by name.
+        languages: codes of source and target; empty = guessed from file names.
+        task: what is learned; empty = translation.
+        preset: model sizes; empty = those that suit the task and the data.
+        config: a TOML file of settings.
+        settings: values by dotted key, such as ``{"model.dropout": 0.3}``.
+        minutes: train for at most so long; 0 = until it gets no better.
+        device: where PyTorch computes.
+        quiet: whether to print nothing.
+
+    Returns:
+        The trained model: a `Translator`, or the predictor of another task. Its test scores, printed unless `quiet`,
+        are in `run/test.json` of its folder.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
     """
-    known = set(Recipe.__dataclass_fields__) - {"data"} | {"minutes"}
-    if unknown := options.keys() - known:
-        raise UsageError(f"train: no option {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
-    settings = [f"{key}={json.dumps(value)}" for key, value in dict(options.pop("settings", {})).items()]
-    if minutes := options.pop("minutes", 0):
-        settings.append(f"training.max_minutes={float(minutes)}")
-    for name in ("dev", "test"):
-        given = options.pop(name, ())
-        options[name] = tuple(Path(path) for path in ([given] if isinstance(given, str | Path) else given))
-    for name in ("out", "config"):
-        if name in options:
-            options[name] = Path(options[name])
-    say = (lambda _text: None) if quiet else print
+    limits = {"training.max_minutes": float(minutes)} if minutes else {}
+    recipe = Recipe(
+        data=_paths(data),
+        out=None if out is None else Path(out),
+        dev=_paths(dev),
+        test=_paths(test),
+        columns=columns,
+        languages=languages,
+        task=task,
+        preset=preset,
+        config=None if config is None else Path(config),
+        settings=tuple(f"{key}={json.dumps(value)}" for key, value in {**(settings or {}), **limits}.items()),
+        device=device,
+    )
+    runs: list[Started] = []
 
-    def started(facts: Started) -> None:
-        for line in facts.report:
+    def say(text: str) -> None:
+        if not quiet:
+            print(text)
+
+    def begun(facts: Started) -> None:
+        runs.append(facts)
+        for line in facts.data.report:
             say(line)
 
-    def watch(progress: Any) -> None:
+    def watch(progress: Progress) -> None:
         if progress.validation is not None:
             scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    allow_code(named_code(parse_overrides(settings)))
-    recipe = Recipe(tuple(Path(path) for path in data), settings=tuple(settings), **options)
-    train(recipe, watch, started, say)
-    return load(_folder(recipe, _find(recipe)), options.get("device", "cpu"))
+    allow_code(named_code(parse_overrides(recipe.settings)))
+    train(recipe, watch, begun, say)
+    if runs and (scores := score_test(runs[0], device, say)):
+        say(scores.rstrip())
+    learned = _task(recipe)
+    return learned.open(_folder(recipe, _files(learned, recipe)), device)
+
+
+def _paths(paths: Paths) -> tuple[Path, ...]:
+    return tuple(Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths))

@@ -16,7 +16,9 @@ UNSAFE_YAML = frozenset({"load", "load_all", "unsafe_load", "unsafe_load_all", "
 # `open` as a function takes the mode second and defaults to text; as a method it takes it first.
 OPENING_FUNCTIONS = frozenset({"open", "io.open", "os.fdopen", "codecs.open"})
 COMPRESSED = frozenset({"gzip.open", "bz2.open", "lzma.open"})
-OTHER_OPENS = frozenset({"os.open", "webbrowser.open", "Image.open", "PIL.Image.open", "tarfile.open"})
+OTHER_OPENS = frozenset(
+    {"os.open", "webbrowser.open", "Image.open", "PIL.Image.open", "tarfile.open", "task.open", "learned.open"}
+)
 # Finite stand-ins for minus infinity: at least this large, and a power of ten or the end of a float's range.
 SMALLEST_MASK = 1e4
 

@@ -14,7 +14,7 @@ from tests.architecture.package import SOURCE, read_package
 
 HEAVY = ("torch", "numba", "ctranslate2", "onnxruntime", "onnx", "sacrebleu", "matplotlib", "transformers", "sklearn")
 BLOCKED = ("torch", "numba")
-RUN_TIME = ("errors", "config", "text", "search", "runtime", "evaluation", "pages", "serving")
+RUN_TIME = ("errors", "config", "text", "search", "runtime", "evaluation", "pages", "backends", "predictors", "serving")
 
 # Runs `code`, then prints which of `heavy` it loaded.
 LOADED = """

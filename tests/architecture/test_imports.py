@@ -15,7 +15,10 @@ import pytest
 from tests.architecture.package import ROOT, SOURCE, Module, read_package
 
 # What runs a model; DESIGN: none of it reaches torch or numba.
-RUN_TIME = frozenset({"errors", "config", "text", "search", "runtime", "evaluation", "pages", "serving"})
+RUN_TIME = frozenset(
+    {"errors", "config", "files", "text", "data", "search", "runtime", "evaluation", "pages", "backends", "predictors"}
+    | {"serving"}
+)
 
 
 def imports_from_packages(module: Module, packages: Container[str], modules: Container[str]) -> list[str]:
@@ -77,6 +80,43 @@ def test_an_import_from_a_module_is_taken(text: str):
 
 def contracts() -> list[dict[str, Any]]:
     return tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["tool"]["importlinter"]["contracts"]
+
+
+def training_imports(modules: Iterable[Module]) -> list[str]:
+    """What the training loop imports of texts and data: the interfaces of batches, and nothing of pairs."""
+    found: list[str] = []
+    for module in modules:
+        if not module.name.startswith("heedful.training.") or module.name in LOSSES:
+            continue
+        for node in ast.walk(module.tree):
+            name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if name.startswith(("heedful.data", "heedful.text", "heedful.tasks")) and name != "heedful.data.batch":
+                found.append(f"{module.name}: {name}")
+            if name == "heedful.models.interface":
+                found.append(f"{module.name}: {name}")
+    return found
+
+
+LOSSES = ("heedful.training.pair_step", "heedful.training.label_step")
+"""The losses of single tasks, which tasks choose and nothing else in training imports."""
+
+
+def test_training_knows_nothing_of_pairs():
+    assert training_imports(read_package()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from heedful.data.batching import PairBatch",
+        "from heedful.text.vocabulary import EOS",
+        "from heedful.models.interface import Seq2Seq",
+        "def f():\n    from heedful.data.encoded import EncodedCorpus",
+    ],
+)
+def test_a_pair_in_training_is_refused(line: str):
+    assert len(training_imports([Module("heedful.training.loop", line)])) == 1
+    assert training_imports([Module("heedful.training.pair_step", line), Module("heedful.data.prepare", line)]) == []
 
 
 def run_contracts(source: Path, folder: Path) -> tuple[int, str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.predictors.table import load
 from heedful.text.links import links_from_weights
-from heedful.translator import load
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, Trained
 

@@ -10,7 +10,8 @@ import torch
 
 from heedful.cli.main import main
 from heedful.errors import UsageError
-from heedful.translator import Translator, load
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.predictors.table import load
 from heedful.search.config import SearchConfig
-from heedful.translator import load
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 

@@ -1,9 +1,9 @@
 import pytest
 
-from heedful.cli.scoring import changed_search, score_outputs
+from heedful.cli.scoring import changed_search
 from heedful.data.prepare import EvaluationSet
-from heedful.perplexity import perplexity
-from heedful.translator import load
+from heedful.predictors.perplexity import perplexity
+from heedful.predictors.table import load
 from tests.cli.conftest import Trained
 
 
@@ -18,7 +18,7 @@ def test_a_changed_search_keeps_the_rest(trained: Trained):
 def test_outputs_are_those_of_the_translator(trained: Trained):
     translator = load(trained.model)
     items = EvaluationSet(["abc", "fed", "bad"], [["ABC"], ["FED"], ["BAD", "bad"]])
-    found = score_outputs(translator, items, translator.search, (), 4096)
+    found = translator.measure(items)
     assert found.outputs == [output.text for output in translator.translate(items.sources)]
     assert found.report.num_references == 4
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from heedful.predictors.table import load
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.translator import load
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 

@@ -45,7 +45,7 @@ def test_what_is_said_of_a_training(trained: Trained):
 def test_a_finished_run_says_so_and_translates_no_test_set_again(
     copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, trained: Trained
 ):
-    monkeypatch.setattr("heedful.cli.scoring.score_outputs", None)
+    monkeypatch.setattr("heedful.predictors.translator.Translator.measure", None)
     done = heedful(*copied)
     assert done.code == 0
     assert done.out.startswith("had already finished: 8 steps")

@@ -72,7 +72,7 @@ def test_a_terminal_is_prompted_and_answered_line_by_line(trained: Trained):
 def test_windows_and_batches_change_nothing(trained: Trained, monkeypatch: pytest.MonkeyPatch, batch_tokens: str):
     text = b"abc\n\nfeed\ncab\nbad\n"
     expected = heedful("translate", trained.model, stdin=text)
-    monkeypatch.setattr("heedful.translator.WINDOW_LINES", 2)
+    monkeypatch.setattr("heedful.predictors.translator.WINDOW_LINES", 2)
     assert heedful("translate", trained.model, "--batch-tokens", batch_tokens, stdin=text) == expected
 
 

@@ -15,9 +15,9 @@ from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.summary import COLUMNS
 from heedful.config import parse_overrides
 from heedful.data.prepare import EvaluationSet
-from heedful.recipe import Recipe
+from heedful.predictors.translation import Translation
 from heedful.search.config import SearchConfig
-from heedful.translator import Translation
+from heedful.tasks.interface import Recipe
 
 RECIPE = Recipe(
     data=(Path("a b.de"), Path("a.en")),

@@ -31,7 +31,7 @@ import torch
 
 from heedful.config import validate
 from heedful.models.table import MODELS
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 
 SIZES = {
     "transformer": {"model_size": 16, "num_heads": 2, "feedforward_size": 16},
@@ -46,7 +46,7 @@ for kind, config in MODELS.items():
     for key in KEYS.get(kind, ("attention",)):
         attention = {"score": "diagonal", "normalizer": "squared", "projection_size": 8}
         model = validate(config, {**SIZES[kind], key: attention}).build(9, 9, False)
-        step = TrainingStep(model, 0.0).train()
+        step = PairStep(model, 0.0).train()
         scores = [(name, part) for name, part in model.named_parameters() if name.endswith("inner.weight")]
         before = {name: part.detach().clone() for name, part in scores}
         assert before, kind

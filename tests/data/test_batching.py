@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.batching import (
-    BatchSampler,
+    PairSampler,
     Position,
     _places_on_curve,
     cut_batches,
@@ -133,13 +133,13 @@ def test_either_side_of_a_real_corpus_is_padded_little(corpora: Path):
 CORPUS = of_lengths(*realistic(200))
 
 
-def order_of(sampler: BatchSampler, num: int) -> list[list[int]]:
+def order_of(sampler: PairSampler, num: int) -> list[list[int]]:
     drawn = iter(sampler)
     return [next(drawn).target_out[:, 0].tolist() for _ in range(num)]
 
 
 def test_an_epoch_holds_every_pair_once():
-    sampler = BatchSampler(CORPUS, 300, seed=1)
+    sampler = PairSampler(CORPUS, 300, seed=1)
     num = len(sampler.plan(0))
     for _ in range(3):
         drawn = Counter(pair for batch in order_of(sampler, num) for pair in batch)
@@ -148,24 +148,24 @@ def test_an_epoch_holds_every_pair_once():
 
 
 def test_the_order_is_a_function_of_seed_and_epoch():
-    one, other = (order_of(BatchSampler(CORPUS, 300, seed=5), 60) for _ in range(2))
+    one, other = (order_of(PairSampler(CORPUS, 300, seed=5), 60) for _ in range(2))
     assert one == other
-    num = len(BatchSampler(CORPUS, 300, seed=5).plan(0))
+    num = len(PairSampler(CORPUS, 300, seed=5).plan(0))
     assert one[:num] != one[num : 2 * num]
-    assert order_of(BatchSampler(CORPUS, 300, seed=6), num) != one[:num]
+    assert order_of(PairSampler(CORPUS, 300, seed=6), num) != one[:num]
 
 
 def test_plans_do_not_depend_on_what_was_asked_before():
-    sampler = BatchSampler(CORPUS, 300, seed=5)
+    sampler = PairSampler(CORPUS, 300, seed=5)
     third = [batch.tolist() for batch in sampler.plan(3)]
     sampler.plan(0)
     assert [batch.tolist() for batch in sampler.plan(3)] == third
-    assert [batch.tolist() for batch in BatchSampler(CORPUS, 300, seed=5).plan(3)] == third
+    assert [batch.tolist() for batch in PairSampler(CORPUS, 300, seed=5).plan(3)] == third
 
 
 def test_pairs_meet_other_neighbours_in_another_epoch():
     source, target = realistic(5000)
-    sampler = BatchSampler(of_lengths(source, target), 2048, seed=0)
+    sampler = PairSampler(of_lengths(source, target), 2048, seed=0)
     batch_of = np.empty((2, 5000), dtype=np.int64)
     for epoch in range(2):
         for number, batch in enumerate(sampler.plan(epoch)):
@@ -177,7 +177,7 @@ def test_pairs_meet_other_neighbours_in_another_epoch():
 
 def test_lengths_come_in_random_order():
     # Not short ones first: the first batches of an epoch are no easier than the last.
-    sampler = BatchSampler(of_lengths(*realistic(3000)), 300, seed=0)
+    sampler = PairSampler(of_lengths(*realistic(3000)), 300, seed=0)
     sizes = [len(batch) for batch in sampler.plan(0)]  # many short pairs or few long ones
     halves = np.mean(sizes[: len(sizes) // 2]), np.mean(sizes[len(sizes) // 2 :])
     assert abs(halves[0] - halves[1]) < 0.25 * halves[0]
@@ -186,10 +186,10 @@ def test_lengths_come_in_random_order():
 
 @pytest.mark.parametrize("start", [1, 7, 20, 45])
 def test_going_on_from_a_position(start: int):
-    whole = order_of(BatchSampler(CORPUS, 300, seed=2), 60)
-    sampler = BatchSampler(CORPUS, 300, seed=2)
+    whole = order_of(PairSampler(CORPUS, 300, seed=2), 60)
+    sampler = PairSampler(CORPUS, 300, seed=2)
     order_of(sampler, start)
-    again = BatchSampler(CORPUS, 300, seed=2)
+    again = PairSampler(CORPUS, 300, seed=2)
     again.position = sampler.position
     assert order_of(again, 60 - start) == whole[start:]
 
@@ -202,7 +202,7 @@ def test_a_batch_is_what_teacher_forcing_needs():
     assert batch.target_in.tolist() == [[BOS, 5, 6], [BOS, PAD, PAD]]
     assert batch.target_out.tolist() == [[5, 6, EOS], [EOS, PAD, PAD]]
     assert batch.target_lengths.tolist() == [3, 1]
-    assert batch.num_target_tokens == 4
+    assert batch.num_units == 4
     parts = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.target_lengths)
     assert {part.dtype for part in parts} == {np.dtype(np.int64)}
 
@@ -259,4 +259,6 @@ def test_links_come_with_their_row():
     assert batch.links.tolist() == [[0, 0, 2], [0, 1, 0], [0, 2, 1], [2, 1, 0], [2, 0, 1]]
     assert batch.links.dtype == np.int64
     assert make_batch(EncodedCorpus(source, target, links), np.array([1])).links.shape == (0, 3)
-    assert make_batch(EncodedCorpus(source, target), np.array([2, 0])).links.shape == (0, 3)
+    assert make_batch(EncodedCorpus(source, target), np.array([2, 0])).links is None
+    assert len(batch.arrays()) == len(batch.rows(slice(2)).arrays()) == 5
+    assert len(make_batch(EncodedCorpus(source, target), np.array([2, 0])).arrays()) == 4

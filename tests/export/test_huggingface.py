@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.experiment import import_marian
 from heedful.export.huggingface import Described, export_huggingface
 from heedful.export.marian import MarianModel, read_marian
 from heedful.export.marian_layout import NORM_EPSILON
@@ -21,12 +20,13 @@ from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.predictors.table import load
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
+from heedful.tasks.marian import import_marian
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary
-from heedful.translator import load
 from tests.export.marian_folder import write_folder
 
 MOST = 30

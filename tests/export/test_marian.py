@@ -9,15 +9,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import FileRefused, UsageError
-from heedful.experiment import import_marian
 from heedful.export.marian import read_marian
 from heedful.models.engine import torch_backend
 from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import Transformer
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.runtime.engine import decode_sorted
 from heedful.search.config import SearchConfig
+from heedful.tasks.marian import import_marian
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
-from heedful.translator import Translator, load
 from tests.export.marian_folder import CONFIG, SIZE, TOKENS, tensors, write_folder
 
 # What transformers 5.23 gave for the tiny model: the encoder's states of the first and fourth token, the logits of

@@ -8,8 +8,8 @@ from heedful.data.batching import make_batch
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models.rnn_encoder_decoder import PRESETS as RNN_ENCODER_DECODER
 from heedful.text.vocabulary import EOS
-from heedful.training.loss import TrainingStep
 from heedful.training.optimizer import OptimizerConfig, make_optimizer
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, Config, changed
 
 NUM_TOKENS = 16
@@ -39,14 +39,14 @@ def make_pairs() -> EncodedCorpus:
 def test_eight_pairs_are_learned_by_heart(name: str):
     torch.manual_seed(0)
     model = LEARNERS[name].build(NUM_TOKENS, NUM_TOKENS, False)
-    step = TrainingStep(model, label_smoothing=0.0).train()
+    step = PairStep(model, label_smoothing=0.0).train()
     optimizer = make_optimizer(model, OptimizerConfig(learning_rate=0.01))
     batch = make_batch(make_pairs(), np.arange(8))
     arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
     tensors = [torch.from_numpy(array) for array in arrays]
     losses: list[float] = []
     while len(losses) < 300 and (not losses or losses[-1] >= 0.1):
-        loss = step(*tensors).total / batch.num_target_tokens
+        loss = step(*tensors).total / batch.num_units
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -10,8 +10,8 @@ from heedful.errors import ConfigError
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.text.vectors import Coverage
-from heedful.training.loss import TrainingStep
 from heedful.training.optimizer import OptimizerConfig, make_optimizer
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, make_model, make_sources, make_targets
 
 SIZES = {"source": NUM_SOURCE_TOKENS, "target": NUM_TARGET_TOKENS}
@@ -53,7 +53,7 @@ def test_frozen_vectors_stay_and_all_else_is_trained(name: str):
     before = {key: parameter.detach().clone() for key, parameter in model.named_parameters()}
     source, lengths = make_sources()
     target = make_targets(len(lengths))
-    step = TrainingStep(model.train(), 0.1)
+    step = PairStep(model.train(), 0.1)
     optimizer = make_optimizer(step, OptimizerConfig())
     step(source, lengths, target, target.roll(-1, dims=1)).total.backward()
     nn.utils.clip_grad_norm_(step.parameters(), 1.0)

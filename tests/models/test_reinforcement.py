@@ -11,7 +11,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.reinforcement import Reinforcement
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from heedful.training.train_state import TrainState
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
 
@@ -82,7 +82,7 @@ def some_step(model: Seq2Seq, seed: int) -> Tensor:
     source, lengths = make_sources()
     target_in = make_targets(len(source))
     target_out = torch.cat((target_in[:, 1:], torch.full((len(source), 1), 3)), dim=1)
-    return TrainingStep(model, 0.0).train()(source, lengths, target_in, target_out).total
+    return PairStep(model, 0.0).train()(source, lengths, target_in, target_out).total
 
 
 @pytest.mark.parametrize("kind", ["rnnsearch", "luong", "transformer-pre"])
@@ -97,7 +97,9 @@ def test_the_score_of_drawn_keys_has_a_gradient(kind: str):
 
 def test_a_training_goes_on_with_the_baseline_of_its_checkpoint():
     def fresh() -> TrainState:
-        return TrainState(sampled_model(), TrainingConfig(batch_tokens=64, validate_every=1, select_by="loss"), Alone())
+        return TrainState(
+            PairStep(sampled_model(), 0.1), TrainingConfig(batch_tokens=64, validate_every=1, select_by="loss"), Alone()
+        )
 
     first = fresh()
     some_step(first.model, 1)

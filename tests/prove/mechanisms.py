@@ -22,7 +22,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import make_sources, make_targets
 
 NUM_STEPS = 50
@@ -120,7 +120,7 @@ def complaint(model: Seq2Seq, score: str, attention: torch.nn.Module, num_steps:
         attention: the module that has it.
         num_steps: updates; where they are few the loss is only asked to be finite.
     """
-    step = TrainingStep(model, 0.0).train()
+    step = PairStep(model, 0.0).train()
     watched = _watch(attention)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     source, lengths = make_sources((5, 3, 6, 2))

@@ -23,12 +23,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import HeedfulError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.loop import Trainer, Validation
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.prove.disk import DEAD, Call, calls, die_at, without_waiting
 
@@ -319,7 +321,14 @@ class Toy:
             (folder / "best").write_bytes(torch_bytes)
 
         trainer = Trainer(
-            model, config, self.corpus, folder, _validation, keep, lambda progress: None, lambda line: None
+            PairStep(model, config.label_smoothing),
+            config,
+            PairSampler(self.corpus, config.batch_tokens, config.seed),
+            folder,
+            _validation,
+            keep,
+            lambda progress: None,
+            lambda line: None,
         )
 
         checkpoint = newest(folder / "checkpoints")

@@ -18,6 +18,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
+from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.models.interface import Decoded, Seq2Seq
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
@@ -25,6 +26,7 @@ from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer, Validation
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed
 from tests.prove.disk import without_waiting
 from tests.prove.prove_checkpoints import Record, bits, make_corpus, newest, table
@@ -93,14 +95,24 @@ class Toy:
         def validate(model: Seq2Seq) -> Validation:
             if doom is not None and is_doomed and doom.phase == "validation":
                 doom.strike()
-            return Validation({"loss": log_likelihood(model, corpus).loss}, ("a", "b", "c"))
+            return Validation(
+                {"loss": log_likelihood(PairStep(model, 0.0), pairs_by_length(corpus)).loss}, ("a", "b", "c")
+            )
 
         def keep(weights: Mapping[str, Tensor]) -> None:
             content = b"".join(tensor.detach().numpy().tobytes() for tensor in weights.values())
             (folder / "best").write_bytes(content)
 
         trainer = Trainer(
-            model, training, corpus, folder, validate, keep, lambda progress: None, lambda line: None, ranks
+            PairStep(model, training.label_smoothing),
+            training,
+            PairSampler(corpus, training.batch_tokens, training.seed),
+            folder,
+            validate,
+            keep,
+            lambda progress: None,
+            lambda line: None,
+            ranks,
         )
         if doom is not None and is_doomed:
             _plan(trainer, doom)

@@ -24,14 +24,16 @@ from numpy.typing import NDArray
 
 from heedful.cli.main import main as run
 from heedful.cli.options import use_threads
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, decode_sorted
+from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints, holds
 from heedful.search.interface import Hypothesis
 from heedful.synthetic.corpus import generate
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS, UNK
-from heedful.translator import Translator, encode_source, load
 
 BATCH_SIZES = (1, 2, 3, 7, 16, 64)
 NEAR = 1e-4

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.predictors.table import load
 from heedful.runtime.engine import Backend
 from heedful.runtime.exact import Exact
 from heedful.search.interface import Hypothesis
-from heedful.translator import load
 from tests.cli.command import heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.prove import prove_decoding as proofs

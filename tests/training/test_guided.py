@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded
 from heedful.training.guided import alignment_loss
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import make_model, make_targets
 from tests.training.test_loss import batch
 
@@ -90,8 +90,8 @@ def test_the_step_adds_it_with_its_weight_and_its_gradient(name: str):
     model = make_model(name)
     source, lengths, target_in, target_out = batch()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    plain = TrainingStep(model, 0.1)(source, lengths, target_in, target_out)
-    guided = TrainingStep(model, 0.1, 0.7)(source, lengths, target_in, target_out, LINKS)
+    plain = PairStep(model, 0.1)(source, lengths, target_in, target_out)
+    guided = PairStep(model, 0.1, 0.7)(source, lengths, target_in, target_out, LINKS)
     decoded = model(TokenInputs(source, lengths), target_in, need=("weights",))
     weights = decoded.attended[model.alignment].weights
     assert weights is not None
@@ -129,8 +129,8 @@ def test_without_links_or_weight_the_model_is_not_asked_for_weights(monkeypatch:
         return forward(self, *inputs, need=need)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(model), "forward", watched)
-    plain = TrainingStep(model, 0.1)(*batch())
-    for step in (TrainingStep(model, 0.1, 0.0)(*batch(), LINKS), TrainingStep(model, 0.1, 0.5)(*batch())):
+    plain = PairStep(model, 0.1)(*batch())
+    for step in (PairStep(model, 0.1, 0.0)(*batch(), LINKS), PairStep(model, 0.1, 0.5)(*batch())):
         assert torch.equal(step.total, plain.total)
     assert asked == [(), (), ()]
 
@@ -140,7 +140,7 @@ def test_attention_learns_where_to_rest(name: str):
     model = make_model(name)
     source, lengths, _, _ = batch()
     target_in = make_targets(4)
-    step = TrainingStep(model, 0.0, 1.0)
+    step = PairStep(model, 0.0, 1.0)
     # Little else to learn: all target tokens are the same.
     target_out = torch.full_like(target_in, 5)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.03)

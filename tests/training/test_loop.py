@@ -17,7 +17,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from heedful.data.batching import Batch, make_batch
+from heedful.data.batching import PairBatch, PairSampler, make_batch, pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import NonFiniteError, ResourceError, Stopped
 from heedful.models.interface import Seq2Seq
@@ -25,7 +25,7 @@ from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Progress, Trainer, Validation
-from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 from tests.prove.disk import Call, calls
 
@@ -78,15 +78,19 @@ class Run:
     def trainer(self) -> Trainer:
         def scores(model: Seq2Seq) -> Validation:
             assert not model.training
-            return Validation({"loss": log_likelihood(model, CORPUS).loss}, ("a", "b", "c"))
+            return Validation(
+                {"loss": log_likelihood(PairStep(model, 0.0), pairs_by_length(CORPUS)).loss}, ("a", "b", "c")
+            )
 
         def keep(weights: Mapping[str, Tensor]) -> None:
             self.kept.append({name: tensor.detach().clone() for name, tensor in weights.items()})
 
+        config = self.config
+        corpus = LINKED if config.alignment_weight else CORPUS
         return Trainer(
-            self.model,
-            self.config,
-            LINKED if self.config.alignment_weight else CORPUS,
+            PairStep(self.model, config.label_smoothing, config.alignment_weight),
+            config,
+            PairSampler(corpus, config.batch_tokens, config.seed),
             self.folder,
             self.validate or scores,
             keep,
@@ -393,11 +397,13 @@ def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
     assert (len(run.kept), len(again.kept)) == (2, 0)
 
 
-def test_higher_is_better_for_all_but_losses_and_error_rates(tmp_path: Path):
+def test_higher_is_better_for_all_but_the_scores_named(tmp_path: Path):
     for metric, best_step in (("bleu", 3), ("exact_match", 3), ("chrf", 3), ("token_error_rate", 2), ("loss", 2)):
         run = make_run(tmp_path / metric, validate_every=1, max_steps=3, select_by=metric)
-        values = iter([2.0, 1.0, 3.0])
-        run.validate = lambda model, metric=metric, values=values: Validation({metric: next(values)})
+        values, falling = iter([2.0, 1.0, 3.0]), frozenset({"loss", "token_error_rate"})
+        run.validate = lambda model, metric=metric, values=values, falling=falling: Validation(
+            {metric: next(values)}, lower_is_better=falling
+        )
         assert run.trainer().run().best_step == best_step
 
 
@@ -444,8 +450,8 @@ def test_the_gradient_is_of_the_mean_over_tokens(alignment_weight: float, kind: 
     batch = make_batch(LINKED, np.arange(5))
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
     arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.links)
-    sums = TrainingStep(run.model, 0.1, alignment_weight)(*(torch.from_numpy(array) for array in arrays))
-    gradients = torch.autograd.grad(sums.total / sums.num_tokens, list(run.model.parameters()))
+    sums = PairStep(run.model, 0.1, alignment_weight)(*(torch.from_numpy(array) for array in arrays))
+    gradients = torch.autograd.grad(sums.total / sums.num_units, list(run.model.parameters()))
     run.trainer()._update([batch])
     for old, gradient, new in zip(before, gradients, run.model.parameters(), strict=True):
         assert float((old - gradient - new).detach().abs().max()) <= 1e-12
@@ -456,7 +462,7 @@ def test_the_gradient_is_of_the_mean_over_tokens(alignment_weight: float, kind: 
 def test_the_gradient_may_be_of_the_mean_over_pairs_while_losses_told_are_of_tokens(kind: Config, tmp_path: Path):
     updated: list[list[Tensor]] = []
     batches = [make_batch(CORPUS, np.arange(5)), make_batch(CORPUS, np.arange(5, 7))]
-    num_tokens = sum(batch.num_target_tokens for batch in batches)
+    num_tokens = sum(batch.num_units for batch in batches)
     told: list[float] = []
     for mean_over, rate in (("tokens", num_tokens / 7), ("pairs", 1.0)):
         optimizer = PLAIN | {"mean_over": mean_over, "learning_rate": rate}
@@ -575,7 +581,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
 
     def note(module: torch.nn.Module, inputs: object, output: object) -> None:
         if module.training:
-            losses.append((float(output.total.detach()), int(output.num_tokens)))  # type: ignore[attr-defined]
+            losses.append((float(output.total.detach()), int(output.num_units)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
     trainer._learner.module.register_forward_hook(note)
@@ -613,7 +619,7 @@ def test_seeds_have_room_for_the_step():
 
 
 def test_batches_reach_the_model_as_they_are(tmp_path: Path):
-    batch: Batch = make_batch(CORPUS, np.arange(3))
+    batch: PairBatch = make_batch(CORPUS, np.arange(3))
     tensors = make_run(tmp_path).trainer()._learner.tensors_of(batch)
     assert [tensor.numpy().tolist() for tensor in tensors] == [
         part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)

@@ -19,8 +19,8 @@ from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, pr
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.translator import Translator
     from heedful.synthetic.grammar import Split
-    from heedful.translator import Translator
 
 NUM_PAIRS: Final = 75_000
 NUM_VALIDATION: Final = 300
@@ -73,15 +73,15 @@ def run(
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
     from heedful.cli.train import ending, train_and_watch
-    from heedful.recipe import Recipe
-    from heedful.translator import load
+    from heedful.predictors.translator import load_translator
+    from heedful.tasks.interface import Recipe
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
     where = choose_device(device)
     recipe = Recipe(data=(train,), out=out, dev=(validation,), settings=(*SETTINGS, *limits), device=where)
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))
-    translator = load(out, where)
+    translator = load_translator(out, where)
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))

@@ -24,17 +24,18 @@ from heedful.cli.options import (
     ReplaceUnknown,
     ReportFormat,
     Threads,
+    choose_device,
     parse_columns,
     use_threads,
 )
-from heedful.errors import DataError
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.cli.scoring import Evaluated
-    from heedful.data.prepare import EvaluationSet
-    from heedful.data.rows import Columns
-    from heedful.perplexity import Perplexity
+    from heedful.predictors.interface import Measured, Predictor
+    from heedful.predictors.perplexity import Perplexity
+    from heedful.predictors.translation import MeasuredTranslations
+
+    Scored = tuple[MeasuredTranslations, Perplexity]
 
 
 def run(
@@ -65,18 +66,26 @@ def run(
     """Score a model."""
     use_threads(threads)
     messages = Messages(quiet)
-    items = _items(data, parse_columns(columns), limit, messages)
+    if (other := _other_task(model, device)) is not None:
+        _print_measured(other.measure_files(tuple(data), parse_columns(columns)), output_format)
+        return
+    from heedful.data.corpus import find_pairs
+    from heedful.predictors.translation import read_items
+
+    pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
+    items = read_items(pairs, limit)
     keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     _check_metrics(keys)
 
-    def score(path: Path) -> "tuple[Evaluated, Perplexity]":
-        from heedful.cli.scoring import changed_search, load_to_run, score_outputs, tell_engine
-        from heedful.perplexity import perplexity
+    def score(path: Path) -> "Scored":
+        from heedful.cli.scoring import changed_search, load_to_run, tell_engine
+        from heedful.predictors.perplexity import perplexity
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
         chosen_search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         search = tell_engine(translator, chosen_search, False, messages)
-        evaluated = score_outputs(translator, items, search, keys, batch_tokens, lowercase, seed)
+        evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)
         messages.say(
             f"{path}: {len(items):,} sources in {duration(evaluated.seconds)}, {speed:.1f} a second, beam {search.beam}"
@@ -91,6 +100,26 @@ def run(
 
     scored = score(model)
     baseline = score(versus) if versus else None
+    _print_scored(model, scored, versus, baseline, output_format, data, seed)
+
+
+def _other_task(model: Path, device: str) -> "Predictor | None":
+    """The predictor of a model that does another task than translation, which knows no options of search."""
+    from heedful.predictors.table import load
+    from heedful.runtime.folder import open_folder
+
+    return None if open_folder(model).task == "translation" else load(model, choose_device(device))
+
+
+def _print_scored(
+    model: Path,
+    scored: "Scored",
+    versus: Path | None,
+    baseline: "Scored | None",
+    output_format: str,
+    data: list[Path],
+    seed: int,
+) -> None:
     if output_format == "json":
         facts = _facts(model, scored) | {"data": [str(path) for path in data]}
         if versus and baseline:
@@ -105,16 +134,9 @@ def run(
         )
 
 
-def _items(data: list[Path], columns: "Columns", limit: int, messages: Messages) -> "EvaluationSet":
-    from heedful.data.corpus import find_pairs
-    from heedful.data.prepare import EvaluationSet
-
-    pairs = find_pairs(data, columns)
-    messages.say(pairs.describe())
-    items = EvaluationSet.of(pairs)
-    if not len(items):
-        raise DataError(f"{data[0]}: no row has a source; give pairs to score")
-    return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items
+def _print_measured(measured: "Measured", output_format: str) -> None:
+    is_json = output_format == "json"
+    print(json.dumps(measured.to_dict(), ensure_ascii=False, indent=1) if is_json else measured.to_text().rstrip())
 
 
 def _check_metrics(keys: tuple[str, ...]) -> None:
@@ -126,7 +148,7 @@ def _check_metrics(keys: tuple[str, ...]) -> None:
         build_metric(key, Setting())
 
 
-def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
+def _text(scored: "Scored") -> str:
     evaluated, reference_perplexity = scored
     return (
         f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}"
@@ -135,7 +157,7 @@ def _text(scored: "tuple[Evaluated, Perplexity]") -> str:
     )
 
 
-def _without_replacing(evaluated: "Evaluated") -> str:
+def _without_replacing(evaluated: "MeasuredTranslations") -> str:
     """Scores without replacement of unknown words."""
     if evaluated.unreplaced is None:
         return ""
@@ -144,7 +166,7 @@ def _without_replacing(evaluated: "Evaluated") -> str:
     return f"unknown words replaced in {evaluated.num_replaced:,} outputs: {scores}\n"
 
 
-def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]:
+def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
     evaluated, reference_perplexity = scored
     facts = {
         "model": str(path),
@@ -157,9 +179,7 @@ def _facts(path: Path, scored: "tuple[Evaluated, Perplexity]") -> dict[str, Any]
     return facts
 
 
-def _differences(
-    scored: "tuple[Evaluated, Perplexity]", baseline: "tuple[Evaluated, Perplexity]", seed: int
-) -> tuple[str, list[dict[str, Any]]]:
+def _differences(scored: "Scored", baseline: "Scored", seed: int) -> tuple[str, list[dict[str, Any]]]:
     from heedful.evaluation.evaluate import compare
     from heedful.evaluation.report import differences_to_text
 

@@ -23,7 +23,8 @@ from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, us
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.translator import Translator
+    from heedful.predictors.translator import Translator
+    from heedful.runtime.exported import Exported
 
 
 def run(
@@ -53,9 +54,21 @@ def run(
             "export: --to huggingface takes a folder to write and no --int8; engines go into the model folder: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
-    from heedful.translator import load
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
-    translator = load(model)
+    predictor = load(model)
+    if isinstance(predictor, Classifier) and to == "onnx" and not int8:
+        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
+        from heedful.export.labels import export_classifier
+
+        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+        print(_described(export_classifier(predictor.model(), predictor.folder, num_tokens, most)))
+        return
+    if not isinstance(predictor, Translator):
+        raise UsageError(f"{model}: a model for {predictor.folder.task}, which is exported with --to onnx alone")
+    translator = predictor
     if to == "huggingface":
         _export_huggingface(translator, out or Path(), messages)
         return
@@ -64,11 +77,14 @@ def run(
 
     draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    exported = export_engine(translator.model(), translator.folder, to, int8, draw, most)
-    parity = exported.parity
-    size = sum(path.stat().st_size for path in exported.path.iterdir())
-    print(
-        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
+    print(_described(export_engine(translator.model(), translator.folder, to, int8, draw, most)))
+
+
+def _described(made: "Exported") -> str:
+    parity = made.parity
+    size = sum(path.stat().st_size for path in made.path.iterdir())
+    return (
+        f"{made.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"
     )
 

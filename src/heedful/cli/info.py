@@ -10,8 +10,9 @@ from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
+    from heedful.predictors.interface import Predictor
+    from heedful.predictors.translator import Translator
     from heedful.runtime.exported import Exported
-    from heedful.translator import Translator
 
 Row = tuple[str, str]
 
@@ -27,12 +28,15 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Describe a model."""
-    from heedful.translator import load
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
-    translator = load(model)
-    print(
-        aligned([*_about_model(translator), *_about_files(model), *_about_engines(translator), *_about_training(model)])
-    )
+    predictor = load(model)
+    if isinstance(predictor, Translator):
+        about = [*_about_model(predictor), *_about_files(model), *_about_engines(predictor)]
+    else:
+        about = [*_about_other(predictor), *_about_files(model)]
+    print(aligned([*about, *_about_training(model)]))
 
 
 def _about_model(translator: "Translator") -> list[Row]:
@@ -53,6 +57,17 @@ def _about_model(translator: "Translator") -> list[Row]:
         *[(f"{side} vectors", str(text)) for side, text in dict(facts.get("vectors", {})).items()],
         *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
         ("written by", f"heedful {facts.get('heedful', '')}"),
+    ]
+
+
+def _about_other(predictor: "Predictor") -> list[Row]:
+    folder = predictor.folder
+    return [
+        ("model", str(folder.path)),
+        ("task", folder.task),
+        ("kind", str(folder.facts.get("kind", ""))),
+        ("parameters", f"{num_parameters(folder.file('weights')):,}"),
+        ("written by", f"heedful {folder.facts.get('heedful', '')}"),
     ]
 
 
@@ -119,7 +134,7 @@ def _about_training(model: Path) -> list[Row]:
     ]
     tested = model / "run" / "test.json"
     if tested.is_file():
-        results = TEST_SCORES_FORMAT.strip(tested, json.loads(tested.read_text(encoding="utf-8")))["results"]
+        results = TEST_SCORES_FORMAT.strip(tested, json.loads(tested.read_text(encoding="utf-8"))).get("results", ())
         scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
-        rows.append(("test", scores))
+        rows += [("test", scores)] if scores else []
     return rows

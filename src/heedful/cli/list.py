@@ -315,6 +315,12 @@ def _models() -> TableRows:
     return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
 
 
+def _tasks() -> TableRows:
+    from heedful.tasks.table import TASKS
+
+    return ((name, first_line(sys.modules[type(task).__module__])) for name, task in TASKS.items())
+
+
 def _presets() -> TableRows:
     from heedful.models.table import PRESETS
 
@@ -343,5 +349,6 @@ TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "models": _models,
     "presets": _presets,
     "metrics": _metrics,
+    "tasks": _tasks,
 }
 """All topics; each reads the table that the library itself uses."""

@@ -21,6 +21,7 @@ COMMANDS: Final = (
     "demo",
     "train",
     "translate",
+    "classify",
     "evaluate",
     "compare",
     "align",

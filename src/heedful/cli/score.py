@@ -56,11 +56,11 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.data.corpus import find_pairs
-    from heedful.translator import load
+    from heedful.predictors.translator import load_translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    translator = load(model, choose_device(device))
+    translator = load_translator(model, choose_device(device))
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -1,8 +1,6 @@
 """Evaluation on a set, shared by `evaluate`, `train` and `demo`: translate and score."""
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +9,9 @@ from heedful.cli.options import choose_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.data.prepare import EvaluationSet
-    from heedful.evaluation.report import Report
+    from heedful.predictors.translator import Translator
     from heedful.search.config import SearchConfig
     from heedful.search.constraints import Constraints
-    from heedful.translator import Translator
 
 
 def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
@@ -33,16 +29,16 @@ def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] =
     Raises:
         UsageError: there is no such model, engine or device, or they do not go together.
     """
-    from heedful.translator import load
+    from heedful.predictors.translator import load_translator
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load(path, choose_device(device), "torch", ensemble)
+        return load_translator(path, choose_device(device), "torch", ensemble)
     if engine == "torch":
-        return load(path, choose_device(device), engine, ensemble)
+        return load_translator(path, choose_device(device), engine, ensemble)
     # Which device PyTorch would take is asked only when PyTorch is needed: to ask, it must be loaded.
-    return load(path, device, engine, ensemble)
+    return load_translator(path, device, engine, ensemble)
 
 
 def tell_engine(
@@ -100,68 +96,3 @@ def changed_search(
         carried = {"beam": beam} if beam else {}
         config = validate(SearchConfig, config.model_dump(mode="json") | carried | overrides, "search")
     return with_outputs(config, beam or 0, nbest)
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Outputs of a model on an evaluation set, and their scores."""
-
-    outputs: list[str]
-    report: "Report"
-    seconds: float
-    """Seconds of translating, without loading the model."""
-    num_replaced: int = 0
-    """Number of outputs with replaced unknown words."""
-    unreplaced: "Report | None" = None
-    """Scores without replacement; None where nothing was replaced."""
-
-
-def score_outputs(
-    translator: "Translator",
-    items: "EvaluationSet",
-    search: "SearchConfig",
-    metrics: Sequence[str],
-    batch_tokens: int,
-    lowercase: bool = False,
-    seed: int = 12345,
-) -> Evaluated:
-    """Translate and score.
-
-    Args:
-        translator: the model.
-        items: sources with references.
-        search: beam and the like.
-        metrics: keys of the table of metrics; empty = what suits the model.
-        batch_tokens: most source positions times beam decoded together.
-        lowercase: compare without regard to case.
-        seed: of the resamples behind the intervals.
-
-    Returns:
-        Outputs and scores.
-    """
-    from heedful.evaluation.evaluate import evaluate
-    from heedful.evaluation.metrics.table import default_metrics
-
-    translator.backends.searching(search)  # loads the weights, which are no part of the speed
-    started = time.perf_counter()
-    translations = list(translator.stream(items.sources, search, batch_tokens=batch_tokens))
-    seconds = time.perf_counter() - started
-    num_replaced = sum(bool(one.unreplaced) for one in translations)
-    keys = tuple(metrics) or default_metrics(translator.text.target_units)
-    if num_replaced and not metrics:
-        keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
-
-    def report(outputs: list[str]) -> "Report":
-        return evaluate(
-            outputs,
-            items.references,
-            items.sources,
-            metrics=keys,
-            target_language=translator.target_language,
-            lowercase=lowercase,
-            seed=seed,
-        )
-
-    outputs = [one.text for one in translations]
-    before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
-    return Evaluated(outputs, report(outputs), seconds, num_replaced, before)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 import typer
 
 if TYPE_CHECKING:
+    from heedful.predictors.translator import Translator
     from heedful.search.config import SearchConfig
-    from heedful.translator import Translator
 
 _SEARCH: Final = "Search"
 _WORDING: Final = "What outputs hold"

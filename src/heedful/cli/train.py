@@ -9,7 +9,6 @@ Examples:
   heedful train words.tsv --set text.source_units=characters --set text.target_units=characters
 """
 
-import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -34,14 +33,13 @@ from heedful.cli.options import (
     prepare_training,
 )
 from heedful.errors import EndedElsewhere, ResourceError
-from heedful.formats import TEST_SCORES_FORMAT
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
-    from heedful.evaluation.report import Report
-    from heedful.recipe import Recipe, Started
+    from heedful.recipe import Started
+    from heedful.tasks.interface import Recipe
     from heedful.training.loop import Outcome
 
 _LOWER_IS_BETTER: Final = ("loss", "token_error_rate")
@@ -63,6 +61,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
+    task: Annotated[str, typer.Option(help="Task to learn; see: heedful list tasks.", show_default="translation")] = "",
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")
     ] = None,
@@ -78,12 +77,9 @@ def run(
     prepare_training(threads)
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
-    messages.say(f"reading {', '.join(map(str, data))}")
-    begin_fingerprints((*data, *(dev or ()), *(test or ())) if is_first else ())
-    from heedful.recipe import Recipe
+    _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
+    from heedful.tasks.interface import Recipe
 
-    changes = [f"training.seed={seed}"] if seed is not None else []
-    changes += [f"training.max_minutes={minutes}"] if minutes else []
     recipe = Recipe(
         data=tuple(data),
         out=out,
@@ -91,17 +87,34 @@ def run(
         test=tuple(test or ()),
         columns=parse_columns(columns),
         languages=parse_languages(languages),
+        task=task,
         preset=preset,
         config=config,
-        settings=(*changes, *(settings or ())),
+        settings=(*_changes(seed, minutes), *(settings or ())),
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
+    _print_results(started, outcome, recipe.device, messages)
+
+
+def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
+    from heedful.recipe import score_test
+    from heedful.tasks.table import find_task
+
     print(ending(started, outcome))
-    if len(started.test):
-        print(_test_scores(started, recipe.device, messages), end="")
+    print(score_test(started, device, messages.say), end="")
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
-    print(f"next:  heedful translate {shlex.quote(str(started.folder))}")
+    print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
+
+
+def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) -> None:
+    messages.say(f"reading {', '.join(map(str, paths))}")
+    begin_fingerprints(paths if is_first else ())
+
+
+def _changes(seed: int | None, minutes: float) -> list[str]:
+    changes = [f"training.seed={seed}"] if seed is not None else []
+    return [*changes, *([f"training.max_minutes={minutes}"] if minutes else [])]
 
 
 def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
@@ -146,14 +159,11 @@ def describe(started: "Started", preset: str) -> list[str]:
     Returns:
         Lines.
     """
-    model, text = started.experiment.model, started.experiment.text
-    sizes = f"{started.num_source_tokens:,} {text.source_units}"
-    if not text.is_shared:
-        sizes = f"{sizes} of the source, {started.num_target_tokens:,} {text.target_units} of the target"
+    model = started.experiment.model
     lines = [
-        *started.report,
+        *started.data.report,
         f"model: {model.kind}{f', preset {preset}' if preset else ''}, {started.num_parameters:,} parameters",
-        f"vocabulary: {sizes}",
+        f"vocabulary: {started.data.vocabulary}",
         f"folder: {started.folder}",
     ]
     return [*lines, f"resuming at step {started.step:,}"] if started.step else lines
@@ -189,33 +199,3 @@ def _write_page(folder: Path) -> Path:
     with suppress(ResourceError):  # training has warned
         write_training_page(folder, page)
     return page
-
-
-def _test_scores(started: "Started", device: str, messages: Messages) -> str:
-    """Score the kept model on the test set, once for each model."""
-    from heedful.cli.scoring import score_outputs
-    from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-    from heedful.translator import load
-
-    translator = load(started.folder, device)
-    kept = started.folder / "run" / "test.json"
-    weights = translator.folder.facts["weights"]
-    if kept.is_file():
-        before = TEST_SCORES_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8")))
-        if before.get("weights") == weights:
-            return str(before["text"])
-    messages.say(f"translating {len(started.test):,} test sources")
-    report = score_outputs(translator, started.test, translator.search, (), DEFAULT_BATCH_TOKENS).report
-    text = _short(report, translator.search.beam)
-    facts = TEST_SCORES_FORMAT.stamp({"weights": weights, "text": text, **report.to_dict()})
-    kept.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
-    return text
-
-
-def _short(report: "Report", beam: int) -> str:
-    lines = [f"test:  {report.num_items:,} sources, beam {beam}; 95 % intervals"]
-    for result in report.results:
-        unit = " %" if result.metric.unit == "%" else ""
-        interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
-        lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
-    return "".join(line + "\n" for line in lines)

@@ -60,11 +60,12 @@ from heedful.custom_code import allow_code, allowed_code
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.translation import Translation
+    from heedful.predictors.translator import Translator
     from heedful.runtime.shards import Shard
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
     from heedful.text.lines import Lines
-    from heedful.translator import Translation, Translator
 
 OutputFormat = Literal["text", "jsonl"]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
@@ -168,7 +169,7 @@ class _Written:
         messages: Messages,
     ) -> None:
         from heedful.cli.scoring import tell_engine
-        from heedful.translator import WINDOW_LINES
+        from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.encode(translator.target_tokenizer)
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)

@@ -16,7 +16,8 @@ from heedful.config import merge, validate
 from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.pages.document import listed, table
-from heedful.recipe import Recipe, Started, train
+from heedful.recipe import Started, train
+from heedful.tasks.interface import Recipe
 from heedful.training.loop import Outcome
 
 Paths = str | Path | Sequence[str | Path]

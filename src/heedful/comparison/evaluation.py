@@ -13,10 +13,11 @@ from heedful.data.prepare import EvaluationSet
 from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
-from heedful.perplexity import perplexity
+from heedful.predictors.perplexity import perplexity
+from heedful.predictors.translation import Translation
+from heedful.predictors.translator import Translator, load_translator
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, digest
-from heedful.translator import Translation, Translator, load
 from heedful.version import __version__
 
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
@@ -91,7 +92,7 @@ def evaluate_run(
     Returns:
         The result of the run.
     """
-    translator = load(folder, str(training["device"]), ensemble=ensemble)
+    translator = load_translator(folder, str(training["device"]), ensemble=ensemble)
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
     outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
     reference_perplexity = perplexity(translator, measured)

@@ -11,9 +11,9 @@ from heedful.data.corpus import find_pairs
 from heedful.data.rows import Columns
 from heedful.errors import ConfigError
 from heedful.evaluation.alignment_error import gold_links, score_alignments
+from heedful.predictors.translator import Translator
 from heedful.runtime.scored_pairs import TextPair
 from heedful.text.links import GoldLinks
-from heedful.translator import Translator
 
 AER: Final = "aer"
 """Key of the alignment error rate's column in `heedful.comparison.summary.COLUMNS`."""

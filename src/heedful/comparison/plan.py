@@ -12,7 +12,7 @@ from heedful.comparison.gold import Gold
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
 from heedful.data.corpus import find_pairs
-from heedful.recipe import Recipe
+from heedful.tasks.interface import Recipe
 
 
 @final

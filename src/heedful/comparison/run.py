@@ -22,11 +22,13 @@ from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.prepare import MIN_PAIRS, EvaluationSet
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.evaluation.metrics.table import default_metrics
-from heedful.experiment import load_experiment
-from heedful.recipe import Recipe, Started
+from heedful.experiment import build_model, load_experiment
+from heedful.predictors.translator import load_translator
+from heedful.recipe import Started
+from heedful.tasks.interface import Recipe
+from heedful.tasks.table import TASKS
 from heedful.text.tokenizer import TextConfig
 from heedful.training.loop import Outcome
-from heedful.translator import load
 
 _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
 """Fields that are summed over the members of an ensemble."""
@@ -135,7 +137,7 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
         return validate(RunResult, facts)
     first, *others = plan.folders(row, result.seed)
     try:
-        rate = alignment_error(load(first, plan.recipe.device, ensemble=others), plan.gold)
+        rate = alignment_error(load_translator(first, plan.recipe.device, ensemble=others), plan.gold)
     except (UsageError, FileRefused) as error:  # the model is gone
         runner.warn(f"{row.name}, seed {result.seed}: not aligned: {error}")
         return validate(RunResult, facts)
@@ -150,8 +152,10 @@ def _impossible(recipe: Recipe) -> str:
     """Reason why a row cannot be trained, found before training; empty where it can."""
     try:
         experiment = load_experiment(recipe.preset, recipe.config, recipe.settings)
+        if experiment.model.kind not in TASKS["translation"].kinds:
+            return f"model.kind: a {experiment.model.kind} does not translate"
         with torch.device("meta"):
-            experiment.model.build(8, 8, experiment.text.is_shared)
+            build_model(experiment, (8, 8, experiment.text.is_shared))
     except (HeedfulError, ValueError) as error:
         return str(error)
     return ""
@@ -226,6 +230,17 @@ def _check_held_out(recipe: Recipe) -> None:
         raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
 
 
+def _test_set(started: Started) -> EvaluationSet:
+    """The test set of a translation.
+
+    Raises:
+        UsageError: the run is of another task.
+    """
+    if not isinstance(started.data.test, EvaluationSet):
+        raise UsageError(f"compare: compares models for translation, not for {started.experiment.task}")
+    return started.data.test
+
+
 def _choose_items(plan: Plan, started: Started) -> Items:
     """Return the test set, or in its absence the validation set.
 
@@ -233,7 +248,7 @@ def _choose_items(plan: Plan, started: Started) -> Items:
         DataError: there is neither.
     """
     recipe = plan.recipe
-    chosen = started.test
+    chosen = _test_set(started)
     if not len(chosen) and recipe.dev:
         chosen = EvaluationSet.of(find_pairs([*recipe.dev], recipe.columns))
     if not len(chosen):
@@ -241,8 +256,8 @@ def _choose_items(plan: Plan, started: Started) -> Items:
     return Items(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
-        target_language=load(started.folder).target_language,
-        is_validation=not len(started.test),
+        target_language=load_translator(started.folder).target_language,
+        is_validation=not len(_test_set(started)),
         default_metrics=default_metrics(started.experiment.text.target_units)[:2],
         data=run_key({"data": fingerprints(recipe), "columns": recipe.columns}),
     )

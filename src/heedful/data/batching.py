@@ -1,12 +1,13 @@
 """Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.batch import Position
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.text.vocabulary import BOS, PAD
 
@@ -14,7 +15,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Batch:
+class PairBatch:
     """Padded pairs of token ids; the padding is 0."""
 
     source: IntArray
@@ -27,16 +28,28 @@ class Batch:
     """[batch, target] decoder output: the gold target and eos."""
     target_lengths: IntArray
     """[batch] number of ids in each row, without padding."""
-    links: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
-    """[link, 3] row, target position and source position of aligned tokens."""
+    links: IntArray | None = None
+    """[link, 3] row, target position and source position of aligned tokens; None where the corpus has no links."""
+
+    def __len__(self) -> int:
+        return len(self.source)
 
     @property
-    def num_target_tokens(self) -> int:
-        """Number of target tokens, eos included and padding left out."""
+    def num_units(self) -> int:
+        """Number of real target tokens, EOS included."""
         return int(self.target_lengths.sum())
 
-    def rows(self, kept: slice) -> "Batch":
-        """Select rows, and drop the padding that they no longer need.
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """List the arrays that `heedful.training.pair_step.PairStep` takes.
+
+        Returns:
+            Source, source lengths, target in, target out, and links where there are some.
+        """
+        arrays = (self.source, self.source_lengths, self.target_in, self.target_out)
+        return arrays if self.links is None else (*arrays, self.links)
+
+    def rows(self, kept: slice) -> "PairBatch":
+        """Select pairs, and drop the padding that they no longer need.
 
         Args:
             kept: which; at least one.
@@ -48,14 +61,17 @@ class Batch:
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
         new_rows = np.full(len(self.source), -1)
         new_rows[kept] = np.arange(len(source_lengths))
-        links = self.links[new_rows[self.links[:, 0]] >= 0]
-        return Batch(
+        links = self.links
+        if links is not None:
+            links = links[new_rows[links[:, 0]] >= 0]
+            links = np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
+        return PairBatch(
             self.source[kept, source],
             source_lengths,
             self.target_in[kept, target],
             self.target_out[kept, target],
             target_lengths,
-            np.column_stack((new_rows[links[:, 0]], links[:, 1:])),
+            links,
         )
 
 
@@ -79,7 +95,7 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     return rows, lengths
 
 
-def make_batch(corpus: EncodedCorpus, indices: Ids) -> Batch:
+def make_batch(corpus: EncodedCorpus, indices: Ids) -> PairBatch:
     """Make a batch of some pairs of a corpus.
 
     Args:
@@ -97,8 +113,8 @@ def make_batch(corpus: EncodedCorpus, indices: Ids) -> Batch:
     real = np.arange(target_out.shape[1]) < target_lengths[:, None]
     padded_in = np.where(real, target_in, PAD)
     if corpus.links is None:
-        return Batch(source, source_lengths, padded_in, target_out, target_lengths)
-    return Batch(source, source_lengths, padded_in, target_out, target_lengths, _links(corpus.links, indices))
+        return PairBatch(source, source_lengths, padded_in, target_out, target_lengths)
+    return PairBatch(source, source_lengths, padded_in, target_out, target_lengths, _links(corpus.links, indices))
 
 
 def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
@@ -108,16 +124,9 @@ def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
     return np.stack([rows, *sides], axis=1)
 
 
-class Position(NamedTuple):
-    """Position of a sampler: the next batch is number `batch` of epoch `epoch`."""
-
-    epoch: int
-    batch: int
-
-
 @final
-class BatchSampler:
-    """Endless iterator of batches; every pair once an epoch.
+class PairSampler:
+    """Endless batches; every pair once an epoch.
 
     Pairs stand in the order of `cut_batches`, alike beside alike on both sides; equal ones fall in random order, and
     batches are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are
@@ -159,7 +168,18 @@ class BatchSampler:
             self._planned = epoch
         return self._epoch
 
-    def __iter__(self) -> Iterator[Batch]:
+    def num_batches(self, epoch: int) -> int:
+        """Count the batches of an epoch, which plans it.
+
+        Args:
+            epoch: 0-based.
+
+        Returns:
+            Their number.
+        """
+        return len(self.plan(epoch))
+
+    def __iter__(self) -> Iterator[PairBatch]:
         while True:
             batches = self.plan(self.position.epoch)
             if self.position.batch >= len(batches):
@@ -168,6 +188,21 @@ class BatchSampler:
             indices = batches[self.position.batch]
             self.position = Position(self.position.epoch, self.position.batch + 1)
             yield make_batch(self._corpus, indices)
+
+
+def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:
+    """Go through a corpus once, pairs of like target lengths together.
+
+    Args:
+        corpus: encoded pairs.
+        batch_pairs: most pairs of a batch.
+
+    Yields:
+        Padded batches, the shortest targets first.
+    """
+    order = np.argsort(corpus.target.lengths, kind="stable")
+    for start in range(0, len(order), batch_pairs):
+        yield make_batch(corpus, order[start : start + batch_pairs])
 
 
 def cut_batches(

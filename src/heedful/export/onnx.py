@@ -18,7 +18,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 import torch
@@ -34,9 +34,11 @@ from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.search.inputs import InputDraw, token_draw
 
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+
 _ANY_SIZE: Final = 2**40
 _SOURCES, _HYPOTHESES, _SAID = 3, 5, 11
-_LENGTHS: Final = (7, 4, 2)
+EXAMPLE_LENGTHS: Final = (7, 4, 2)
 """Positions of each source of the example that is recorded. All sizes differ, so that no axis is taken for another, and
 none is 1."""
 _ONE_TOKEN: Final = token_draw(5)
@@ -94,19 +96,19 @@ def export_graphs(
     for layer in model.modules():
         if isinstance(layer, NormalizerLayer) and (reason := layer.normalizer.without_noise().why_not_exported()):
             raise UsageError(f"onnx: {reason}; use --engine torch")
-    model = _recordable(model, max_length)
-    arrays = draw(np.array(_LENGTHS), np.random.default_rng(0))
+    model = recordable(model, max_length)
+    arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
     sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
     with torch.no_grad():
         memory, state = _example(model, sources, _SAID)
         other_memory, other_state = _example(model, other_sources, _SAID + 2)
     fields, other_fields = flatten(sources, ""), flatten(other_sources, "")
-    of_source = _axes(fields, other_fields, {0: "source"}, "position")
-    of_memory = _axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
-    of_state = _axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
+    of_source = free_axes(fields, other_fields, {0: "source"}, "position")
+    of_memory = free_axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
+    of_state = free_axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
     outputs = [name for name in (*of_memory, *of_state) if name != "memory.lengths"]
     try:
-        _record(
+        record_graph(
             _Encode(model, type(sources)),
             {},
             dict(zip(arrays.named_arrays(), [(fields[name], of_source[name]) for name in fields], strict=True)),
@@ -119,7 +121,7 @@ def export_graphs(
         examples = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
         results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
         step = _Step(model, memory, state)
-        _record(
+        record_graph(
             step,
             {"tokens": (tokens, {0: "source", 1: "hypothesis"})},
             examples,
@@ -134,8 +136,16 @@ def export_graphs(
         quantize(folder)
 
 
-def _recordable(model: Seq2Seq, max_length: int) -> Seq2Seq:
-    """Copy in float32 on the CPU, with tables of full length and recurrent units as operators."""
+def recordable(model: AnyModule, max_length: int) -> AnyModule:
+    """Copy a model into a form that can be recorded as a graph.
+
+    Args:
+        model: any; left as it is.
+        max_length: most positions of a sequence.
+
+    Returns:
+        A copy in float32 on the CPU, whose tables are long enough and whose recurrent units are operators.
+    """
     copied = deepcopy(model).float().cpu().eval()
     for module in copied.modules():
         if isinstance(module, SinusoidalPositions):
@@ -158,10 +168,20 @@ def _example(model: Seq2Seq, sources: Inputs, num_said: int) -> tuple[Memory, St
     return plain, state
 
 
-def _axes(
+def free_axes(
     one: Mapping[str, Tensor], other: Mapping[str, Tensor], known: dict[int, str], varying: str
 ) -> dict[str, dict[int, str]]:
-    """Names of the free axes of each tensor: the known ones, and those that differ between two examples."""
+    """Name the axes of tensors that have any size: the known ones, and those that differ between two examples.
+
+    Args:
+        one: tensors of an example, by name.
+        other: those of an example of other sizes.
+        known: names of axes that are free in every tensor.
+        varying: the name of each other axis that differs.
+
+    Returns:
+        Names by axis, for each tensor.
+    """
     axes: dict[str, dict[int, str]] = {}
     for name, tensor in one.items():
         sizes = zip(tensor.shape, other[name].shape, strict=True)
@@ -170,7 +190,7 @@ def _axes(
     return axes
 
 
-def _record(
+def record_graph(
     module: nn.Module,
     inputs: Mapping[str, tuple[Tensor, dict[int, str]]],
     listed: Mapping[str, tuple[Tensor, dict[int, str]]],
@@ -179,6 +199,14 @@ def _record(
     max_length: int,
 ) -> None:
     """Write one graph.
+
+    Args:
+        module: computes the outputs.
+        inputs: example and names of free axes of each tensor that it takes by itself.
+        listed: the same of those that it takes as one list, behind them.
+        outputs: names of what it gives.
+        path: where to.
+        max_length: most positions of a sequence.
 
     Raises:
         UsageError: it cannot be recorded.

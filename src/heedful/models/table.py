@@ -8,13 +8,14 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 
 from heedful.config import Config
 from heedful.custom_code import import_class, is_custom
-from heedful.models import luong, rnn_encoder_decoder, rnnsearch, transformer
+from heedful.models import luong, rnn_encoder_decoder, rnnsearch, text_classifier, transformer
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 
-AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
+AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig | TextClassifierConfig
 
 
 def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
@@ -31,17 +32,19 @@ ModelConfig = Annotated[
     SerializeAsAny[Annotated[AnyModelConfig, Field(discriminator="kind")]], WrapValidator(_custom_or)
 ]
 
-MODELS: Final = {
+MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "transformer": TransformerConfig,
     "rnnsearch": RNNsearchConfig,
     "luong": LuongConfig,
     "rnn_encoder_decoder": RNNEncoderDecoderConfig,
+    "text_classifier": TextClassifierConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
     **rnnsearch.PRESETS,
     **luong.PRESETS,
     **rnn_encoder_decoder.PRESETS,
+    **text_classifier.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -28,6 +28,11 @@ class ModelFolder:
     facts: Mapping[str, Any]
     """Entries of `heedful.json` beside its files: kind, languages, weights, tokenizers, limits, results."""
 
+    @property
+    def task(self) -> str:
+        """Name of the task that the model does; models from before there were several translate."""
+        return str(self.facts.get("task", "translation"))
+
     def file(self, role: str) -> Path:
         """Return the path of a file by its purpose.
 

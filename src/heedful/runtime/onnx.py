@@ -61,7 +61,7 @@ class Graphs:
             options.log_severity_level = 3
             # Threads of one graph that wait for work would take the processor from those of the next.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-            options.intra_op_num_threads = _num_threads(threads) if name in _LARGE else 1
+            options.intra_op_num_threads = num_threads(threads) if name in _LARGE else 1
             options.inter_op_num_threads = 1
             path = folder / f"{name}.onnx"
             try:
@@ -232,7 +232,15 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
     return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length)
 
 
-def _num_threads(threads: int) -> int:
+def num_threads(threads: int) -> int:
+    """Choose the number of processor threads of a graph.
+
+    Args:
+        threads: as asked for; 0 = what OMP_NUM_THREADS says.
+
+    Returns:
+        The number; 0 = ONNX Runtime's own choice.
+    """
     num_threads = os.environ.get("OMP_NUM_THREADS", "")
     return threads or (int(num_threads) if num_threads.isdecimal() else 0)
 

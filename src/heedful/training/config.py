@@ -39,8 +39,9 @@ class TrainingConfig(Config):
     """Steps between validations; 0 = about an epoch."""
     patience: int = Field(default=8, ge=1)
     """Validations in a row without a better score after which training ends."""
-    select_by: Literal["auto", "bleu", "chrf", "exact_match", "token_error_rate", "loss"] = "auto"
-    """Score that decides which model is kept; auto: BLEU of pieces, token error rate of words, chrF of characters."""
+    select_by: str = "auto"
+    """Score of the task that decides which model is kept; auto: what suits the data, such as BLEU of pieces, token
+    error rate of words, chrF of characters, accuracy of labels."""
 
     @model_validator(mode="before")
     @classmethod

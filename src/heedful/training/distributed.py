@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import torch
 from torch import Tensor, distributed, nn
 
-from heedful.data.batching import Batch
+from heedful.data.batch import Batch
 from heedful.errors import EndedElsewhere, HeedfulError, LostProcess, UsageError
 from heedful.training.rank import RankInfo, place
 
@@ -79,7 +79,7 @@ class Ranks(ABC):
         rank, size = self.place.rank, self.place.size
         if size == 1:
             return Share(batch, is_real=True)
-        is_real = rank < len(batch.source)
+        is_real = rank < len(batch)
         return Share(batch.rows(slice(rank, None, size) if is_real else slice(0, 1)), is_real)
 
     def seed(self, seed: int, step: int) -> int:

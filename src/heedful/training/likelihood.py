@@ -1,18 +1,13 @@
 """How probable a model finds gold targets: forced decoding, summed over a corpus."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
-import numpy as np
 import torch
 
-from heedful.data.batching import make_batch
-from heedful.data.encoded import EncodedCorpus
-from heedful.models.interface import Seq2Seq
-from heedful.training.loss import TrainingStep
-
-BATCH_PAIRS: Final = 128
+from heedful.data.batch import Batch
+from heedful.training.loss import LossSum, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -21,13 +16,13 @@ class Likelihood:
 
     log_prob: float
     """Of all targets together, in nats, at most 0."""
-    num_tokens: int
+    num_units: int
     """Target tokens, end marks included; at least 1."""
 
     @property
     def loss(self) -> float:
         """Mean negative log probability of a token, in nats."""
-        return -self.log_prob / self.num_tokens
+        return -self.log_prob / self.num_units
 
     @property
     def perplexity(self) -> float:
@@ -35,25 +30,22 @@ class Likelihood:
         return math.exp(min(self.loss, 700.0))
 
 
-def log_likelihood(model: Seq2Seq, corpus: EncodedCorpus) -> Likelihood:
-    """Sum the log probabilities of gold targets.
+def log_likelihood(step: TrainingStep, batches: Iterable[Batch]) -> Likelihood:
+    """Sum the log likelihoods of gold units.
 
     Args:
-        model: in evaluation mode.
-        corpus: encoded pairs, at least one.
+        step: model and loss; put into evaluation mode.
+        batches: one or more, of the step's task.
 
     Returns:
         The sums.
     """
-    step = TrainingStep(model, label_smoothing=0.0).eval()
-    device = next(model.parameters()).device
-    total, num_tokens = 0.0, 0
-    order = np.argsort(corpus.target.lengths, kind="stable")
+    step.eval()
+    device = next(step.parameters()).device
+    total, num_units = 0.0, 0
     with torch.inference_mode():
-        for start in range(0, len(order), BATCH_PAIRS):
-            batch = make_batch(corpus, order[start : start + BATCH_PAIRS])
-            arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
-            sums = step(*(torch.from_numpy(array).to(device) for array in arrays))
+        for batch in batches:
+            sums: LossSum = step(*(torch.from_numpy(array).to(device) for array in batch.arrays()))
             total += float(sums.log_likelihood)
-            num_tokens += batch.num_target_tokens
-    return Likelihood(total, num_tokens)
+            num_units += batch.num_units
+    return Likelihood(total, num_units)

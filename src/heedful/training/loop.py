@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from heedful.data.batching import Batch, BatchSampler, Position
-from heedful.data.encoded import EncodedCorpus
+from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
-from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
+from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import StopRequest
@@ -31,11 +30,13 @@ class Validation:
     """What validating a model gave."""
 
     scores: Mapping[str, float]
-    """By metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
+    """Score by metric name; "loss" is the mean negative log likelihood of a gold unit, in nats."""
     sample: tuple[str, str, str] = ("", "", "")
     """Source, reference and the model's output of one fixed sentence."""
     samples: tuple[tuple[str, str, str], ...] = ()
     """The same of a few fixed sentences, short to long."""
+    lower_is_better: frozenset[str] = frozenset({"loss"})
+    """Names of the scores of which a lower one is better."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +122,15 @@ CHECKPOINT_SECONDS: Final = 300.0
 
 @final
 class Trainer:
-    """Trains a model on an encoded corpus, and goes on where it stopped."""
+    """Trains a model on the batches of a task, and goes on where it stopped."""
 
     def __init__(
         self,
-        model: Seq2Seq,
+        step: TrainingStep,
         config: TrainingConfig,
-        corpus: EncodedCorpus,
+        sampler: Sampler,
         folder: Path,
-        validate: Callable[[Seq2Seq], Validation],
+        validate: Callable[[nn.Module], Validation],
         keep: Callable[[Mapping[str, Tensor]], None],
         watch: Watcher,
         warn: Callable[[str], None] = print,
@@ -139,9 +140,9 @@ class Trainer:
         """Put the parts together.
 
         Args:
-            model: trained in place.
+            step: model and loss; the model is trained in place.
             config: how; `batch_tokens`, `validate_every` and `select_by` resolved.
-            corpus: training pairs.
+            sampler: draws batches that the step takes.
             folder: for checkpoints and metrics.jsonl.
             validate: given a model in evaluation mode.
             keep: given the weights of each new best model.
@@ -154,8 +155,8 @@ class Trainer:
         self._times: Final = times
         self._ranks: Final = ranks or Alone()
         self._config: Final = config
-        self._learner: Final = TrainState(model, config, self._ranks, times)
-        self._sampler: Final = BatchSampler(corpus, config.batch_tokens, config.seed)
+        self._learner: Final = TrainState(step, config, self._ranks, times)
+        self._sampler: Final = sampler
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
@@ -186,7 +187,7 @@ class Trainer:
             while not course.finished:
                 drawn = [next(batches) for _ in range(self._config.accumulate)]
                 self._times.mark("batch preparation")
-                with self._times.step(sum(batch.num_target_tokens for batch in drawn), self._learner.device):
+                with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
                     self._update(drawn)
                     number, is_save_due = self._agree(stop.signal_number)
                     self._times.mark("optimizer")
@@ -225,9 +226,9 @@ class Trainer:
         course.step += 1
         # Dropout is a function of (seed, step, rank): no generator has to be saved.
         torch.manual_seed(self._ranks.seed(config.seed, course.step))
-        num_tokens = sum(batch.num_target_tokens for batch in batches)
+        num_tokens = sum(batch.num_units for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
-        divisor = num_tokens if is_by_token else sum(len(batch.source) for batch in batches)
+        divisor = num_tokens if is_by_token else sum(len(batch) for batch in batches)
         total, norm = self._learner.differentiate(batches, divisor)
         if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
@@ -264,11 +265,11 @@ class Trainer:
         def measure() -> list[float]:
             with self._learner.evaluation_weights(weights) as model:
                 found.append(self._validate(model))
-            return [found[0].scores[self._metric], time.monotonic() - started]
+            sign = -1.0 if self._metric in found[0].lower_is_better else 1.0
+            return [sign * found[0].scores[self._metric], time.monotonic() - started]
 
         score, taken = self._ranks.first(measure)
         course.seconds += taken
-        score = -score if self._metric in ("loss", "token_error_rate") else score
         is_best = score > course.best
         if is_best:
             course.best, course.best_step, course.num_without_better = score, course.step, 0
@@ -310,7 +311,7 @@ class Trainer:
 
     def _epochs(self) -> float:
         """How many have passed, parts of one included."""
-        return self._course.epoch + self._course.batch / max(1, len(self._sampler.plan(self._course.epoch)))
+        return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
     def _progress(self) -> Progress:
         course, config, window = self._course, self._config, self._window

@@ -9,10 +9,9 @@ from typing import Final, final
 import torch
 from torch import Tensor, nn
 
-from heedful.data.batching import Batch
+from heedful.data.batch import Batch
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
-from heedful.models.interface import Seq2Seq
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
@@ -27,16 +26,17 @@ from heedful.training.step_times import NOT_TIMED, StepTimes
 class TrainState:
     """A model that learns, by one process or by several together."""
 
-    def __init__(self, model: Seq2Seq, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
+    def __init__(self, step: TrainingStep, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
         """Begin with the first process's weights.
 
         Args:
-            model: on its device; trained in place.
+            step: model and loss, on their device; the model is trained in place.
             config: how, resolved.
             ranks: the processes that train together; all make the same calls.
             times: takes the time of forward and backward.
 
         """
+        model = step.model
         self._times: Final = times
         self._config: Final = config
         self._ranks: Final = ranks
@@ -48,7 +48,7 @@ class TrainState:
         self.model: Final = model
         if self.device.type == "cpu":
             accelerate(model, CPU_FORMS)
-        self.module: Final = TrainingStep(model, config.label_smoothing, config.alignment_weight)
+        self.module: Final = step
         if self._is_sharded:
             shard(self.module, ranks.place.size)
         kept = model.state_dict().keys()
@@ -72,7 +72,7 @@ class TrainState:
 
         Args:
             batches: the same on all; each process takes its share.
-            divisor: real target tokens, or pairs, of all batches.
+            divisor: units of the loss, or examples, of all batches.
 
         Returns:
             That loss, and the norm of its gradient before clipping.
@@ -123,15 +123,12 @@ class TrainState:
         """Bring a batch to the device.
 
         Args:
-            batch: padded pairs.
+            batch: of the task.
 
         Returns:
             What the training step takes.
         """
-        arrays = [batch.source, batch.source_lengths, batch.target_in, batch.target_out]
-        if self._config.alignment_weight:
-            arrays.append(batch.links)
-        return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in arrays]
+        return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in batch.arrays()]
 
     def averaged(self) -> dict[str, Tensor]:
         """Give the weights that are validated and kept; all processes call this.
@@ -143,7 +140,7 @@ class TrainState:
         return {name: whole(tensor) for name, tensor in held.items()}
 
     @contextmanager
-    def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[Seq2Seq]:
+    def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
         """Have a model with the weights that are validated, in evaluation mode.
 
         Args:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.data.batching import pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import EvaluationSet
+from heedful.predictors.translator import Translator
 from heedful.runtime.engine import score_sorted
 from heedful.runtime.scored_pairs import encode_source
 from heedful.text.vocabulary import EOS
-from heedful.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,9 @@ def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequenc
     backend = translator.backends.scoring()
     if backend.name == "torch":
         from heedful.training.likelihood import log_likelihood
+        from heedful.training.pair_step import PairStep
 
         corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
-        return log_likelihood(translator.model(), corpus).log_prob
+        return log_likelihood(PairStep(translator.model(), label_smoothing=0.0), pairs_by_length(corpus)).log_prob
     ids = [np.array(source, dtype=np.int64) for source in sources]
     return sum(float(found.log_probs.sum()) for found in score_sorted(backend, ids, targets))

@@ -1,7 +1,8 @@
-"""What `import heedful` offers: train a model, load one, translate and evaluate with it."""
+"""The translator: a trained sequence-to-sequence model that a user holds, for translation and whatever is like it."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -14,9 +15,13 @@ from heedful.config import read_toml, validate
 from heedful.custom_code import allow_code
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
+from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
+from heedful.predictors.interface import Predictor
+from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, open_folder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
@@ -26,7 +31,6 @@ from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
-from heedful.text.links import format_pharaoh
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
@@ -38,52 +42,9 @@ WINDOW_LINES: Final = 2048
 """Lines sorted by length together; memory does not grow with the input."""
 
 
-@dataclass(frozen=True)
-class Alternative:
-    """One output for a source."""
-
-    text: str
-    log_prob: float
-    """Of the whole output, in nats."""
-    score: float
-    """What outputs are ranked by: log_prob after the length penalty."""
-
-
-@dataclass(frozen=True)
-class Translation:
-    """The best output for a source, and what is known of it."""
-
-    source: str
-    text: str
-    log_prob: float
-    score: float
-    alternatives: tuple[Alternative, ...]
-    """All outputs asked for, best first; the first is this one."""
-    source_pieces: tuple[str, ...] = ()
-    """Tokens of the source as the model saw them, eos included; where attention was asked for."""
-    target_pieces: tuple[str, ...] = ()
-    """Tokens of the output, eos included where the model ended it."""
-    attention: NDArray[np.float32] | None = None
-    """[target piece, source piece] weights."""
-    alignment: tuple[tuple[int, int], ...] | None = None
-    """Links (source word, target word), 0-based."""
-    was_cut: bool = False
-    """Whether the source was longer than the model takes, and its end left out."""
-    unreplaced: str = ""
-    """What `text` was before its unknown words were replaced; empty where none was."""
-
-    def pharaoh(self) -> str:
-        """Write the alignment as ``0-0 1-2``.
-
-        Returns:
-            Source-target links; empty where there are none.
-        """
-        return format_pharaoh(self.alignment or ())
-
-
 @final
-class Translator:
-    """A loaded model."""
+class Translator(Predictor):
+    """A loaded translation model."""
 
     def __init__(
         self,
@@ -105,7 +66,7 @@ class Translator:
             UsageError: there is no such engine, or a model of the ensemble has other tokens.
         """
         tree = read_toml(folder.path / CONFIG)
-        self.folder: Final = folder
+        self.folder = folder
         self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
         units = (self.text.source_units, self.text.target_units)
@@ -114,7 +75,7 @@ class Translator:
             load_tokenizer(folder.file(role), unit, self.text.normalization)
             for role, unit in zip(roles, units, strict=True)
         )
-        sizes = len(self.source_tokenizer), len(self.target_tokenizer)
+        sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
@@ -269,21 +230,61 @@ class Translator:
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: tuple[int | str, int | str] = (1, 2), **settings: Any) -> Report:
-        """Translate an evaluation file and score the output.
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2), **settings: Any) -> Report:
+        """Translate an evaluation file and score the output, as `heedful evaluate` does.
 
         Args:
             paths: one file of pairs, or two aligned files; rows of one source are its references.
             columns: columns of source and target, by 1-based number or by name.
-            settings: passed to `heedful.evaluation.evaluate.evaluate`, such as metrics.
+            settings: keywords of `measure`, such as metrics.
 
         Returns:
             Scores with signatures, by source length too.
         """
-        items = EvaluationSet.of(find_pairs([Path(path) for path in paths], columns))
-        outputs = [result.text for result in self.translate(items.sources)]
+        return self.measure(read_items(find_pairs([Path(path) for path in paths], columns)), **settings).report
+
+    def measure(
+        self,
+        items: EvaluationSet,
+        search: SearchConfig | None = None,
+        metrics: Sequence[str] = (),
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        **settings: Any,
+    ) -> MeasuredTranslations:
+        """Translate sources and score the output.
+
+        Args:
+            items: sources with references.
+            search: beam and the like; None = the model's own.
+            metrics: keys of the table of metrics; empty = those that suit the model's tokens.
+            batch_tokens: most source positions times beam decoded together.
+            settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
+
+        Returns:
+            Outputs and scores.
+        """
+        asked = search or self.search
+        self.backends.searching(asked)  # loads the weights, which are no part of the speed
+        started = time.perf_counter()
+        found = list(self.stream(items.sources, asked, batch_tokens=batch_tokens))
+        seconds = time.perf_counter() - started
+        num_replaced = sum(bool(one.unreplaced) for one in found)
+        keys = tuple(metrics) or default_metrics(self.text.target_units)
+        if num_replaced and not metrics:
+            keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
         language = settings.pop("target_language", self.target_language)
-        return evaluate(outputs, items.references, items.sources, target_language=language, **settings)
+
+        def report(outputs: list[str]) -> Report:
+            return evaluate(
+                outputs, items.references, items.sources, metrics=keys, target_language=language, **settings
+            )
+
+        outputs = [one.text for one in found]
+        before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
+        return MeasuredTranslations(outputs, report(outputs), seconds, asked.beam, num_replaced, before)
+
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
+        return self.measure(read_items(find_pairs(paths, columns)))
 
     def _translate_window(
         self,
@@ -368,20 +369,20 @@ class Translator:
         )
 
 
-def load(
+def load_translator(
     path: str | Path,
     device: str = "cpu",
     engine: str = "torch",
     ensemble: Sequence[str | Path] = (),
     code: Sequence[str] = (),
 ) -> Translator:
-    """Open a model folder.
+    """Open a folder with a translation model.
 
     Args:
         path: made by `train`.
         device: where PyTorch computes.
         engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
-        ensemble: folders of other models that decode together with it, such as trainings with other seeds.
+        ensemble: folders of other models that decode together with it.
         code: classes outside the package that the model may import, each ``module:Class``; without them a model that
             needs one is refused.
 
@@ -389,8 +390,11 @@ def load(
         The translator; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, or no such engine in it, or a model of the ensemble has other tokens.
+        UsageError: no model there, another task, no such engine, or an ensemble of other tokens.
         FileRefused: a file was changed or is missing, or the model needs code that `code` does not name.
     """
     allow_code(code)
-    return Translator(open_folder(Path(path)), device, engine, [open_folder(Path(each)) for each in ensemble])
+    folder = open_folder(Path(path))
+    if folder.task != "translation":
+        raise UsageError(f"{path}: a model for {folder.task}, which does not translate; see: heedful info {path}")
+    return Translator(folder, device, engine, [open_folder(Path(each)) for each in ensemble])

@@ -1,0 +1,143 @@
+"""Scores of predicted labels: accuracy, macro-averaged F1, and precision and recall of each label."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Final, final
+
+from heedful.errors import DataError
+
+_Z: Final = 1.959963984540054
+"""97.5 % quantile of the normal distribution."""
+
+
+@final
+@dataclass(frozen=True)
+class LabelScore:
+    """How well one label was predicted."""
+
+    label: str
+    num_items: int
+    """Items that have the label."""
+    precision: float
+    """Share of the items predicted to have the label that have it, in percent; 0 where none was."""
+    recall: float
+    """Share of the items with the label that were predicted to have it, in percent."""
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, in percent."""
+        total = self.precision + self.recall
+        return 2.0 * self.precision * self.recall / total if total else 0.0
+
+
+@final
+@dataclass(frozen=True)
+class LabelReport:
+    """Scores of predicted labels on one set of items."""
+
+    num_items: int
+    num_correct: int
+    by_label: tuple[LabelScore, ...]
+    """One for each label that an item has or was predicted to have, in alphabetical order."""
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the items whose label was predicted, in percent."""
+        return 100.0 * self.num_correct / self.num_items
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 of the labels, each counting the same, in percent."""
+        return sum(score.f1 for score in self.by_label) / len(self.by_label)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the accuracy in percent; Wilson 1927."""
+        share, number = self.num_correct / self.num_items, self.num_items
+        centre = (share + _Z * _Z / (2 * number)) / (1 + _Z * _Z / number)
+        half = _Z * sqrt(share * (1 - share) / number + _Z * _Z / (4 * number * number)) / (1 + _Z * _Z / number)
+        return 100.0 * max(0.0, centre - half), 100.0 * min(1.0, centre + half)
+
+    def summary(self) -> str:
+        """Sum the scores up in two lines.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        low, high = self.interval
+        return (
+            f"test:  {self.num_items:,} texts; 95 % interval\n"
+            f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
+        )
+
+    def to_text(self) -> str:
+        """Write all scores, one label a line.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        low, high = self.interval
+        width = max(len(score.label) for score in self.by_label)
+        lines = [
+            f"{self.num_items:,} texts",
+            f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
+            f"macro-F1 {self.macro_f1:.2f} %",
+            *(
+                f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
+                f"F1 {score.f1:6.2f}  {score.num_items:,} texts"
+                for score in self.by_label
+            ),
+        ]
+        return "".join(line + "\n" for line in lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        low, high = self.interval
+        return {
+            "num_items": self.num_items,
+            "accuracy": self.accuracy,
+            "low": low,
+            "high": high,
+            "macro_f1": self.macro_f1,
+            "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
+        }
+
+
+def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
+    """Compare predicted labels with the right ones.
+
+    Args:
+        predicted: one label an item.
+        gold: likewise, at least one.
+
+    Returns:
+        The scores.
+
+    Raises:
+        DataError: there are no items, or not as many predictions as items.
+
+    Example:
+        >>> report = score_labels(["a", "a", "b"], ["a", "b", "b"])
+        >>> round(report.accuracy, 2), round(report.macro_f1, 2)
+        (66.67, 66.67)
+    """
+    if not gold or len(predicted) != len(gold):
+        raise DataError(f"{len(predicted)} predicted labels for {len(gold)} items; give one each, for one item or more")
+    right = Counter(one for one, other in zip(predicted, gold, strict=True) if one == other)
+    said, wanted = Counter(predicted), Counter(gold)
+    scores = tuple(
+        LabelScore(
+            label,
+            wanted[label],
+            100.0 * right[label] / said[label] if said[label] else 0.0,
+            100.0 * right[label] / wanted[label] if wanted[label] else 0.0,
+        )
+        for label in sorted(said.keys() | wanted.keys())
+    )
+    return LabelReport(len(gold), sum(right.values()), scores)

@@ -1,0 +1,88 @@
+"""A text classifier as one graph of ONNX, measured against PyTorch before it gets its name."""
+
+import os
+import shutil
+from typing import Final, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import FileRefused, MissingExtra
+from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable
+from heedful.export.records import flatten
+from heedful.models.inputs import Inputs, inputs_on
+from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
+from heedful.runtime.folder import ModelFolder
+from heedful.runtime.labels import GRAPH, LabelGraph, label_log_probs
+from heedful.search.inputs import TokenArrays, token_draw, token_sequences
+from heedful.version import __version__
+
+ENGINE: Final = "onnx"
+NUM_COMPARED: Final = 48
+MOST_COMPARED: Final = 100
+"""Positions of the longest text that is compared."""
+
+
+@final
+class _Labels(nn.Module):
+    def __init__(self, model: TextClassifier, kind: type[Inputs]) -> None:
+        super().__init__()
+        self.model = model
+        self.kind = kind
+
+    def forward(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        need = ("weights",) if self.model.attention is not None else ()
+        scores, weights = self.model(self.kind(*tensors), need)
+        log_probs = torch.log_softmax(scores, dim=-1)
+        return (log_probs,) if weights is None else (log_probs, weights)
+
+
+def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
+    """Make an ONNX engine in the folder of a classifier.
+
+    Args:
+        model: that of the folder, in evaluation mode.
+        folder: verified.
+        num_tokens: size of the vocabulary.
+        max_length: most tokens of a text.
+
+    Returns:
+        The engine, with what was measured.
+
+    Raises:
+        MissingExtra: the packages that write graphs are not installed.
+        UsageError: the model cannot be written as a graph.
+        FileRefused: the graph gives other numbers than PyTorch; nothing is kept of it.
+    """
+    draw = token_draw(num_tokens)
+    made = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    try:
+        arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
+        inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
+        fields = flatten(inputs, "")
+        axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
+        listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
+        outputs = ["log_probs"] if model.attention is None else ["log_probs", "weights"]
+        module = _Labels(recordable(model, max_length), type(inputs))
+        try:
+            record_graph(module, {}, listed, outputs, made / GRAPH, max_length)
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "train", "writing ONNX") from None
+        lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
+        texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
+        runs = label_run(model), LabelGraph(made)
+        wanted, found = (label_log_probs(run, texts)[0] for run in runs)
+        difference = float(np.abs(wanted - found).max())
+        same = int((wanted.argmax(axis=1) == found.argmax(axis=1)).sum())
+        parity = Parity(difference, wanted.size, len(texts), same)
+        if not parity.is_exact:
+            raise FileRefused(f"{ENGINE}: log probabilities differ by {difference:.2g} nats from PyTorch's; not kept")
+        facts = {"precision": "float32", "max_length": max_length, "heedful": __version__}
+        commit_engine(folder, ENGINE, made, facts, parity)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return find_exported(folder, max_length)[ENGINE]

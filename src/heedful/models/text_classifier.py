@@ -1,0 +1,126 @@
+"""A text classifier: token embeddings, averaged or read by a bidirectional GRU under attention, and a label layer.
+
+`bag` is the linear classifier of Joulin et al. 2016, arXiv:1607.01759 (fastText): y = softmax(W mean_i E x_i + b).
+`gru` is the word level of Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", eq. 1-7:
+h_i of a bidirectional GRU, u_i = tanh(W_w h_i + b_w), alpha = softmax(u_i . u_w), v = sum_i alpha_i h_i.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, final
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from heedful.attention.interface import Need
+from heedful.attention.masks import padding
+from heedful.config import Config
+from heedful.layers.dropout import dropout
+from heedful.layers.embedding import Embedding
+from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
+from heedful.layers.recurrent_stack import BidirectionalStack
+from heedful.models.inputs import Inputs, inputs_on, token_inputs
+from heedful.runtime.labels import Floats, LabelRun
+from heedful.search.inputs import TokenArrays
+
+
+class TextClassifierConfig(Config):
+    """Sizes of a text classifier."""
+
+    kind: Literal["text_classifier"] = "text_classifier"
+    encoder: Literal["bag", "gru"] = "bag"
+    """Mean of the embeddings, or a bidirectional GRU and attention with one learned query vector."""
+    embedding_size: int = Field(default=128, ge=1)
+    hidden_size: int = Field(default=64, ge=1)
+    """Features of each direction of the GRU."""
+    num_layers: int = Field(default=1, ge=1)
+    dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
+
+    def build(self, num_tokens: int, num_labels: int) -> "TextClassifier":
+        """Make the model with fresh parameters.
+
+        Args:
+            num_tokens: size of the vocabulary.
+            num_labels: number of labels.
+
+        Returns:
+            The model.
+        """
+        return TextClassifier(self, num_tokens, num_labels)
+
+
+PRESETS: Final[Mapping[str, TextClassifierConfig]] = {
+    "bag": TextClassifierConfig(encoder="bag", embedding_size=128),
+    "text_classifier": TextClassifierConfig(encoder="gru", embedding_size=128, hidden_size=64),
+}
+
+
+@final
+class TextClassifier(nn.Module):
+    """Scores of labels for a text."""
+
+    def __init__(self, config: TextClassifierConfig, num_tokens: int, num_labels: int) -> None:
+        """Draw the parameters.
+
+        Args:
+            config: the sizes.
+            num_tokens: size of the vocabulary.
+            num_labels: number of labels.
+        """
+        super().__init__()
+        self.config: Final = config
+        size = config.embedding_size
+        self.embedding = Embedding(num_tokens, size)
+        self.encoder: BidirectionalStack | None = None
+        self.attention: MultiQueryVectorAttention | None = None
+        if config.encoder == "gru":
+            self.encoder = BidirectionalStack("gru", size, config.hidden_size, config.num_layers, config.dropout)
+            size = 2 * config.hidden_size
+            self.attention = MultiQueryVectorAttention(1, TanhDot(size, size, has_bias=True))
+        self.output = nn.Linear(size, num_labels)
+
+    def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Tensor, Tensor | None]:
+        """Score the labels of texts.
+
+        Args:
+            inputs: token ids.
+            need: ("weights",) where attention is wanted.
+
+        Returns:
+            [text, label] unnormalised log probabilities; and [text, position] attention where it was asked for and the
+            encoder has one, else None.
+        """
+        tokens = token_inputs(inputs)
+        embedded = self._dropout(self.embedding(tokens.ids))
+        weights: Tensor | None = None
+        if self.encoder is None or self.attention is None:
+            real = torch.arange(tokens.ids.shape[1], device=tokens.ids.device) < tokens.lengths[:, None]
+            vectors = embedded.masked_fill(~real[..., None], 0.0).sum(dim=1) / tokens.lengths[:, None]
+        else:
+            states, _ = self.encoder.run(embedded, tokens.lengths)
+            vectors, attended = self.attention(states, states, padding(tokens.lengths), need)
+            weights = None if attended.weights is None else attended.weights[:, 0]
+        return self.output(self._dropout(vectors)), weights
+
+    def _dropout(self, vectors: Tensor) -> Tensor:
+        return dropout(vectors, self.config.dropout, self.training)
+
+
+def label_run(model: TextClassifier) -> LabelRun:
+    """Make the function that classifies one batch with PyTorch.
+
+    Args:
+        model: in evaluation mode.
+
+    Returns:
+        A function for `heedful.runtime.labels.label_log_probs`.
+    """
+    device = next(model.parameters()).device
+
+    def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
+        with torch.inference_mode():
+            scores, weights = model(inputs_on(device, texts), ("weights",))
+            log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
+            return log_probs, None if weights is None else weights.float().cpu().numpy()
+
+    return run

@@ -1,0 +1,232 @@
+"""The classifier: a trained model that gives each text a label."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config import read_toml, validate
+from heedful.data.corpus import find_pairs
+from heedful.data.labelled import LabelledTexts
+from heedful.data.rows import Columns
+from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
+from heedful.evaluation.labels import LabelReport, score_labels
+from heedful.predictors.interface import Predictor
+from heedful.runtime.exported import find_exported, named_engine
+from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
+from heedful.runtime.scored_pairs import encode_source
+from heedful.search.inputs import TokenArrays
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
+
+if TYPE_CHECKING:
+    from heedful.models.text_classifier import TextClassifier
+
+WINDOW_TEXTS: Final = 2048
+"""Texts sorted by length together; memory does not grow with the input."""
+
+
+@final
+@dataclass(frozen=True)
+class Classification:
+    """The label of a text, and how probable every label is."""
+
+    text: str
+    label: str
+    probability: float
+    """Probability of `label`, in [0, 1]."""
+    probabilities: dict[str, float]
+    """Probability of every label, the most probable first."""
+    pieces: tuple[str, ...] = ()
+    """Tokens of the text as the model saw them, EOS included."""
+    attention: NDArray[np.float32] | None = None
+    """[piece] weights; None from a model without attention."""
+    was_cut: bool = False
+    """Whether the text was longer than the model takes, and its end left out."""
+
+
+@final
+class Classifier(Predictor):
+    """A loaded text classifier."""
+
+    def __init__(
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
+    ) -> None:
+        """Open a model's tokenizer and labels, and its weights when first used.
+
+        Args:
+            folder: a verified model folder.
+            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: what computes: torch, onnx where `heedful export` wrote it, or "auto": onnx where it gives PyTorch's
+                answers and its package is installed, else torch.
+            ensemble: none; it is there so that every predictor is made alike.
+
+        Raises:
+            UsageError: there is no such engine, or an ensemble was asked for.
+            FileRefused: the list of labels is damaged.
+        """
+        if ensemble:
+            raise UsageError(f"{folder.path}: a classifier runs alone; leave the ensemble out")
+        self.folder = folder
+        self.text: Final = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
+        self.tokenizer: Final = load_tokenizer(
+            folder.file("tokenizer"), self.text.source_units, self.text.normalization
+        )
+        try:
+            names = json.loads(folder.file("labels").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileRefused(f"{folder.file('labels')}: not readable: {error}") from None
+        self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
+        self.exported: Final = find_exported(folder, self.text.max_tokens)
+        if engine not in ("auto", "torch"):
+            named_engine(self.exported, engine, folder)
+        self._engine: Final = engine
+        self._device: Final = device
+        self._run: LabelRun | None = None
+        self._model: TextClassifier | None = None
+
+    def model(self) -> "TextClassifier":
+        """Give the PyTorch model, loaded on first use.
+
+        Returns:
+            The model in evaluation mode, always the same.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+            FileRefused: the folder holds a model of another task.
+            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
+        """
+        if self._model is None:
+            try:
+                from heedful.experiment import load_model
+                from heedful.models.text_classifier import TextClassifier
+            except ModuleNotFoundError as error:
+                if error.name != "torch":
+                    raise
+                raise MissingExtra("PyTorch", "train", "running a classifier") from None
+            model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
+            if not isinstance(model, TextClassifier):
+                raise FileRefused(f"{self.folder.path}: its model is no classifier")
+            self._model = model
+        return self._model
+
+    def classify(self, texts: Iterable[str]) -> list[Classification]:
+        """Classify texts.
+
+        Args:
+            texts: any texts; a blank one is classified like any other.
+
+        Returns:
+            One classification for each text, in order.
+
+        Raises:
+            UsageError: a single string was given.
+
+        Example:
+            >>> load_classifier("reviews.model").classify(["A quiet room"])[0].label  # doctest: +SKIP
+            'good'
+        """
+        if isinstance(texts, str):
+            raise UsageError("classify: expected a list of texts, got a string; put it into a list")
+        return list(self.stream(texts))
+
+    def stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[Classification]:
+        """Classify any number of texts in constant memory.
+
+        Args:
+            texts: any texts.
+            window_texts: texts sorted by length together; 1 answers each at once.
+
+        Yields:
+            One classification for each text, in order.
+        """
+        run, remaining = self._label_run(), iter(texts)
+        while window := list(islice(remaining, window_texts)):
+            encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
+            log_probs, attention = label_log_probs(run, TokenArrays([ids for ids, _ in encoded]))
+            for text, (ids, was_cut), row, weights in zip(window, encoded, log_probs, attention, strict=True):
+                order = np.argsort(-row, kind="stable")
+                shares = {self.labels[index]: float(np.exp(row[index])) for index in order}
+                label = self.labels[order[0]]
+                pieces = tuple(self.tokenizer.pieces(ids.tolist()))
+                yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
+
+    def _label_run(self) -> LabelRun:
+        """Load what computes, on first use."""
+        if self._run is None:
+            self._run = self._graph()
+        if self._run is None:
+            model = self.model()
+            from heedful.models.text_classifier import label_run
+
+            self._run = label_run(model)
+        return self._run
+
+    def _graph(self) -> LabelRun | None:
+        """The exported graph, if it was named, or nobody named another engine and it gives PyTorch's answers.
+
+        Raises:
+            MissingExtra: it was named, and ONNX Runtime is not installed.
+        """
+        exported = self.exported.get("onnx")
+        if self._engine == "torch" or exported is None:
+            return None
+        if self._engine == "auto" and (exported.fault or not exported.parity.is_exact):
+            return None
+        exported.verify()
+        try:
+            return LabelGraph(exported.path)
+        except MissingExtra:
+            if self._engine != "auto":
+                raise
+            return None
+
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport:
+        """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
+
+        Args:
+            paths: a TSV or JSONL file, or two aligned files.
+            columns: columns of text and label, by 1-based number or by name.
+
+        Returns:
+            Accuracy, macro-F1 and scores of each label.
+        """
+        return self.measure_files(tuple(Path(path) for path in paths), columns)
+
+    def measure(self, items: Any) -> LabelReport:
+        if not isinstance(items, LabelledTexts):
+            raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
+        return score_labels([found.label for found in self.stream(items.texts)], items.labels)
+
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> LabelReport:
+        items = LabelledTexts.of(find_pairs(paths, columns))
+        if not len(items):
+            raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
+        return self.measure(items)
+
+
+def load_classifier(path: str | Path, device: str = "cpu", engine: str = "torch") -> Classifier:
+    """Open a folder with a text classifier.
+
+    Args:
+        path: made by `heedful train DATA --task classification`.
+        device: where PyTorch computes.
+        engine: what computes; see `Classifier`.
+
+    Returns:
+        The classifier; weights load when first used.
+
+    Raises:
+        UsageError: there is no model there, it does another task, or there is no such engine in it.
+        FileRefused: a file was changed or is missing.
+    """
+    folder = open_folder(Path(path))
+    if folder.task != "classification":
+        raise UsageError(f"{path}: a model for {folder.task}, which does not classify; see: heedful info {path}")
+    return Classifier(folder, device, engine)

@@ -1,0 +1,66 @@
+"""The interface of predictors: a trained model that a user holds, whatever its task."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Protocol
+
+from heedful.data.rows import Columns
+from heedful.runtime.folder import ModelFolder
+
+
+class Measured(Protocol):
+    """The outcome of measuring a model on evaluation items."""
+
+    def summary(self) -> str:
+        """Sum the scores up in a few lines.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        ...
+
+    def to_text(self) -> str:
+        """Write all scores as tables.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        ...
+
+
+class Predictor(ABC):
+    """A loaded model."""
+
+    folder: ModelFolder
+    """Its verified folder."""
+
+    @abstractmethod
+    def measure(self, items: Any) -> Measured:
+        """Score the model on evaluation items, as `heedful train` does at its end.
+
+        Args:
+            items: of the task, as its `Prepared.test` holds them.
+
+        Returns:
+            The scores.
+        """
+
+    @abstractmethod
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:
+        """Score the model on an evaluation file, as `heedful evaluate` does.
+
+        Args:
+            paths: one file, or two aligned files.
+            columns: by 1-based number or by name.
+
+        Returns:
+            The scores.
+        """

@@ -1,0 +1,34 @@
+"""Scores of a model on its test set, kept beside it so that they are measured once for each model."""
+
+import json
+from collections.abc import Callable, Sized
+from typing import Final
+
+from heedful.formats import TEST_SCORES_FORMAT
+from heedful.predictors.interface import Predictor
+
+TEST: Final = "run/test.json"
+"""Scores, and the weights that they are of."""
+
+
+def kept_scores(predictor: Predictor, items: Sized, say: Callable[[str], None]) -> str:
+    """Score a model on its test set, or take the scores that an earlier call kept in its folder.
+
+    Args:
+        predictor: the model.
+        items: those of its task, one or more.
+        say: told when items are to be predicted, which takes a while.
+
+    Returns:
+        Lines for a person.
+    """
+    path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
+    if path.is_file():
+        before = TEST_SCORES_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8")))
+        if before.get("weights") == weights:
+            return str(before["text"])
+    say(f"predicting {len(items):,} test items")
+    measured = predictor.measure(items)
+    facts = TEST_SCORES_FORMAT.stamp({"weights": weights, "text": measured.summary(), **measured.to_dict()})
+    path.write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8", newline="\n")
+    return measured.summary()

@@ -1,0 +1,87 @@
+"""Labels of many texts from whatever computes a classifier: PyTorch, or a graph in ONNX Runtime."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import FileRefused, MissingExtra
+from heedful.runtime.onnx import num_threads
+from heedful.search.inputs import TokenArrays
+
+Floats = NDArray[np.float32]
+LabelRun = Callable[[TokenArrays], tuple[Floats, Floats | None]]
+"""Function of a batch of texts: [text, label] log probabilities in nats, and [text, position] attention or None."""
+GRAPH: Final = "classify.onnx"
+
+
+def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192) -> tuple[Floats, list[Floats | None]]:
+    """Classify texts in batches of like length.
+
+    Args:
+        run: computes one batch.
+        texts: token ids, one text or more.
+        batch_tokens: most positions of a batch, padding included; one text always fits.
+
+    Returns:
+        [text, label] log probabilities in nats; and for each text its attention [position], None from a model that has
+        none.
+    """
+    lengths = texts.num_positions
+    log_probs: dict[int, Floats] = {}
+    attention: list[Floats | None] = [None] * len(texts)
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
+        found, weights = run(texts.take(rows))
+        log_probs.update(zip(rows, found, strict=True))
+        if weights is not None:
+            for row, own in zip(rows, weights, strict=True):
+                attention[row] = own[: lengths[row]]
+        start += len(rows)
+    return np.stack([log_probs[row] for row in range(len(texts))]), attention
+
+
+@final
+class LabelGraph:
+    """A classifier as one graph in ONNX Runtime; `heedful.export.labels` writes it."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        """Load the graph.
+
+        Args:
+            folder: of the engine.
+            threads: processor threads; 0 = what OMP_NUM_THREADS says, or else ONNX Runtime's own choice.
+
+        Raises:
+            MissingExtra: ONNX Runtime is not installed.
+            FileRefused: the file is damaged.
+        """
+        try:
+            import onnxruntime
+        except ModuleNotFoundError:
+            raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = num_threads(threads)
+        path = folder / GRAPH
+        try:
+            self._session: Any = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # of many kinds that ONNX Runtime does not export
+            reason = str(error).partition("\n")[0]
+            raise FileRefused(f"{path}: not readable: {reason}; export the model again") from None
+
+    def __call__(self, texts: TokenArrays) -> tuple[Floats, Floats | None]:
+        """Classify one batch.
+
+        Args:
+            texts: token ids.
+
+        Returns:
+            [text, label] log probabilities in nats, and [text, position] attention where there is one.
+        """
+        found = self._session.run(None, texts.named_arrays())
+        return found[0], found[1] if len(found) > 1 else None

@@ -1,0 +1,198 @@
+"""Classification: texts with a label each, learned by a text classifier."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+from torch import nn
+
+from heedful.config import Tree
+from heedful.data.corpus import Pair, PairFile, find_pairs, split_of
+from heedful.data.corpus_filter import CorpusFilter
+from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
+from heedful.data.prepare import HELD_OUT_PAIRS, MIN_PAIRS, TOKENIZER_LINES
+from heedful.errors import DataError
+from heedful.evaluation.labels import score_labels
+from heedful.experiment import Experiment
+from heedful.files import written_whole
+from heedful.formats import PREPARED_FORMAT
+from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.runtime.labels import label_log_probs
+from heedful.runtime.scored_pairs import encode_source
+from heedful.search.inputs import TokenArrays
+from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer_files import load_tokenizer
+from heedful.training.label_step import LabelStep
+from heedful.training.likelihood import log_likelihood
+from heedful.training.loop import Validation
+
+LABELS: Final = "labels.json"
+PREPARED: Final = "run/data/classification.json"
+MOST_LABELS: Final = 1000
+BATCH_TEXTS: Final = 128
+"""Texts of a batch when the loss is measured."""
+
+
+@final
+@dataclass(frozen=True)
+class ClassificationData(Prepared):
+    """Texts with labels, ready to train on."""
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    """In alphabetical order; a label's number is its index."""
+    train: EncodedCorpus
+    dev: LabelledTexts
+
+
+@final
+class Classification(Task[PairFile, ClassificationData]):
+    """Texts and their labels in, a `heedful.predictors.classifier.Classifier` out."""
+
+    name = "classification"
+    default_preset = "bag"
+    command = "classify"
+    kinds = frozenset({"text_classifier"})
+    scores = frozenset({"loss", "accuracy", "macro_f1"})
+
+    def find(self, recipe: Recipe) -> dict[str, PairFile]:
+        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
+        return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
+
+    def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+        # A text is cut where a pair would be left out, and documents are longer than sentences.
+        return {"text": {"max_characters": 100_000, "max_tokens": 400}}
+
+    def prepare(
+        self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
+    ) -> ClassificationData:
+        text = experiment.text
+        if not ((folder / PREPARED).is_file() and (folder / "run/data/encoded.json").is_file()):
+            _prepare(files, text, folder)
+        facts = PREPARED_FORMAT.strip(folder / PREPARED, json.loads((folder / PREPARED).read_text(encoding="utf-8")))
+        labels = tuple(facts["labels"])
+        tokenizer = load_tokenizer(folder / facts["tokenizer"], text.source_units, text.normalization)
+        train = EncodedCorpus.read(folder / "run/data")
+        dev, test = (LabelledTexts(**facts[part]) for part in ("dev", "test"))
+        return ClassificationData(
+            sizes=(len(tokenizer), len(labels)),
+            facts={"tokenizer": facts["tokenizer"], "labels": LABELS},
+            report=tuple(facts["report"]),
+            vocabulary=f"{len(tokenizer):,} {text.source_units}, {len(labels):,} labels",
+            test=test,
+            tokenizer=tokenizer,
+            labels=labels,
+            train=train,
+            dev=dev,
+        )
+
+    def adapted(self, data: ClassificationData, experiment: Experiment) -> Tree:
+        num_tokens = int(data.train.source.lengths.sum())
+        batch_tokens = max(512, min(4096, num_tokens // 100 // 64 * 64))
+        steps_per_epoch = max(1, num_tokens // batch_tokens)
+        return {
+            "training": {
+                "batch_tokens": batch_tokens,
+                "validate_every": max(20, min(1000, steps_per_epoch)),
+                "select_by": "accuracy",
+                "optimizer": {"mean_over": "pairs", "schedule": {"warmup_steps": max(20, min(1000, steps_per_epoch))}},
+            }
+        }
+
+    def sampler(self, experiment: Experiment, folder: Path, data: ClassificationData | None) -> LabelSampler:
+        corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
+        return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
+
+    def step(self, experiment: Experiment, model: nn.Module) -> LabelStep:
+        return LabelStep(model, experiment.training.label_smoothing)
+
+    def validator(self, data: ClassificationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
+        encoded = [encode_source(data.tokenizer, text, experiment.text)[0] for text in data.dev.texts]
+        numbers = {label: number for number, label in enumerate(data.labels)}
+        known = [place for place, label in enumerate(data.dev.labels) if label in numbers]
+        corpus = EncodedCorpus(
+            EncodedSide.of([encoded[place].tolist() for place in known]),
+            EncodedSide.of([[numbers[data.dev.labels[place]]] for place in known]),
+        )
+        texts = TokenArrays(encoded)
+
+        def validate(model: nn.Module) -> Validation:
+            if not isinstance(model, TextClassifier):
+                raise TypeError(f"classification is validated with a text classifier, got {type(model).__name__}")
+            log_probs, _ = label_log_probs(label_run(model), texts)
+            said = [data.labels[number] for number in log_probs.argmax(axis=1)]
+            report = score_labels(said, data.dev.labels)
+            starts = range(0, len(known), BATCH_TEXTS)
+            batches = (
+                make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known)))) for start in starts
+            )
+            loss = log_likelihood(LabelStep(model, 0.0), batches).loss
+            samples = tuple(zip(data.dev.texts[:5], data.dev.labels[:5], said[:5], strict=True))
+            scores = {"loss": loss, "accuracy": report.accuracy, "macro_f1": report.macro_f1}
+            return Validation(scores, samples[0], samples)
+
+        return validate
+
+
+def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) -> None:
+    """Split, learn a tokenizer and encode into the folder.
+
+    Raises:
+        DataError: the file has too few texts, or its labels are no labels.
+    """
+    file = files["train"]
+    kept = CorpusFilter(config.max_characters)
+    pairs = [pair for pair in kept.apply(file) if pair.target.strip()]
+    report = kept.report(file.notes)
+    if len(pairs) < MIN_PAIRS:
+        raise DataError(f"{file.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
+    share = min(0.1, HELD_OUT_PAIRS / len(pairs)) if len(pairs) >= 10 * MIN_PAIRS else 0.0
+    dev_share = 0.0 if "dev" in files else share
+    test_share = 0.0 if "dev" in files or "test" in files else share
+    parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
+    for pair in pairs:
+        parts[split_of(pair.source, dev_share, test_share)].append(pair)
+    for name in ("dev", "test"):
+        if name in files:
+            parts[name] = [*files[name]]
+    parts["dev"] = parts["dev"] or parts["train"]
+    labels = sorted({pair.target.strip() for pair in parts["train"]})
+    if not 2 <= len(labels) <= min(MOST_LABELS, len(parts["train"]) // 2):
+        raise DataError(
+            f"{file.paths[0]}: column {file.columns[1]} has {len(labels):,} different labels in "
+            f"{len(parts['train']):,} rows; name the columns of text and label with --columns TEXT,LABEL"
+        )
+    size = config.vocabulary_size or (choose_size(len(pairs)) if config.source_units == "pieces" else 0)
+    lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
+    tokenizer = train_tokenizer(lines, config.source_units, size, config)
+    data = folder / "run/data"
+    data.mkdir(parents=True, exist_ok=True)
+    write_encoded(data, _encoded(parts["train"], labels, tokenizer, config), max(len(tokenizer), len(labels)))
+    with written_whole(folder / LABELS) as stream:
+        json.dump(labels, stream, ensure_ascii=False, indent=1)
+    lines = [
+        *(part.describe() for part in files.values()),
+        *report.notes,
+        report.summary(),
+        f"{len(parts['train']):,} texts for training, {len(parts['dev']):,} for validation, "
+        f"{len(parts['test']):,} for testing; {len(labels):,} labels: {', '.join(labels[:10])}",
+    ]
+    sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
+    name = tokenizer.save(folder, "tokenizer")
+    with written_whole(folder / PREPARED) as stream:
+        facts = {"tokenizer": name, "labels": labels, "report": lines, **sets}
+        json.dump(PREPARED_FORMAT.stamp(facts), stream, ensure_ascii=False)
+
+
+def _encoded(
+    pairs: list[Pair], labels: list[str], tokenizer: Tokenizer, config: TextConfig
+) -> Iterator[tuple[list[int], list[int]]]:
+    numbers = {label: number for number, label in enumerate(labels)}
+    for pair in pairs:
+        yield encode_source(tokenizer, pair.source, config)[0].tolist(), [numbers[pair.target.strip()]]

@@ -1,0 +1,240 @@
+"""Translation and whatever is like it: pairs of texts, learned by a sequence-to-sequence model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, final
+
+from torch import nn
+
+from heedful.config import Tree
+from heedful.data.batch import Sampler
+from heedful.data.batching import PairSampler, pairs_by_length
+from heedful.data.corpus import PairFile, find_pairs
+from heedful.data.corpus_links import read_linked
+from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.prepare import EvaluationSet, Sources, choose_units, link_words, prepare
+from heedful.data.prepare import Prepared as PreparedPairs
+from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
+from heedful.evaluation.interface import Setting
+from heedful.evaluation.metrics.table import build_metric
+from heedful.experiment import Experiment, has_attention
+from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
+from heedful.models.pretrained import place_vectors
+from heedful.models.table import PRESETS
+from heedful.runtime.engine import decode_sorted
+from heedful.runtime.scored_pairs import encode_source
+from heedful.search.config import SearchConfig
+from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.text.text_files import language_names
+from heedful.text.tokenizer import TextConfig, Units
+from heedful.text.vocabulary import EOS
+from heedful.training.likelihood import log_likelihood
+from heedful.training.loop import Validation
+from heedful.training.pair_step import PairStep
+
+VALIDATION_SOURCES: Final = 1000
+VALIDATION_TOKENS: Final = 8192
+
+
+@final
+@dataclass(frozen=True)
+class TranslationData(Prepared):
+    """Pairs of texts, ready to train on."""
+
+    pairs: PreparedPairs
+    languages: tuple[str, str]
+    pretrained: tuple[Pretrained, ...] = ()
+    """Word vectors that embeddings begin with."""
+
+
+@final
+class Translation(Task[PairFile, TranslationData]):
+    """Pairs of texts in, a `heedful.predictors.translator.Translator` out."""
+
+    name = "translation"
+    default_preset = "small"
+    command = "translate"
+    kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder"})
+    scores = frozenset({"loss", *QUICK_METRICS})
+
+    def find(self, recipe: Recipe) -> dict[str, PairFile]:
+        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
+        return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
+
+    def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+        suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
+        if not suited:
+            return suited
+        # Whoever says what a token is chooses the model too.
+        text, wanted = resolve(suited).text, suited["text"]
+        return suited if (text.source_units, text.target_units) == tuple(wanted.values()) else {}
+
+    def prepare(
+        self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
+    ) -> TranslationData:
+        check_vectors(experiment.text)  # before tokenizers are read that would not fit
+        pairs = prepare(Sources(files["train"], files.get("dev"), files.get("test")), experiment.text, folder)
+        languages = _languages(recipe)
+        sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
+        text = experiment.text
+        vocabulary = f"{sizes[0]:,} {text.source_units}"
+        if not text.is_shared:
+            vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
+        facts = {"languages": list(languages), **pairs.tokenizer_files}
+        return TranslationData((*sizes, text.is_shared), facts, pairs.report, vocabulary, pairs.test, pairs, languages)
+
+    def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
+        train = data.pairs.train
+        adapted = adapt(len(train), int(train.target.lengths.sum()), experiment.text)
+        return adapted | {
+            "search": {"replace_unknown": "dictionary" in data.pairs.tokenizer_files and has_attention(experiment)}
+        }
+
+    def completed(self, data: TranslationData, experiment: Experiment, folder: Path) -> TranslationData:
+        pairs = link_words(data.pairs, folder) if experiment.training.alignment_weight else data.pairs
+        pretrained = _pretrained(pairs, experiment)
+        facts = dict(data.facts)
+        if pretrained:
+            facts["vectors"] = {one.side: str(one) for one in pretrained}
+        report = (*pairs.report, *(f"{one.side} vectors: {one}" for one in pretrained))
+        return replace(data, pairs=pairs, pretrained=pretrained, facts=facts, report=report)
+
+    def initialize(self, model: nn.Module, data: TranslationData) -> None:
+        place_vectors(_seq2seq(model), [*data.pretrained])
+
+    def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
+        corpus = read_linked(folder / "run/data") if data is None else data.pairs.train
+        return PairSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
+
+    def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
+        return PairStep(_seq2seq(model), experiment.training.label_smoothing, experiment.training.alignment_weight)
+
+    def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
+        return Validator(data.pairs, experiment, data.languages[1])
+
+
+@final
+class Validator:
+    """Scores a model by its loss on gold targets and by what it says."""
+
+    def __init__(self, prepared: PreparedPairs, experiment: Experiment, target_language: str) -> None:
+        """Encode the validation set once.
+
+        Args:
+            prepared: tokenizers and the set; its first 1,000 sources are used.
+            experiment: whose search and text settings.
+            target_language: chooses BLEU's tokenizer.
+        """
+        self._dev: Final = EvaluationSet(
+            prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
+        )
+        self._experiment: Final = experiment
+        self._target_tokenizer: Final = prepared.target_tokenizer
+        self._language: Final = target_language
+        falling = {key for key in QUICK_METRICS if not build_metric(key, Setting()).higher_is_better}
+        self._lower_is_better: Final = frozenset({"loss", *falling})
+        self._sources: Final = [
+            encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
+        ]
+        most = experiment.text.max_tokens - 1
+        gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
+        self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
+        by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
+        # Short, middling and long ones; the middle is the one sample that is shown while training.
+        self._shown: Final = [*dict.fromkeys(by_length[len(by_length) * tenth // 10] for tenth in (5, 1, 3, 7, 9))]
+
+    def __call__(self, model: nn.Module) -> Validation:
+        """Validate by loss and by greedy decoding.
+
+        Args:
+            model: in evaluation mode.
+
+        Returns:
+            "loss", "bleu", "chrf", "exact_match" and "token_error_rate", and a sample.
+
+        Raises:
+            TypeError: the model is of another task.
+        """
+        model = _seq2seq(model)
+        greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
+        backend = torch_backend(model, self._experiment.text.max_tokens)
+        decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
+        outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
+        scores = quick_scores(outputs, self._dev.references, self._language)
+        texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
+        middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
+        loss = log_likelihood(PairStep(model, label_smoothing=0.0), pairs_by_length(self._corpus)).loss
+        place = len(others) // 2
+        samples = (*others[:place], middle, *others[place:])
+        return Validation({"loss": loss, **scores}, middle, samples, self._lower_is_better)
+
+
+def _seq2seq(model: nn.Module) -> Seq2Seq:
+    if not isinstance(model, Seq2Seq):
+        raise TypeError(f"translation needs a sequence-to-sequence model, got {type(model).__name__}")
+    return model
+
+
+def _languages(recipe: Recipe) -> tuple[str, str]:
+    guessed = language_names(recipe.data)
+    if recipe.columns == (2, 1) and len(recipe.data) == 2:
+        guessed = guessed[1], guessed[0]
+    return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
+
+
+def _pretrained(prepared: PreparedPairs, experiment: Experiment) -> tuple[Pretrained, ...]:
+    text, seed = experiment.text, experiment.training.seed
+    tokenizers = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
+    corpora = {"source": prepared.train.source, "target": prepared.train.target}
+    return tuple(
+        read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
+    )
+
+
+def adapt_units(units: Units) -> Tree:
+    """Choose what suits tokens of a kind: short items of characters go to a small recurrent network.
+
+    They are rewritten from left to right, mostly, which it learns several times sooner than a Transformer.
+
+    Args:
+        units: what a token is where nobody says.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    if units != "characters":
+        return {}
+    sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
+    return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
+
+
+def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
+    """Choose what suits a corpus: the smaller it is, the smaller the batches and the larger the dropout.
+
+    Args:
+        num_pairs: for training.
+        num_target_tokens: of all of them, eos included.
+        text: how text becomes ids.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
+    if text.target_units == "characters":
+        dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
+    batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
+    steps_per_epoch = max(1, num_target_tokens // batch_tokens)
+    # Of characters without spaces, a whole output is one token: an error rate of tokens would see no progress at first.
+    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}[text.target_units]
+    return {
+        "model": {"dropout": dropout},
+        "training": {
+            "batch_tokens": batch_tokens,
+            "validate_every": max(100, min(1000, steps_per_epoch)),
+            "select_by": select_by,
+            "optimizer": {"schedule": {"warmup_steps": max(400, min(4000, 2 * steps_per_epoch))}},
+        },
+    }

@@ -1,0 +1,42 @@
+"""Scores of labels, against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+
+from heedful.errors import DataError
+from heedful.evaluation.labels import score_labels
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_those_of_scikit_learn(seed: int):
+    generator = np.random.default_rng(seed)
+    names = [chr(97 + number) for number in range(seed + 2)]
+    gold, said = (generator.choice(names, 50).tolist() for _ in range(2))
+    report = score_labels(said, gold)
+    assert report.accuracy == pytest.approx(100 * accuracy_score(gold, said))
+    assert report.macro_f1 == pytest.approx(100 * f1_score(gold, said, average="macro", zero_division=0))
+    labels = [score.label for score in report.by_label]
+    for measure, values in (
+        (precision_score, [score.precision for score in report.by_label]),
+        (recall_score, [score.recall for score in report.by_label]),
+    ):
+        wanted = measure(gold, said, average=None, labels=labels, zero_division=0)
+        assert values == pytest.approx((100 * wanted).tolist())
+    low, high = report.interval
+    assert 0.0 <= low < report.accuracy < high <= 100.0
+
+
+def test_a_label_that_is_never_right_counts():
+    report = score_labels(["a", "a"], ["a", "unseen"])
+    assert report.accuracy == 50.0
+    assert [round(score.f1, 1) for score in report.by_label] == [66.7, 0.0]
+    assert "unseen" in report.to_text()
+    assert report.to_dict()["labels"][1]["recall"] == 0.0
+    assert "macro-F1 33.33 %" in report.summary()
+
+
+@pytest.mark.parametrize(("said", "gold"), [([], []), (["a"], ["a", "b"])])
+def test_what_does_not_belong_together_is_refused(said: list[str], gold: list[str]):
+    with pytest.raises(DataError, match="predicted labels"):
+        score_labels(said, gold)

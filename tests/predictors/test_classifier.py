@@ -1,0 +1,111 @@
+"""The classifier that a user holds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.data.labelled import LabelledTexts
+from heedful.data.prepare import EvaluationSet
+from heedful.errors import DataError, UsageError
+from heedful.export.labels import export_classifier
+from heedful.predictors.classifier import Classifier, load_classifier
+from heedful.runtime.folder import open_folder
+from tests.architecture.package import SOURCE
+from tests.cli.test_export import without_torch
+from tests.tasks.reviews import reviews, write_reviews
+from tests.tasks.test_classification import Run
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("classifier")
+    preset = {"preset": "text_classifier"}
+    Run(write_reviews(folder / "reviews.tsv"), folder / "m", "training.max_steps=40", **preset).train()
+    return folder / "m"
+
+
+def test_probabilities_are_a_distribution_and_attention_is_one_too(model: Path):
+    (found,) = load_classifier(model).classify(["a clean room"])
+    assert sum(found.probabilities.values()) == pytest.approx(1.0, abs=1e-5)
+    assert next(iter(found.probabilities)) == found.label
+    assert found.probability == max(found.probabilities.values())
+    assert found.attention is not None
+    assert found.attention.shape == (len(found.pieces),)
+    assert found.attention.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
+    classifier, texts = load_classifier(model), [text for text, _ in reviews(30, seed=3)] + ["", " "]
+    together = classifier.classify(texts)
+    alone = list(classifier.stream(texts, window_texts=1))
+    assert [found.label for found in together] == [found.label for found in alone]
+    for one, other in zip(together, alone, strict=True):
+        assert np.isclose(one.probability, other.probability, atol=1e-5)
+
+
+def test_long_texts_are_cut_and_say_so(model: Path):
+    (found,) = load_classifier(model).classify(["clean " * 1000])
+    assert found.was_cut
+    assert len(found.pieces) == load_classifier(model).text.max_tokens
+
+
+def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
+    classifier = load_classifier(model)
+    with pytest.raises(UsageError, match="got a string"):
+        classifier.classify("one text")
+    folder = open_folder(model)
+    with pytest.raises(UsageError, match="a classifier runs alone"):
+        Classifier(folder, ensemble=[folder])
+    with pytest.raises(UsageError, match="has no engine ctranslate2"):
+        Classifier(folder, engine="ctranslate2")
+    with pytest.raises(TypeError, match="got EvaluationSet"):
+        classifier.measure(EvaluationSet([], []))
+    (tmp_path / "empty.tsv").write_text("a text\t \n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no row has a text and a label"):
+        classifier.evaluate(tmp_path / "empty.tsv")
+
+
+def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):
+    classifier, data = load_classifier(model), write_reviews(tmp_path / "other.tsv", 40, seed=5)
+    rows = reviews(40, seed=5)
+    items = LabelledTexts([text for text, _ in rows], [label for _, label in rows])
+    assert classifier.evaluate(data) == classifier.measure(items)
+
+
+def test_without_pytorch_it_says_what_is_missing(model: Path):
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from heedful.cli.main import main\n"
+        f"sys.exit(main(['classify', {str(model)!r}, 'a text']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 6
+    assert "torch" in done.stderr.lower()
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("preset", ["bag", "text_classifier"])
+def test_an_exported_graph_says_the_same_without_pytorch(preset: str, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    data = write_reviews(tmp_path / "reviews.tsv")
+    Run(data, tmp_path / "m", "training.max_steps=40", preset=preset).train()
+    plain = load_classifier(tmp_path / "m")
+    exported = export_classifier(plain.model(), plain.folder, len(plain.tokenizer), plain.text.max_tokens)
+    assert exported.parity.num_same == exported.parity.num_outputs
+    texts = [text for text, _ in reviews(30, seed=4)]
+    for one, other in zip(
+        plain.classify(texts), load_classifier(tmp_path / "m", engine="auto").classify(texts), strict=True
+    ):
+        assert (one.label, one.pieces) == (other.label, other.pieces)
+        assert one.probability == pytest.approx(other.probability, abs=1e-5)
+        assert (one.attention is None) == (other.attention is None) == (preset == "bag")
+        if one.attention is not None:
+            assert other.attention == pytest.approx(one.attention, abs=1e-5)
+    done = without_torch("classify", tmp_path / "m", *texts)
+    assert (done.code, done.err) == (0, "")
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == [one.label for one in plain.classify(texts)]

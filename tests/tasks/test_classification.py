@@ -1,0 +1,138 @@
+"""The second task: it trains, resumes exactly, validates and runs by several processes, by the same loop."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heedful.errors import ConfigError, DataError, Stopped
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.table import load
+from heedful.recipe import Started, score_test, train, train_model
+from heedful.runtime.folder import open_folder
+from heedful.tasks.interface import Recipe
+from heedful.training.loop import Outcome, Progress
+from tests.architecture.package import SOURCE
+from tests.tasks.reviews import BAD, GOOD, SETTINGS, write_reviews
+
+
+class Run:
+    """One run, and what it told."""
+
+    def __init__(self, data: Path, out: Path, *settings: str, **options: Any) -> None:
+        self.recipe = Recipe((data,), out, task="classification", settings=(*SETTINGS, *settings), **options)
+        self.watched: list[Progress] = []
+        self.started: list[Started] = []
+
+    def train(self, stop: int = 0) -> Outcome:
+        def watch(progress: Progress) -> None:
+            self.watched.append(progress)
+            if progress.step == stop:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        return train(self.recipe, watch, self.started.append, lambda line: None)
+
+    @property
+    def weights(self) -> str:
+        assert self.recipe.out is not None
+        return str(open_folder(self.recipe.out).facts["weights"])
+
+
+@pytest.mark.parametrize("preset", ["bag", "text_classifier"])
+def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Path):
+    run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", "training.max_steps=120", preset=preset)
+    outcome = run.train()
+    assert outcome.best == 100.0
+    scores = run.watched[-1].validation
+    assert scores is not None
+    assert scores.scores.keys() == {"loss", "accuracy", "macro_f1"}
+    text = score_test(run.started[0], "cpu", lambda line: None)
+    assert "accuracy" in text
+    assert score_test(run.started[0], "cpu", pytest.fail) == text  # once for each model
+    classifier = load(tmp_path / "m")
+    assert isinstance(classifier, Classifier)
+    assert [found.label for found in classifier.classify(GOOD)] == ["good"] * 4
+    assert [found.label for found in classifier.classify(BAD)] == ["bad"] * 4
+    facts = open_folder(tmp_path / "m").facts
+    assert (facts["task"], facts["kind"]) == ("classification", "text_classifier")
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    whole = Run(data, tmp_path / "whole", "training.max_steps=60")
+    whole.train()
+    parts = Run(data, tmp_path / "parts", "training.max_steps=60")
+    with pytest.raises(Stopped):
+        parts.train(stop=20)
+    parts.train()
+    assert parts.started[-1].step > 0
+    assert parts.weights == whole.weights
+
+
+def test_two_processes_train_the_model_of_one(tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    plain = ("training.max_steps=20", "model.dropout=0", "training.average=0", "training.optimizer.kind=sgd")
+    one = Run(data, tmp_path / "one", *plain, "training.optimizer.learning_rate=0.5")
+    one.train()
+    settings = [*SETTINGS, *plain, "training.optimizer.learning_rate=0.5"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
+    command += ["train", str(data), "--task", "classification", "--out", str(tmp_path / "two"), "--quiet"]
+    for setting in settings:
+        command += ["--set", setting]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    models = [load(tmp_path / name) for name in ("one", "two")]
+    first, second = (dict(model.model().named_parameters()) for model in models if isinstance(model, Classifier))
+    for name, parameter in first.items():
+        assert torch.allclose(parameter, second[name], atol=1e-5), name
+
+
+def test_python_trains_and_scores_the_test_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    settings = dict(setting.split("=", 1) for setting in SETTINGS)
+    values = {key: float(value) if value.replace(".", "").isdigit() else value for key, value in settings.items()}
+    values = {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in values.items()
+    }
+    data = write_reviews(tmp_path / "reviews.tsv")
+    model = train_model(data, out=tmp_path / "m", task="classification", settings=values | {"training.max_steps": 60})
+    assert isinstance(model, Classifier)
+    assert (tmp_path / "m" / "run" / "test.json").is_file()
+    assert "accuracy" in capsys.readouterr().out
+    assert model.evaluate(data).accuracy > 90.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (("model.kind=rnnsearch",), "a rnnsearch is no model for classification"),
+        (("training.select_by=bleu",), "no score 'bleu' in classification"),
+    ],
+)
+def test_what_is_of_another_task_is_refused(settings: tuple[str, ...], complaint: str, tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    with pytest.raises(ConfigError, match=complaint):
+        train(
+            Recipe((data,), tmp_path / "m", task="classification", settings=settings),
+            print,
+            lambda facts: None,
+            print,
+        )
+
+
+def test_texts_in_the_place_of_labels_are_refused(tmp_path: Path):
+    run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", columns=(2, 1))
+    with pytest.raises(DataError, match=r"column 1 has .* different labels .*--columns TEXT,LABEL"):
+        run.train()
+
+
+def test_a_run_does_not_go_on_as_another_task(tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    Run(data, tmp_path / "m", "training.max_steps=20").train()
+    with pytest.raises(ConfigError, match="choose another --out"):
+        train(Recipe((data,), tmp_path / "m"), print, lambda facts: None, print)
