@@ -18,7 +18,7 @@ def test_rows_are_the_positions_of_one_sequence_after_the_other(lengths: list[in
     assert len(rows) - packing.num_real < ROW_MULTIPLE
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
     assert packing.starts.tolist() == starts
-    assert packing.places()[: packing.num_real].tolist() == [place for n in lengths for place in range(n)]
+    assert packing.positions()[: packing.num_real].tolist() == [place for n in lengths for place in range(n)]
 
 
 def test_unpacked_is_what_was_packed_and_zero_behind_it():

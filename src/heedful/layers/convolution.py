@@ -13,7 +13,7 @@ from heedful.layers.embedding import draw_normal
 from heedful.layers.positions import LearnedPositions
 
 _HALF: Final = math.sqrt(0.5)
-"""Keeps the variance of a sum of two."""
+"""Factor that keeps the variance of a sum of two."""
 
 
 @final

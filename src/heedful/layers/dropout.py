@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost a quarter: four decisions from each 64-bit draw."""
+"""Dropout at a quarter of the cost: four decisions from each 64-bit random number."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _LEVELS: Final = 1 << 16
 
 
 def dropout(vectors: Float[Tensor, "..."], probability: float, training: bool) -> Float[Tensor, "..."]:
-    """Leave out features at random and scale up the rest, so that the expectation stays.
+    """Zero features at random and scale up the rest, so that the expectation stays.
 
     On a CPU torch draws one number for each element on one thread, a tenth of a small model's training step; here
     16 bits decide, so the probability is rounded to a multiple of 2^-16 and the scale fits what was rounded.

@@ -1,4 +1,4 @@
-"""Token embeddings and the output layer that may share their weight."""
+"""Token embeddings, and an output layer that may share their weight."""
 
 from typing import final
 
@@ -60,7 +60,7 @@ class OutputLayer(nn.Module):
     """logits = features weight^T + bias, one for each token of the vocabulary."""
 
     def __init__(self, num_tokens: int, size: int, bias: bool, tied_to: Embedding | None = None) -> None:
-        """Make or share the weight.
+        """Create or share the weight.
 
         Args:
             num_tokens: rows.

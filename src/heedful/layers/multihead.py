@@ -1,4 +1,4 @@
-"""Multi-head attention: several small attentions side by side, each on its own projection."""
+"""Multi-head attention: several small attentions side by side, each with its own projections."""
 
 from typing import final
 
@@ -230,7 +230,7 @@ class MultiheadAttention(nn.Module):
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
 
     def input_weight(self, first: int, last: int) -> Float[Tensor, "_ _"]:
-        """Give the weights of some of query (0), key (1), value (2), one below the other.
+        """Return the weights of some of query (0), key (1), value (2), one below the other.
 
         Args:
             first: first of the three.
@@ -271,7 +271,7 @@ class MultiheadAttention(nn.Module):
         return self._join_heads(attended.context), attended
 
     def _project_all(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Heads [batch, head, position, depth] of all three, with the added keys and values."""
+        """Heads [batch, head, position, depth] of query, key and value, with the added keys and values."""
         if query is key and key is value:
             heads = self.project(query, 0, 3)
         elif key is value:
@@ -286,7 +286,7 @@ class MultiheadAttention(nn.Module):
         return of_query, self._add_to(of_key, self.bias_k), self._add_to(of_value, self.bias_v)
 
     def _add_to(self, heads: Tensor, learned: Tensor | None) -> Tensor:
-        """Put the learned key or value, and one of zeros, after those of the sequence."""
+        """Append the learned key or value, and one of zeros, to those of the sequence."""
         shape = (heads.shape[0], self.num_heads, 1, self.head_dim)
         parts = [heads]
         if learned is not None:
@@ -305,7 +305,7 @@ class MultiheadAttention(nn.Module):
     def _attend_biased(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, bias: Tensor, need_weights: bool
     ) -> Attended:
-        """Attend with finite numbers added to the scores, which `attend` has no word for.
+        """Attention with finite numbers added to the scores, which `attend` does not support.
 
         Raises:
             UsageError: the attention is another than that of scaled dot products.
@@ -338,7 +338,7 @@ class MultiheadAttention(nn.Module):
         return self.out_proj(context.transpose(-3, -2).flatten(-2))
 
     def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        """Refuse what cannot be projected.
+        """Refuse inputs that cannot be projected.
 
         Raises:
             UsageError: nested tensors, or a dtype that is not that of the parameters.

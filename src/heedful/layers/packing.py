@@ -1,4 +1,4 @@
-"""Sequences one after the other, without padding between them."""
+"""Packing: sequences in consecutive rows, without padding between them."""
 
 from dataclasses import dataclass
 from typing import Final, Self, final
@@ -15,7 +15,7 @@ costs one to two milliseconds more, for a kernel is generated; so few numbers sh
 
 
 def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
-    """Give the smallest multiple that is not below a number.
+    """Return the smallest multiple that is not below a number.
 
     Args:
         number: not negative.
@@ -34,7 +34,7 @@ def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
 @final
 @dataclass(frozen=True)
 class Packing:
-    """How [sequence, position] lies in rows: sequence after sequence, and rows of nothing behind the last."""
+    """Layout of [sequence, position] in rows: sequence after sequence, and filler rows after the last."""
 
     lengths: Int[Tensor, " sequence"]
     """[sequence] int64, positions of each, on the CPU."""
@@ -44,7 +44,7 @@ class Packing:
     """[sequence, position] bool."""
     num_real: int
     num_rows: int
-    """With those behind the last sequence."""
+    """Number of rows, filler rows included."""
 
     @classmethod
     def of(cls, lengths: Int[Tensor, " sequence"], num_positions: int) -> Self:
@@ -69,7 +69,7 @@ class Packing:
         return cls(lengths, ends - lengths, is_real, num_real, round_up(num_real))
 
     def pack(self, padded: Shaped[Tensor, "sequence position ..."]) -> Shaped[Tensor, "row ..."]:
-        """Put positions one after the other.
+        """Gather positions into consecutive rows.
 
         Args:
             padded: [sequence, position, *].
@@ -82,7 +82,7 @@ class Packing:
         return rows
 
     def unpack(self, rows: Shaped[Tensor, "row ..."]) -> Shaped[Tensor, "sequence position ..."]:
-        """Undo `pack`.
+        """Invert `pack`.
 
         Args:
             rows: [row, *].
@@ -94,8 +94,8 @@ class Packing:
         padded[self.is_real] = rows[: self.num_real]
         return padded
 
-    def places(self) -> Int[Tensor, " row"]:
-        """Say where in its sequence each row stands.
+    def positions(self) -> Int[Tensor, " row"]:
+        """Return the position in its sequence of each row.
 
         Returns:
             [row] int64, from 0; 0 behind the last sequence.

@@ -1,4 +1,4 @@
-"""Where in the sequence a vector stands: sinusoids of any length, or a learned table."""
+"""Position codes: sinusoids of any length, or a learned table."""
 
 import math
 from abc import ABC, abstractmethod
@@ -39,11 +39,11 @@ def sinusoids(
 
 
 class Positions(nn.Module, ABC):
-    """Adds to each vector a code of its position."""
+    """Layer that adds a code of its position to each vector."""
 
     @abstractmethod
     def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
-        """Give the codes of consecutive positions.
+        """Return the codes of consecutive positions.
 
         Args:
             start: first position, from 0.
@@ -55,7 +55,7 @@ class Positions(nn.Module, ABC):
 
     @abstractmethod
     def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
-        """Give the codes of any positions; `codes` was asked for all of them before.
+        """Return the codes of any positions; `codes` was called for all of them before.
 
         Args:
             places: [*] int64 positions, from 0.

@@ -1,4 +1,4 @@
-"""Learned query vectors: a sequence of any length becomes a vector of fixed size, or a matrix of a few rows."""
+"""Learned query vectors: from a sequence of any length to a vector, or a matrix of few rows."""
 
 from typing import final
 
@@ -123,7 +123,7 @@ class MultiQueryVectorAttention(nn.Module):
 
 
 def overlap_penalty(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch"]:
-    """Measure how much query vectors attend the same keys: |A A^T - I|^2, the squared Frobenius norm.
+    """Measure how far query vectors attend to the same keys: |A A^T - I|^2, the squared Frobenius norm.
 
     Off the diagonal of A A^T stands how far two rows overlap, on it how far a row is gathered on few keys, 1 for a
     single one. Lin et al. 2017, eq. 8; there it is added to the loss times 1, or 0.3 for entailment.

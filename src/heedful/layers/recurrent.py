@@ -16,19 +16,19 @@ Cell = Literal["lstm", "gru"]
 ResetPlacement = Literal["before", "after"]
 
 UnitState = tuple[Tensor, ...]
-"""What a unit carries from step to step, each [*batch, hidden]; the first is its output."""
+"""State of a unit between steps, each tensor [*batch, hidden]; the first is its output."""
 
 _CLOSED: Final = 1000.0
-"""Far beyond what a sigmoid can tell from infinity, in any number format."""
+"""Gate input far beyond the point where a sigmoid is 0 or 1, in any number format."""
 
 
 class RecurrentUnit(nn.Module, ABC):
-    """A unit that reads one input vector after the other."""
+    """Recurrent unit that reads one input vector after the other."""
 
     input_map: nn.Linear
-    """From an input to what it adds to each gate."""
+    """Map from an input to its addend to each gate."""
     num_parts: int
-    """Tensors in its state."""
+    """Number of tensors in the state."""
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class RecurrentUnit(nn.Module, ABC):
         """
 
     def begin(self, inputs: Float[Tensor, "batch ..."]) -> UnitState:
-        """Give the state before the first input.
+        """Return the state before the first input.
 
         Args:
             inputs: [batch, *] whose number and type it shall have.
@@ -216,7 +216,7 @@ class LongShortTermMemory(RecurrentUnit):
         return outputs, (hidden.to(weight.dtype), cell[0].to(weight.dtype))
 
     def _freezing(self, like: Tensor) -> Tensor:
-        """[4 * hidden, 1] what the input that marks padding adds to the gates."""
+        """[4 * hidden, 1] addend of the padding marker to the gates."""
         zeros = like.new_zeros(2 * self.hidden_size, 1)
         closed = like.new_full((self.hidden_size, 1), -_CLOSED)
         return torch.cat((closed, -closed, zeros))
@@ -262,7 +262,7 @@ def reverse_within(sequences: Shaped[Tensor, "batch position ..."], lengths: Int
 def at_end(
     sequences: Float[Tensor, "batch position size"], lengths: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch size"]:
-    """Take the last real position of each sequence.
+    """Return the last real position of each sequence.
 
     Args:
         sequences: [batch, position, size].
@@ -276,7 +276,7 @@ def at_end(
 
 @final
 class BidirectionalEncoder(nn.Module):
-    """A unit reading forward and one reading backward; each place gets both states.
+    """Forward and backward unit; each position gets the states of both.
 
     Bahdanau et al. 2015, A.1.1. Padding comes after the real inputs in both directions, so it cannot change them.
     """
@@ -312,7 +312,7 @@ class BidirectionalEncoder(nn.Module):
     def run(
         self, inputs: Float[Tensor, "batch position input_size"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Tensor, UnitState]:
-        """Read the sequences, and tell what each direction had in the end.
+        """Read the sequences, and return the final state of each direction too.
 
         Args:
             inputs: [batch, position, input_size].
@@ -329,7 +329,7 @@ class BidirectionalEncoder(nn.Module):
 
 
 def widen_forget_gates(module: nn.Module, bias: float) -> None:
-    """Let the LSTMs of a model remember more at first: add to the biases of their forget gates.
+    """Add to the biases of the forget gates of a model's LSTMs, so that they remember more at first.
 
     Gers, Schmidhuber and Cummins 2000, doi:10.1162/089976600300015015; 1.0 is usual.
 

@@ -1,4 +1,4 @@
-"""Recurrent units one on another, in one direction or two."""
+"""Stacked recurrent units, in one direction or two."""
 
 from typing import final
 
@@ -9,7 +9,7 @@ from heedful.layers.dropout import dropout
 from heedful.layers.recurrent import BidirectionalEncoder, Cell, RecurrentUnit, ResetPlacement, UnitState, make_unit
 
 StackState = tuple[UnitState, ...]
-"""One for each layer, from the lowest to the highest."""
+"""Unit states, one for each layer from the lowest to the highest."""
 
 
 @final
@@ -45,7 +45,7 @@ class RecurrentStack(nn.Module):
 
     @property
     def units(self) -> list[RecurrentUnit]:
-        """The layers, the lowest first."""
+        """Layers, the lowest first."""
         return [layer for layer in self.layers if isinstance(layer, RecurrentUnit)]
 
     def run(

@@ -1,4 +1,4 @@
-"""Add & norm around a sub-layer."""
+"""Residual connection and normalisation around a sub-layer."""
 
 from collections.abc import Callable
 from typing import Final, Literal, final
@@ -11,7 +11,7 @@ from heedful.layers.dropout import dropout
 NormOrder = Literal["post", "pre"]
 
 NORM_EPSILON: Final = 1e-5
-"""What a normalisation adds to the variance, so as not to divide by zero; the only one that Marian's models have."""
+"""Constant that normalisations add to the variance; the only one that Marian's models have."""
 
 
 @final

@@ -46,7 +46,7 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
 
     def embedded(embedding: Embedding, positions: Positions, packing: Packing, ids: Tensor) -> Tensor:
         positions.codes(0, ids.shape[1])
-        return model.drop(embedding(packing.pack(ids)) + positions.at(packing.places()))
+        return model.drop(embedding(packing.pack(ids)) + positions.at(packing.positions()))
 
     vectors = embedded(model.source_embedding, model.source_positions, sources, tokens.ids)
     for layer in model.encoder:
