@@ -1,18 +1,23 @@
-"""Checks of tensor shapes at run time, for all tests: jaxtyping's import hook over the modules that are annotated.
+"""Checks of tensor shapes at run time, for all tests: an import hook over the modules that are annotated.
 
-The hook gives each function to `check_shapes`, which has beartype check the annotations of tensors and nothing else:
-functions without any stay as fast as they are, and no test has to give real objects where it needs none.
+Each function with shapes in its annotations goes through jaxtyping and beartype, which see those annotations and
+nothing else. All others stay as they are: the hook of jaxtyping wraps them too, which doubles the time of tests.
 """
 
 import functools
+import inspect
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, get_args
+from types import ModuleType
+from typing import Any, Final, TypeVar, get_args
 
 import beartype
 import torch
-from jaxtyping import AbstractArray, install_import_hook
+from jaxtyping import AbstractArray, config, jaxtyped
 
 _SHAPED: Final = re.compile(r"from jaxtyping import|\bRowIds\b")
 """The sign of an annotated module: jaxtyping itself, or the names that attention/interface.py gives its shapes."""
@@ -27,26 +32,93 @@ def annotated_modules() -> list[str]:
     return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in paths)
 
 
-def install() -> None:
-    """Check annotated modules that are imported from now on."""
-    install_import_hook(annotated_modules(), f"{__name__}.check_shapes")
+def install(modules: Sequence[str] = ()) -> MetaPathFinder:
+    """Check modules that are imported from now on; by default all that are annotated."""
+    finder = _Finder(frozenset(modules or annotated_modules()))
+    sys.meta_path.insert(0, finder)
+    return finder
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules to check, as Python does."""
+
+    def __init__(self, modules: frozenset[str]) -> None:
+        self._modules = modules
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self._modules else None
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Runs a module, then has its functions checked before anybody imports them."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        for name, value in [*vars(module).items()]:
+            if getattr(value, "__module__", None) != module.__name__:
+                continue
+            if inspect.isfunction(value) and is_shaped(value):
+                setattr(module, name, checked(value))
+            elif inspect.isclass(value):
+                _check_class(value)
+
+
+def _check_class(owner: type) -> None:
+    for name, value in [*vars(owner).items()]:
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if inspect.isfunction(function) and is_shaped(function):
+            setattr(owner, name, checked(value))
+
+
+def checked(function: Any) -> Any:
+    """Have shapes of a function, method or property checked at the first call with each combination of shapes."""
+    strict = jaxtyped(function, typechecker=check_shapes)
+    if not inspect.isfunction(function):
+        return strict
+    seen: set[tuple[object, ...]] = set()
+
+    @functools.wraps(function)
+    def once(*values: Any, **named: Any) -> Any:
+        # Sizes are symbols while a graph is recorded, and comparing them would make them numbers.
+        if config.jaxtyping_disable or torch.compiler.is_exporting() or torch.compiler.is_compiling():
+            return function(*values, **named)
+        call = (*map(_shape_of, values), *named, *map(_shape_of, named.values()))
+        if call in seen:
+            return function(*values, **named)
+        result = strict(*values, **named)
+        seen.add(call)
+        return result
+
+    return once
+
+
+def _shape_of(value: object) -> object:
+    """What the shapes of a call hang on: sizes and type of a tensor, the module, and plain values."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype
+    if isinstance(value, torch.nn.Module):
+        return id(value)
+    return value if isinstance(value, int | str | None) else type(value)
+
+
+def is_shaped(function: Callable[..., Any]) -> bool:
+    """Whether a function says anything of a shape."""
+    return any(has_shape(hint) for hint in function.__annotations__.values())
 
 
 def check_shapes(function: AnyFunction) -> AnyFunction:
-    """Have the annotations of a function's tensors checked at each call."""
-    hints = {name: hint if has_shape(hint) else Any for name, hint in function.__annotations__.items()}
-    if all(hint is Any for hint in hints.values()):
+    """Have beartype check the annotations of a function's tensors, and no others."""
+    if not is_shaped(function):
         return function
-    function.__annotations__ = hints
-    checked = beartype.beartype(function)
-
-    @functools.wraps(function)
-    def unless_recorded(*values: Any, **named: Any) -> Any:
-        # Sizes are symbols while a graph is recorded, and comparing them would make them numbers.
-        is_recorded = torch.compiler.is_exporting() or torch.compiler.is_compiling()
-        return (function if is_recorded else checked)(*values, **named)
-
-    return cast(AnyFunction, unless_recorded)
+    function.__annotations__ = {
+        name: hint if has_shape(hint) else Any for name, hint in function.__annotations__.items()
+    }
+    return beartype.beartype(function)
 
 
 def has_shape(hint: object) -> bool:

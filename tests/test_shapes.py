@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from jaxtyping import Float, TypeCheckError, install_import_hook
+from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
 from heedful.attention.dispatch import attend
 from heedful.attention.scores import Dot
 from heedful.layers.feedforward import FeedForward
-from tests.shapes import annotated_modules, check_shapes, has_shape
+from tests.shapes import annotated_modules, check_shapes, has_shape, install
 
 TOY = """
 from jaxtyping import Float
@@ -35,8 +35,9 @@ def plain(number: int) -> str:
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "toy_of_shapes.py").write_text(TOY, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with install_import_hook(["toy_of_shapes"], "tests.shapes.check_shapes"):
-        yield importlib.import_module("toy_of_shapes")
+    finder = install(["toy_of_shapes"])
+    yield importlib.import_module("toy_of_shapes")
+    sys.meta_path.remove(finder)
     del sys.modules["toy_of_shapes"]
 
 
@@ -56,6 +57,7 @@ def test_a_marker_leaves_them_unchecked(toy: Any):
 
 def test_other_annotations_are_not_checked(toy: Any):
     assert toy.plain(3) == 3
+    assert not hasattr(toy.plain, "__wrapped__")
 
     def plain(number: int) -> str:
         return str(number)
