@@ -142,7 +142,7 @@ class MultiheadAttention(nn.Module):
         attn_mask: Shaped[Tensor, "... query key"] | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Float[Tensor, "... embed_dim"], Float[Tensor, "... query key"] | None]:
+    ) -> tuple[Float[Tensor, "... embed_dim"], Float[Tensor, "... query attended"] | None]:
         """Attend as torch.nn.MultiheadAttention does.
 
         Masks have its sense, opposite to that of `heedful.attention.masks`: True = may *not* attend. A mask of real
