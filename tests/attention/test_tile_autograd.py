@@ -184,6 +184,7 @@ def test_tiles_cover_all_queries_in_order():
     assert seen == [3, 3, 1]
 
 
+@pytest.mark.wrong_shapes
 def test_parts_are_put_side_by_side():
     def part(start: int, count: int) -> Attended:
         context = torch.full((2, count, 3), start)

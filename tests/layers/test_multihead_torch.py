@@ -453,6 +453,7 @@ def test_vectors_that_do_not_fit_are_refused(case: str):
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float64, torch.bfloat16])
+@pytest.mark.wrong_shapes
 def test_another_dtype_is_refused(dtype: torch.dtype):
     other, right = torch.zeros(2, 1, 6, dtype=dtype), torch.zeros(2, 1, 6)
     for vectors in ((other, other, other), (right, other, right), (right, right, other)):
@@ -460,6 +461,7 @@ def test_another_dtype_is_refused(dtype: torch.dtype):
             MultiheadAttention(6, 2)(*vectors)
 
 
+@pytest.mark.wrong_shapes
 def test_mixed_precision_converts_no_integers():
     integers = torch.zeros(2, 1, 6, dtype=torch.int64)
     with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(UsageError, match=r"int64.*parameters float32"):

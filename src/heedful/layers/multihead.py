@@ -249,9 +249,9 @@ class MultiheadAttention(nn.Module):
 
     def attend(
         self,
-        query: Float[Tensor, "*batch head query depth"],
-        key: Float[Tensor, "*batch head key depth"] | PreparedKey,
-        value: Float[Tensor, "*batch head key depth"],
+        query: Float[Tensor, "*#batch head query depth"],
+        key: Float[Tensor, "*#batch head key depth"] | PreparedKey,
+        value: Float[Tensor, "*#batch head key depth"],
         mask: Mask | None = None,
         need: tuple[Need, ...] = (),
     ) -> tuple[Float[Tensor, "*batch query embed_dim"], Attended]:
