@@ -36,9 +36,10 @@ from heedful.training.pair_step import PairStep
 SIZES = {
     "transformer": {"model_size": 16, "num_heads": 2, "feedforward_size": 16},
     "rnnsearch": {"embedding_size": 8, "hidden_size": 8},
-    "luong": {"embedding_size": 8, "hidden_size": 8},
+    "luong": {"embedding_size": 8, "hidden_size": 8, "init_range": 1.0},
 }
 KEYS = {"transformer": ("attention", "encoder_attention", "decoder_attention")}
+torch.manual_seed(0)
 trained = 0
 for kind, config in MODELS.items():
     if "attention" not in config.model_fields:
