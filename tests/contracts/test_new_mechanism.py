@@ -39,7 +39,7 @@ SIZES = {
     "luong": {"embedding_size": 8, "hidden_size": 8, "init_range": 1.0},
 }
 KEYS = {"transformer": ("attention", "encoder_attention", "decoder_attention")}
-torch.manual_seed(0)
+torch.manual_seed(2)
 trained = 0
 for kind, config in MODELS.items():
     if "attention" not in config.model_fields:
