@@ -245,9 +245,9 @@ def test_a_signal_stops_and_the_same_command_goes_on_within_the_run(tmp_path: Pa
 
 
 def test_what_was_found_before_a_stop_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from heedful.cli import train as command
+    from heedful.cli import train as trainings
 
-    train = command.train_and_watch
+    train = trainings.train_and_watch
 
     def stopped(recipe: Recipe, messages: Messages) -> object:
         if "local-m" in str(recipe.out):
@@ -256,7 +256,7 @@ def test_what_was_found_before_a_stop_stands(tmp_path: Path, monkeypatch: pytest
 
     command = make_grid(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(command, "train_and_watch", stopped)
+        patch.setattr(trainings, "train_and_watch", stopped)
         done = heedful(*command)
     assert (done.code, done.out) == (130, "")
     assert [row["name"] for row in json.loads((tmp_path / "out" / "table.json").read_bytes())["rows"]] == ["plain"]

@@ -9,6 +9,7 @@ import heedful as package
 from heedful.cli.main import main
 from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import UsageError
+from heedful.formats import COMPARISON_FORMAT, KEY
 from tests.cli.command import heedful
 from tests.cli.test_compare import BASE
 
@@ -74,7 +75,7 @@ def aligned(model: Path, folder: Path, gold: str, *more: object) -> float:
 
 def test_rows_with_attention_have_the_error_rate_of_align(made: Path, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:  # nothing is trained or translated for it
-        patch.setattr("heedful.comparison.run.measure", None)
+        patch.setattr("heedful.comparison.run.evaluate_run", None)
         done = heedful(*command(made, "--gold", made / "test.links"))
     assert done.code == 0, done.err
     assert done.err.count("done before") == 4
@@ -187,7 +188,11 @@ def test_the_same_from_python(made: Path, capsys: pytest.CaptureFixture[str]):
     assert done.out.startswith(str(table))
     assert [row.name for row in table.rows] == ["plain", "local", "blind", "both"]
     assert table["plain"].figures["aer"].mean == error_rates(made)["plain"]
-    assert json.loads((made / "out" / "table.json").read_bytes()) == {**table.to_dict(), "context": table_context(made)}
+    assert json.loads((made / "out" / "table.json").read_bytes()) == {
+        KEY: COMPARISON_FORMAT.version,
+        **table.to_dict(),
+        "context": table_context(made),
+    }
     assert table.to_markdown() == (made / "out" / "table.md").read_text()
     page = table._repr_html_()
     assert page.count("<table>") == 1  # sources of one range of lengths have no second table

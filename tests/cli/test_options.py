@@ -7,7 +7,7 @@ from heedful.cli.options import choose_device, parse_columns, use_threads
 from heedful.errors import UsageError
 
 
-@pytest.mark.parametrize("text", ["", "1", "a,b", "1,", "1;2", "-1,2", "1,2,3"])
+@pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3"])
 def test_columns_that_are_none(text: str):
     with pytest.raises(UsageError, match="such as 2,1"):
         parse_columns(text)

@@ -181,7 +181,7 @@ def test_training_reports_coverage_and_frozen_vectors_stay(pairs: Path, tmp_path
     assert "1) by another case; without: " in line
     assert line.removeprefix("source vectors: ") in heedful("info", model).out
     table = weights(model)["source_embedding.weight"].numpy()
-    tokens = json.loads((model / "tokenizer-source.json").read_bytes())
+    tokens = json.loads((model / "tokenizer-source.json").read_bytes())["tokens"]
     wanted = read_vectors(vectors, ["cat", "dog", "the", "Sits"])
     rows = np.stack([table[tokens.index(word.lower())] for word in wanted.words])
     factors = rows / wanted.matrix

@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful.config import read_toml, validate
 from heedful.errors import FileRefused, NewerFormat
 from heedful.experiment import Experiment, build_model
+from heedful.tasks.table import TASKS
 from heedful.text.vocabulary import Vocabulary
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, read_state, upgrade
@@ -26,7 +27,8 @@ def learner(version: str) -> TrainState:
     """The training state of a sample's model, before its checkpoint."""
     experiment = validate(Experiment, read_toml(SAMPLES / version / "run/experiment.toml"))
     size = len(Vocabulary.load(SAMPLES / version / "tokenizer.json"))
-    return TrainState(build_model(experiment, size, size), experiment.training, Alone())
+    model = build_model(experiment, (size, size, True))
+    return TrainState(TASKS[experiment.task].step(experiment, model), experiment.training, Alone())
 
 
 def test_an_older_sample_holds_the_bits_of_the_newest():

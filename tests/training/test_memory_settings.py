@@ -15,10 +15,10 @@ import resource, sys
 import torch
 from ctypes import CDLL
 from contextlib import nullcontext
-from heedful.training.memory_settings import settled
+from heedful.training.memory_settings import tuned_process
 if sys.argv[1] != "settled":
     CDLL(None).mallopt(-3, 1 << 17)  # each array is taken from the system, and given back
-with settled() if sys.argv[1] == "settled" else nullcontext():
+with tuned_process() if sys.argv[1] == "settled" else nullcontext():
     def step():
         held = [torch.ones(1_000_000 + 20_000 * i) for i in range(40)]
         while held:
