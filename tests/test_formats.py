@@ -279,7 +279,7 @@ def test_older_forms_are_read(tmp_path: Path):
 
 @pytest.mark.parametrize("version", [0, -1, True, "1", 1.0, None, [1]])
 def test_a_version_that_is_none_is_refused(version: object):
-    with pytest.raises(FileRefused, match="is none") as caught:
+    with pytest.raises(FileRefused, match="is no version") as caught:
         Format("model", 3).check(Path("a"), {KEY: version})
     assert not isinstance(caught.value, NewerFormat)
 
@@ -292,7 +292,7 @@ def test_versions_up_to_the_newest_are_read():
     assert kind.strip(Path("a"), {"a": 1, KEY: 2}) == {"a": 1}
     with pytest.raises(NewerFormat, match=r"^a: made by a newer heedful \(model format 4; this one reads up to 3\);"):
         kind.check(Path("a"), {KEY: 4})
-    with pytest.raises(FileRefused, match="format 0 is none"):
+    with pytest.raises(FileRefused, match="format 0 is no version"):
         Format("model", unmarked=0).check(Path("a"), {})
 
 
