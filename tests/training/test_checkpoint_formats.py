@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 
 import pytest
 import torch
@@ -14,17 +13,12 @@ from torch import Tensor
 from heedful.config import read_toml, validate
 from heedful.errors import FileRefused, NewerFormat
 from heedful.experiment import Experiment, build_model
-<<<<<<< HEAD
 from heedful.tasks.table import TASKS
-=======
-from heedful.models.interface import Seq2Seq
->>>>>>> formats
 from heedful.text.vocabulary import Vocabulary
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, read_state, upgrade
 from heedful.training.distributed import Alone
 from heedful.training.loop import TrainerState
-from heedful.training.pair_step import PairStep
 from heedful.training.train_state import TrainState
 from tests.test_formats import NEWEST, SAMPLES
 
@@ -33,13 +27,8 @@ def learner(version: str) -> TrainState:
     """The training state of a sample's model, before its checkpoint."""
     experiment = validate(Experiment, read_toml(SAMPLES / version / "run/experiment.toml"))
     size = len(Vocabulary.load(SAMPLES / version / "tokenizer.json"))
-<<<<<<< HEAD
-    model = build_model(experiment, (size, size, True))
+    model = build_model(experiment, (size, size, experiment.text.is_shared))
     return TrainState(TASKS[experiment.task].step(experiment, model), experiment.training, Alone())
-=======
-    model = cast(Seq2Seq, build_model(experiment, (size, size, experiment.text.is_shared)))
-    return TrainState(PairStep(model, experiment.training.label_smoothing), experiment.training, Alone())
->>>>>>> formats
 
 
 def test_an_older_sample_holds_the_bits_of_the_newest():
