@@ -2,7 +2,8 @@
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Self, final
 
 import torch
@@ -42,8 +43,6 @@ class ExpKey:
     """[hidden] largest key - centre; inf for a feature that is computed by tanh itself."""
     order: Tensor
     """[slot] int64 feature in each slot, -1 = none."""
-    derived: dict[str, object] = field(default_factory=dict, repr=False, kw_only=True)
-    """Cache of other forms of these numbers, filled by kernels."""
 
     def select(self, rows: Tensor) -> "ExpKey":
         """Select sources.
@@ -56,6 +55,11 @@ class ExpKey:
         """
         exponential, rounding = (part.index_select(0, rows) for part in (self.exponential, self.rounding))
         return ExpKey(exponential, rounding, self.centre, self.lowest, self.highest, self.order)
+
+    @cached_property
+    def derived(self) -> dict[str, object]:
+        """Cache of other forms of these numbers, filled by kernels; a copy with other tensors starts with none."""
+        return {}
 
 
 @dataclass(frozen=True)
