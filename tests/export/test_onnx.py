@@ -59,6 +59,7 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
         assert largest_difference(one, other, sizes, has_weights) <= TOLERANCE, sizes
 
 
+@pytest.mark.compiled
 def test_other_scores_and_normalizers_are_the_models(exported: Make):
     model, graphs = exported("transformer-additive")
     one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)

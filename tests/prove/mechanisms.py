@@ -138,7 +138,7 @@ def complaint(model: Seq2Seq, score: str, attention: torch.nn.Module, num_steps:
         if not gradients and score not in FLAT:
             return "no gradient reaches the scores"
         slope += sum(float(gradient.abs().sum()) for gradient in gradients)
-        losses.append(-float(sums.log_likelihood) / float(sums.num_tokens))
+        losses.append(-float(sums.log_likelihood) / float(sums.num_units))
         if not math.isfinite(losses[-1]) or not math.isfinite(slope):
             return f"not finite at step {number}: loss {losses[-1]}, gradient of the scores {slope}"
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
