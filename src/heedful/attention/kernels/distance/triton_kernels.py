@@ -1,7 +1,7 @@
 """Triton kernels of distance scores and of the gradients of their points, for GPUs.
 
 Differences are taken before squares, for points far from the origin. `index`, `scalars` and strips are those of
-attention_programs.py; profiles are numbered as in heedful/attention/profiles.py.
+heedful/attention/kernels/fused/triton_kernels.py; profiles are numbered as in heedful/attention/profiles.py.
 """
 
 # Triton is not installed where types are checked, and its programs have none of Python's.
