@@ -2,16 +2,20 @@
 
     git worktree add /tmp/before COMMIT
     python benchmarks/two_states.py /tmp/before . [--model rnnsearch] [--steps 30] [--batch-tokens 2048] [--longer 0]
+        [--neighbours 0]
 
-Each state runs in a process of its own, and waits while the other takes its step, so that both see the same machine;
-the ratio is the median over steps. Models, sizes and sentences are the same as long as both states know the preset.
+Each state runs its own WORKER, from its own copy of this file, in a process of its own, and waits while the other takes
+its step, so that both see the same machine; the ratio is the median over steps. Models, sizes and sentences are
+the same as long as both states know the preset. `--neighbours` is how many busy loops run beside.
 """
 
 import argparse
 import os
+import runpy
 import statistics
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 WORKER = """
@@ -20,6 +24,9 @@ import numpy as np, torch
 from torch import nn
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.layers.cpu.accelerate import accelerate
+from heedful.models.cpu_forms import CPU_FORMS
+from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.pair_step import PairStep
 from heedful.training.precision import autocast, resolve_precision
 
@@ -32,21 +39,12 @@ batches = iter(PairSampler(EncodedCorpus(*sides), batch_tokens, 0))
 torch.manual_seed(0)
 config = importlib.import_module("heedful.models." + kind).PRESETS[preset]
 model = PairStep(config.build(8000, 8000, kind != "rnnsearch"), 0.1)
-try:  # in the states whose layers are plain until they are accelerated
-    from heedful.layers.cpu.accelerate import accelerate
-    from heedful.models.cpu_forms import CPU_FORMS
-    accelerate(model, CPU_FORMS)
-except ImportError:
-    pass
+accelerate(model, CPU_FORMS)
 optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
 device = torch.device("cpu")
 precision = resolve_precision("auto", device)
-try:  # as the command does, in the states that know it
-    from heedful.training.memory_settings import settled, use_large_pages
-    use_large_pages()
-    settled().__enter__()
-except ImportError:
-    pass
+use_large_pages()
+tuned_process().__enter__()
 for _ in sys.stdin:
     batch = next(batches)
     tensors = [torch.from_numpy(a) for a in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)]
@@ -69,31 +67,37 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--longer", type=int, default=0, help="words added to the 14 that a sentence has on average")
+    parser.add_argument("--neighbours", type=int, default=0, help="busy loops that run beside")
     options = parser.parse_args()
     preset = {"rnnsearch": "rnnsearch", "transformer": "small"}[options.model]
-    command = [sys.executable, "-c", WORKER, options.model, preset, str(options.batch_tokens), str(options.longer)]
-    workers = [
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            # Threads that spin while they wait would take the other's cores.
-            env={**os.environ, "PYTHONPATH": str(state.resolve() / "src"), "OMP_WAIT_POLICY": "passive"},
-        )
-        for state in options.states
-    ]
-    rates: list[list[float]] = [[], []]
-    for step in range(options.steps + 3):
-        for worker, found in zip(workers, rates, strict=True):
-            if worker.stdin is None or worker.stdout is None:
-                raise SystemExit("a worker has no pipes")
-            print("go", file=worker.stdin, flush=True)
-            seconds, tokens = map(float, worker.stdout.readline().split())
-            if step >= 3:
-                found.append(tokens / seconds)
-    for worker in workers:
-        worker.communicate()
+    arguments = [options.model, preset, str(options.batch_tokens), str(options.longer)]
+    programs = [runpy.run_path(str(state / "benchmarks" / "two_states.py"))["WORKER"] for state in options.states]
+    with ExitStack() as stack:
+        for _ in range(options.neighbours):
+            neighbour = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(neighbour.kill)
+        workers = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", program, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    # Threads that spin while they wait would take the other's cores.
+                    env={**os.environ, "PYTHONPATH": str(state.resolve() / "src"), "OMP_WAIT_POLICY": "passive"},
+                )
+            )
+            for program, state in zip(programs, options.states, strict=True)
+        ]
+        rates: list[list[float]] = [[], []]
+        for step in range(options.steps + 3):
+            for worker, series in zip(workers, rates, strict=True):
+                if worker.stdin is None or worker.stdout is None:
+                    raise SystemExit("a worker has no pipes")
+                print("go", file=worker.stdin, flush=True)
+                seconds, tokens = map(float, worker.stdout.readline().split())
+                if step >= 3:
+                    series.append(tokens / seconds)
     ratios = sorted(after / before for before, after in zip(*rates, strict=True))
     before, after = map(statistics.median, rates)
     quarters = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
