@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.attention.dispatch import observer
@@ -26,7 +27,9 @@ MAX_PACKED_LENGTH: Final = 256
 """Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
 
 
-def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+def forward(
+    model: Transformer, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()
+) -> Decoded:
     """Fast form of `Transformer.forward`.
 
     Args:
@@ -63,7 +66,12 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
     return Decoded(targets.unpack(normalized(model.decoder_norm, vectors)), {})
 
 
-def is_packable(model: Transformer, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
+def is_packable(
+    model: Transformer,
+    source: Int[Tensor, "batch source"],
+    target_in: Int[Tensor, "batch target"],
+    need: tuple[Need, ...],
+) -> bool:
     """Say whether padding can be left out: packed attention can run, and nobody wants to see its weights.
 
     Args:
