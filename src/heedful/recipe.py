@@ -25,9 +25,10 @@ from heedful.errors import (
     UsageError,
     did_you_mean,
 )
-from heedful.experiment import DEFAULT_TASK, Experiment, check_resumable, load_experiment, save_model
+from heedful.experiment import Experiment, check_resumable, load_experiment
 from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
+from heedful.models.store import DEFAULT_TASK, save_model
 from heedful.pages.training import PAGE, write_training_page
 from heedful.predictors.interface import Predictor
 from heedful.predictors.kept_scores import kept_scores

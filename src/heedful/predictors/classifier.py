@@ -104,7 +104,7 @@ class Classifier(Predictor):
         """
         if self._model is None:
             try:
-                from heedful.experiment import load_model
+                from heedful.models.store import load_model
                 from heedful.models.text_classifier import TextClassifier
             except ModuleNotFoundError as error:
                 if error.name != "torch":
