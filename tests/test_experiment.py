@@ -13,7 +13,7 @@ from heedful.experiment import (
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
-from heedful.tasks.translation import adapt
+from heedful.tasks.translation import adapt, adapt_units
 from heedful.text.tokenizer import TextConfig
 
 TINY = {
