@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -32,6 +32,8 @@ from heedful.models.store import DEFAULT_TASK, save_model
 from heedful.pages.training import PAGE, write_training_page
 from heedful.predictors.interface import Predictor
 from heedful.predictors.kept_scores import kept_scores
+from heedful.predictors.table import PREDICTORS, PredictorT
+from heedful.predictors.translator import Translator
 from heedful.runtime.folder import claim
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.table import find_task
@@ -309,8 +311,41 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     return kept_scores(task.open(started.folder, device), started.data.test, say)
 
 
+class TrainOptions(TypedDict, total=False):
+    """Keywords of `train_model` that do not decide what it returns."""
+
+    out: str | Path | None
+    dev: Paths
+    test: Paths
+    columns: Columns
+    languages: tuple[str, str]
+    preset: str
+    config: str | Path | None
+    settings: Mapping[str, object] | None
+    minutes: float
+    device: str
+    quiet: bool
+
+
+@overload
+def train_model(
+    *data: str | Path, kind: type[PredictorT], task: str = "", **options: Unpack[TrainOptions]
+) -> PredictorT: ...
+
+
+@overload
+def train_model(
+    *data: str | Path, task: Literal["", "translation"] = "", **options: Unpack[TrainOptions]
+) -> Translator: ...
+
+
+@overload
+def train_model(*data: str | Path, task: str, **options: Unpack[TrainOptions]) -> Predictor: ...
+
+
 def train_model(
     *data: str | Path,
+    kind: type[Predictor] = Predictor,
     out: str | Path | None = None,
     dev: Paths = (),
     test: Paths = (),
@@ -328,6 +363,7 @@ def train_model(
 
     Args:
         data: one file of examples, or two aligned files.
+        kind: the class of predictors that is expected, such as `Classifier`; a task that makes another is refused.
         out: the model's folder; None = named after the data.
         dev: files to validate on; none = some examples are held out.
         test: files to measure on; none = some examples are held out, where none were given to validate on either.
@@ -344,6 +380,9 @@ def train_model(
     Returns:
         The trained model: a `Translator`, or the predictor of another task. Its test scores, printed unless `quiet`,
         are in `run/test.json` of its folder.
+
+    Raises:
+        UsageError: the task makes a predictor of another kind.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
@@ -362,6 +401,12 @@ def train_model(
         settings=tuple(f"{key}={json.dumps(value)}" for key, value in {**(settings or {}), **limits}.items()),
         device=device,
     )
+    learned = _task(recipe)
+    if not issubclass(PREDICTORS[learned.name], kind):
+        raise UsageError(
+            f"train: {learned.name} makes a {PREDICTORS[learned.name].__name__}, not a {kind.__name__}; "
+            "change kind or task"
+        )
     runs: list[Started] = []
 
     def say(text: str) -> None:
@@ -382,7 +427,6 @@ def train_model(
     train(recipe, watch, begun, say)
     if runs and (scores := score_test(runs[0], device, say)):
         say(scores.rstrip())
-    learned = _task(recipe)
     return learned.open(_folder(recipe, _files(learned, recipe)), device)
 
 

@@ -79,13 +79,14 @@ def run(
         raise UsageError("align: --gold has links between words; leave out --tokens")
     from heedful.data.corpus import find_pairs
     from heedful.evaluation.alignment_error import gold_links
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
-    translator = load_translator(model, choose_device(device))
+    translator = load(model, choose_device(device), kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target) as output:

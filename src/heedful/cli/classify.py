@@ -45,9 +45,10 @@ def run(
     """Classify texts."""
     use_threads(threads)
     from heedful.files import written_whole
-    from heedful.predictors.classifier import load_classifier
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.table import load
 
-    classifier = load_classifier(model, device if engine == "onnx" else choose_device(device), engine)
+    classifier = load(model, device if engine == "onnx" else choose_device(device), engine, kind=Classifier)
     # At a terminal, each line is answered at once.
     window = 1 if not texts and source is None and sys.stdin.isatty() else 2048
     with ExitStack() as stack:

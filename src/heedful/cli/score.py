@@ -56,11 +56,12 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    translator = load_translator(model, choose_device(device))
+    translator = load(model, choose_device(device), kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -29,16 +29,17 @@ def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] =
     Raises:
         UsageError: there is no such model, engine or device, or they do not go together.
     """
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load_translator(path, choose_device(device), "torch", ensemble)
+        return load(path, choose_device(device), "torch", ensemble, kind=Translator)
     if engine == "torch":
-        return load_translator(path, choose_device(device), engine, ensemble)
+        return load(path, choose_device(device), engine, ensemble, kind=Translator)
     # Which device PyTorch would take is asked only when PyTorch is needed: to ask, it must be loaded.
-    return load_translator(path, device, engine, ensemble)
+    return load(path, device, engine, ensemble, kind=Translator)
 
 
 def tell_engine(
