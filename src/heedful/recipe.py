@@ -124,6 +124,8 @@ class _Run:
     folder: Path
     data: Prepared
     experiment: Experiment
+    model: nn.Module
+    """The model with fresh parameters."""
 
 
 def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
@@ -135,9 +137,10 @@ def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], 
     experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
+    model = task.build_model(experiment, data.sizes)  # before the folder holds a run of a model that cannot be made
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    return _Run(task, folder, data, experiment)
+    return _Run(task, folder, data, experiment, model)
 
 
 def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
@@ -167,9 +170,8 @@ def _lead(
     warn: Callable[[str], None],
     times: StepTimes,
 ) -> Outcome:
-    task, folder, data, experiment = run.task, run.folder, run.data, run.experiment
+    task, folder, data, experiment, model = run.task, run.folder, run.data, run.experiment, run.model
     validator = task.validator(data, experiment)
-    model = task.build_model(experiment, data.sizes)
     task.initialize(model, data)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())

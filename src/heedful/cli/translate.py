@@ -219,6 +219,8 @@ class _Work:
     written: _Written
     code: tuple[str, ...] = field(default_factory=allowed_code)
     """Classes outside the package that the user named; a worker is another process."""
+    code_folder: str = field(default_factory=os.getcwd)
+    """Folder that these classes are searched in, beside the installed modules."""
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
@@ -254,6 +256,8 @@ class _Work:
     def load(self) -> "Callable[[Shard], int]":
         """Load the model, in a worker."""
         allow_code(self.code)
+        if self.code:
+            sys.path.append(self.code_folder)  # a worker may have started in another folder
         translator = self.translator()
         search = self.options.search(translator)
 

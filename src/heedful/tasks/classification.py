@@ -59,6 +59,7 @@ class Classification(Task[PairFile, ClassificationData]):
     default_preset = "bag"
     command = "classify"
     kinds = frozenset({"text_classifier"})
+    model = TextClassifier
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:

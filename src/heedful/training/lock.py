@@ -2,6 +2,9 @@
 
 Where a file system has no locks, as some network ones, a file that names its holder takes their place: it counts for
 nothing once no such process runs on its machine.
+
+The content identifies the holder for a message, and whether that process still runs; another version of heedful reads
+each field only if it is there. So the lock has no format version.
 """
 
 import errno
