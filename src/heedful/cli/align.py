@@ -16,10 +16,11 @@ With --gold, manual links, the error rate (AER), precision and recall are printe
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TextIO, final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO, final
 
 import typer
 
+from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     ColumnsText,
@@ -35,14 +36,12 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.translate import opened_output
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.runtime.scored_pairs import ScoredPair
     from heedful.text.links import GoldLinks, Links
 
-OutputFormat = Literal["text", "jsonl"]
 _GOLD: Final = "Against manual links"
 
 
@@ -50,7 +49,7 @@ def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    output_format: LineFormat = "text",
     tokens: Annotated[bool, typer.Option("--tokens", help="Link the model's tokens instead of words.")] = False,
     columns: ColumnsText = "1,2",
     gold: Annotated[

@@ -12,10 +12,11 @@ Output, UTF-8, a line for each pair:
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     ColumnsText,
@@ -31,19 +32,16 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.translate import opened_output
 
 if TYPE_CHECKING:
     from heedful.runtime.scored_pairs import ScoredPair
-
-OutputFormat = Literal["text", "jsonl"]
 
 
 def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    output_format: LineFormat = "text",
     total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
     columns: ColumnsText = "1,2",
     batch_tokens: ReadTokens = 4096,

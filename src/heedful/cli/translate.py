@@ -14,20 +14,18 @@ Many files: heedful translate MODEL --ray FILE... --output FOLDER cuts them into
 the cluster that RAY_ADDRESS names, translate as one process would. The same command goes on where a run was stopped.
 """
 
-import io
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
+from heedful.cli.messages import Messages
 from heedful.cli.options import (
     Debug,
     Device,
@@ -65,14 +63,7 @@ if TYPE_CHECKING:
     from heedful.runtime.shards import Shard
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
-    from heedful.text.lines import Lines
 
-OutputFormat = Literal["text", "jsonl"]
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
-InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
-]
-Format = Annotated[OutputFormat, typer.Option("--format", help="How output is written.")]
 Align = Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")]
 BatchTokens = Annotated[
     int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
@@ -85,7 +76,6 @@ Ray = Annotated[
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.")]
 
-STANDARD: Final = Path("-")
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
 _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
 
@@ -95,7 +85,7 @@ def run(
     texts: Texts = None,
     source: InputPath = None,
     target: OutputPath = None,
-    output_format: Format = "text",
+    output_format: LineFormat = "text",
     align: Align = False,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
@@ -128,8 +118,7 @@ def run(
         UsageError: options that do not go together.
     """
     use_threads(threads)
-    if texts and source is not None:
-        raise UsageError("translate: give texts or --input, not both")
+    require_one(texts, source)
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
     from heedful.runtime.text_constraints import TextConstraints
@@ -173,21 +162,13 @@ class _Written:
 
         constraints = self.constraints.encode(translator.target_tokenizer)
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
-        is_prompting = not texts and source is None and sys.stdin.isatty()
-        window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
-        cut = RepeatedWarning(messages, "lines were cut")
-        with _opened_input(texts, source) as lines, opened_output(target) as output:
-            remaining = _watched(lines, messages, is_prompting)
-            index = 0
-            # A window at a time, so that what is translated is also written.
-            while window := list(islice(remaining, window_lines)):
-                for translation, text in self.texts(translator, search, window, index):
-                    if translation.was_cut:
-                        cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
-                    output.write(text)
-                    index += 1
-                output.flush()
-        cut.close()
+        window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
+
+        def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+            for translation, text in self.texts(translator, search, window, first_index):
+                yield text, translation.was_cut
+
+        answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
 
     def texts(
         self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
@@ -274,78 +255,6 @@ class _Work:
             return num_cut
 
         return translate
-
-
-@contextmanager
-def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
-    from heedful.text.lines import read_lines
-    from heedful.text.text_files import check_file
-
-    if texts:
-        # As the shell gave them, byte for byte.
-        joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
-        yield read_lines(joined, "argument", bad_bytes="replace")
-    elif source is None or source == STANDARD:
-        yield read_lines(_standard_input(), "standard input", bad_bytes="replace")
-    else:
-        if not source.exists() or source.is_dir():
-            check_file(source)  # says what there is instead
-        # Opened once: it may be a pipe.
-        with source.open("rb") as stream:
-            yield read_lines(stream, str(source), bad_bytes="replace")
-
-
-def _standard_input() -> BinaryIO:
-    return sys.stdin.buffer
-
-
-def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
-    """Lines as they pass; prompts on a terminal, and reports bytes that are not UTF-8."""
-    replaced = RepeatedWarning(messages, "lines were not UTF-8")
-    num_replaced = 0
-    while True:
-        if is_prompting:
-            print("> ", end="", file=sys.stderr, flush=True)
-        line = next(lines, None)
-        if line is None:
-            break
-        if lines.num_replaced > num_replaced:
-            num_replaced = lines.num_replaced
-            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; U+FFFD stands for the bytes that are not")
-        yield line
-    if is_prompting:
-        print(file=sys.stderr)
-    replaced.close()
-
-
-@contextmanager
-def opened_output(path: Path | None) -> Generator[TextIO]:
-    """Open a file that gets its name only when it is complete.
-
-    Args:
-        path: where to write; None or "-" is standard output. Devices and pipes are written to directly.
-
-    Yields:
-        A text stream, UTF-8 with LF.
-
-    Raises:
-        OSError: it cannot be written; the message names the file.
-    """
-    if path is None or path == STANDARD:
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    is_plain = path.is_file() or not path.exists()
-    written = path.with_name(path.name + ".part") if is_plain else path
-    try:
-        with written.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
-            yield stream
-        if is_plain:
-            written.replace(path)
-    except OSError as error:
-        # Errors of writing come without a name.
-        error.filename = error.filename or str(written)
-        raise
 
 
 def _written(output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:
