@@ -56,9 +56,14 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch: pytest.MonkeyPatch, ca
 
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path):
     target = tmp_path / "out.txt"
-    with pytest.raises(RuntimeError), opened_output(target) as stream:
-        stream.write("half")
-        raise RuntimeError
+
+    def stopped() -> None:
+        with opened_output(target) as stream:
+            stream.write("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped()
     assert not target.exists()
 
 
