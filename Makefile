@@ -45,15 +45,15 @@ prove-mechanisms: $(VENV)/.installed-dev ## train every attention mechanism in e
 	$(BIN)/python -m tests.prove.prove_mechanisms
 
 .PHONY: prove-checkpoints
-prove-checkpoints: $(VENV)/.installed-dev ## kills, full disks, power cuts and damage during saves (minutes)
+prove-checkpoints: $(VENV)/.installed-dev ## test saves under kills, full disks, power cuts and damage (minutes)
 	$(BIN)/python -m tests.prove.prove_checkpoints
 
 .PHONY: prove-decoding
-prove-decoding: $(VENV)/.installed-dev ## same outputs in every batch and engine; MODEL= SOURCE= REFERENCE= (minutes)
+prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not change outputs; MODEL= SOURCE= REFERENCE= (minutes)
 	$(BIN)/python -m tests.prove.prove_decoding $(MODEL) $(SOURCE) $(REFERENCE)
 
 .PHONY: prove-ddp
-prove-ddp: $(VENV)/.installed-dev ## training in several processes, and their deaths (minutes)
+prove-ddp: $(VENV)/.installed-dev ## test training in several processes, and their deaths (minutes)
 	$(BIN)/python -m tests.prove.prove_ddp
 
 .PHONY: format
