@@ -68,7 +68,7 @@ def forward(
 
 def is_packable(
     model: Transformer,
-    source: Int[Tensor, "batch source"],
+    source: Int[Tensor, "source position"],
     target_in: Int[Tensor, "batch target"],
     need: tuple[Need, ...],
 ) -> bool:
@@ -76,7 +76,7 @@ def is_packable(
 
     Args:
         model: the Transformer.
-        source: [batch, source] token ids.
+        source: [source, position] token ids.
         target_in: [batch, target] token ids.
         need: attention summaries wanted.
 
