@@ -63,7 +63,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
 
     def attend_source(
         self,
-        query: Float[Tensor, "source query query_size"],
+        query: Float[Tensor, "source _ query_size"],
         keys: PreparedKey,
         values: Float[Tensor, "source position size"] | StepwiseValue,
         lengths: Int[Tensor, " source"],

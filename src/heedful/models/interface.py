@@ -133,10 +133,10 @@ class Seq2Seq(nn.Module, ABC):
         """Score every token of the target vocabulary.
 
         Args:
-            features: [*, size].
+            features: [*batch, size].
 
         Returns:
-            [*, vocabulary] unnormalised log probabilities.
+            [*batch, vocabulary] unnormalised log probabilities.
         """
         return self.output(features)
 

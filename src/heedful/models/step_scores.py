@@ -30,7 +30,7 @@ class TorchStepScores(StepScores):
         Args:
             log_probs: [source, hypothesis, vocabulary].
             weights: [source, hypothesis, position]; None where they were not asked for.
-            best: [source, hypothesis, found] float64 and int64, the most probable tokens, where they are found already.
+            best: [source, hypothesis, best] float64 and int64, the most probable tokens, where they are found already.
         """
         self._log_probs = log_probs
         self._weights = weights

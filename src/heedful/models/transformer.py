@@ -332,10 +332,10 @@ class Transformer(Seq2Seq):
         """Apply dropout to embeddings while training.
 
         Args:
-            vectors: [*, size].
+            vectors: [*batch, size].
 
         Returns:
-            [*, size].
+            [*batch, size].
         """
         return dropout(vectors, self.config.dropout, self.training)
 
