@@ -80,12 +80,12 @@ class MaskBounds:
             ShapeError: those of the mask, aligned from the left, are neither 1 nor equal.
         """
         tables = (self.start.shape[:-1], self.stop.shape[:-1], () if self.dense is None else self.dense.shape[:-2])
-        for given in tables:
-            _check_leading(len(given), len(leading))
+        for shape in tables:
+            _check_leading(len(shape), len(leading))
             # Not by a set: a size that is a symbol of a recorded graph has no hash.
-            if any(size not in (wanted, 1) for size, wanted in zip(given, leading, strict=False)):
+            if any(size not in (wanted, 1) for size, wanted in zip(shape, leading, strict=False)):
                 raise ShapeError(
-                    f"mask: its leading axes {list(given)} do not fit those of the scores {list(leading)}; "
+                    f"mask: its leading axes {list(shape)} do not fit those of the scores {list(leading)}; "
                     "they align from the left"
                 )
 
@@ -146,6 +146,6 @@ def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
 
 
-def _check_leading(given: int, num_leading: int) -> None:
-    if given > num_leading:
-        raise ShapeError(f"mask: it has {given} leading axes, but the scores have only {num_leading}")
+def _check_leading(num_axes: int, num_leading: int) -> None:
+    if num_axes > num_leading:
+        raise ShapeError(f"mask: it has {num_axes} leading axes, but the scores have only {num_leading}")

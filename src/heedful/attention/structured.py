@@ -118,12 +118,12 @@ def _aligned(tensor: Tensor, trailing: int, num_leading: int) -> Tensor:
     Raises:
         ShapeError: it has more leading axes than the scores.
     """
-    given = tensor.dim() - trailing
-    if given >= num_leading:
+    num_axes = tensor.dim() - trailing
+    if num_axes >= num_leading:
         raise ShapeError(
-            f"chain: {list(tensor.shape)} has {given} leading axes, but the scores have only {num_leading - 1}"
+            f"chain: {list(tensor.shape)} has {num_axes} leading axes, but the scores have only {num_leading - 1}"
         )
-    return tensor.reshape(*tensor.shape[:given], *(1,) * (num_leading - given), *tensor.shape[given:])
+    return tensor.reshape(*tensor.shape[:num_axes], *(1,) * (num_leading - num_axes), *tensor.shape[num_axes:])
 
 
 @final

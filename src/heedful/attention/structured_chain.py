@@ -194,8 +194,8 @@ def _walk(
         allowed = _led(allowed, leading, "allowed").movedim(-1, 0)
         left = right if right.shape[0] == 1 else _leaving(right, allowed)
     steps = torch.stack(torch.broadcast_tensors(right, left.flip(0).transpose(1, 2)), dim=1)
-    given = [transition.new_zeros(num_states) if end is None else end.to(transition.dtype) for end in (start, stop)]
-    ends = torch.broadcast_tensors(*(_led(end, leading, "start or stop") for end in given))
+    vectors = [transition.new_zeros(num_states) if end is None else end.to(transition.dtype) for end in (start, stop)]
+    ends = torch.broadcast_tensors(*(_led(end, leading, "start or stop") for end in vectors))
     ends = torch.stack(ends).movedim(-1, 1)
     if allowed is None:
         return _Walk(steps, ends, None, None)
@@ -223,10 +223,10 @@ def _led(tensor: Tensor, leading: int, name: str) -> Tensor:
     Raises:
         ShapeError: it has some, but not as many as the scores.
     """
-    given = tensor.dim() - 1
-    if given not in {0, leading}:
-        raise ShapeError(f"chain: {name} {list(tensor.shape)} has {given} leading axes, the scores have {leading}")
-    return tensor if given else tensor[(None,) * leading]
+    num_axes = tensor.dim() - 1
+    if num_axes not in {0, leading}:
+        raise ShapeError(f"chain: {name} {list(tensor.shape)} has {num_axes} leading axes, the scores have {leading}")
+    return tensor if num_axes else tensor[(None,) * leading]
 
 
 def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:

@@ -56,7 +56,7 @@ class GatedConvolution(nn.Module):
         inputs = dropout(vectors, self.dropout, self.training) * real[..., None]
         around = functional.pad(inputs, (0, 0, reach, reach))
         # One product over the neighbours side by side: quicker on a CPU than moving positions last and back.
-        beside = torch.cat([around[:, place : place + length] for place in range(self.width)], dim=-1)
+        beside = torch.cat([around[:, offset : offset + length] for offset in range(self.width)], dim=-1)
         return (functional.glu(functional.linear(beside, self.weight, self.bias), dim=-1) + vectors) * _HALF
 
 

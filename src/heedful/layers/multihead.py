@@ -344,8 +344,8 @@ class MultiheadAttention(nn.Module):
             UsageError: nested tensors, or a dtype that is not that of the parameters.
             ShapeError: axes do not agree.
         """
-        given = (query, key, value)
-        if any(tensor.is_nested for tensor in given):
+        tensors = (query, key, value)
+        if any(tensor.is_nested for tensor in tensors):
             raise UsageError(
                 "multi-head attention: nested tensors are not supported; give padded ones and a key_padding_mask "
                 "(nn.TransformerEncoder: enable_nested_tensor=False)"
@@ -356,7 +356,7 @@ class MultiheadAttention(nn.Module):
                 f"multi-head attention: expected [position, size], all three with a batch axis or none, got {shapes}"
             )
         sizes = (self.embed_dim, self.kdim, self.vdim)
-        if tuple(tensor.shape[-1] for tensor in given) != sizes:
+        if tuple(tensor.shape[-1] for tensor in tensors) != sizes:
             raise ShapeError(
                 f"multi-head attention: made for query size {sizes[0]}, key size {sizes[1]}, value size {sizes[2]}; "
                 f"got {shapes}"
@@ -366,9 +366,9 @@ class MultiheadAttention(nn.Module):
         if key.shape[:-1] != value.shape[:-1] or not is_one_batch:
             raise ShapeError(f"multi-head attention: keys, values or batches differ in number: {shapes}")
         dtype = self.out_proj.weight.dtype
-        is_converted = torch.is_autocast_enabled(query.device.type) and all(map(torch.is_floating_point, given))
-        if any(tensor.dtype != dtype for tensor in given) and not is_converted:
-            names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in given)
+        is_converted = torch.is_autocast_enabled(query.device.type) and all(map(torch.is_floating_point, tensors))
+        if any(tensor.dtype != dtype for tensor in tensors) and not is_converted:
+            names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
             raise UsageError(
                 f"multi-head attention: query, key and value are {names}, but its parameters "
                 f"{str(dtype).removeprefix('torch.')}; convert one of them with .to(dtype)"

@@ -41,10 +41,10 @@ def read_masks(
             )
         masks.append(attn_mask[None, None] if attn_mask.dim() == 2 else attn_mask.unflatten(0, shape[:2]))
     if key_padding_mask is not None:
-        given = tuple(key_padding_mask.shape)
-        if given != (batch, num_keys) and not (batch == 1 and given == (num_keys,)):
+        size = tuple(key_padding_mask.shape)
+        if size != (batch, num_keys) and not (batch == 1 and size == (num_keys,)):
             raise ShapeError(
-                f"multi-head attention: key_padding_mask {list(given)}, expected [batch, key] = "
+                f"multi-head attention: key_padding_mask {list(size)}, expected [batch, key] = "
                 f"{[batch, num_keys]}, or without a batch [key] = {[num_keys]}"
             )
         masks.append(key_padding_mask.reshape(batch, 1, 1, num_keys))

@@ -67,13 +67,13 @@ def residual(module: Residual, vectors: Tensor, sublayer: Callable[[Tensor], Ten
     if not is_fused(vectors):
         return Residual.forward(module, vectors, sublayer)  # pyright: ignore[reportArgumentType]
     is_pre = module.order == "pre"
-    kept, inputs = normalized_beside(module.norm, vectors) if is_pre else (vectors, vectors)
+    summand, inputs = normalized_beside(module.norm, vectors) if is_pre else (vectors, vectors)
     token = _bias_may_wait.set(True)
     try:
         outputs = sublayer(inputs)
     finally:
         _bias_may_wait.reset(token)
-    total = add_dropped(kept, outputs, module.dropout, module.training)
+    total = add_dropped(summand, outputs, module.dropout, module.training)
     return total if is_pre else module.norm(total)
 
 

@@ -69,8 +69,8 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
     """
     if not isinstance(norm, nn.LayerNorm) or not is_fused(vectors):
         return vectors, norm(vectors)
-    kept, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
-    return kept, narrow
+    unchanged, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
+    return unchanged, narrow
 
 
 class DeferredBias(NamedTuple):
@@ -135,11 +135,11 @@ def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
     return _Rectified.apply(vectors, layer.weight, layer.bias)
 
 
-def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
+def add_dropped(residual: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
     """Add a sub-layer's output, after dropout, to the residual path.
 
     Args:
-        kept: [*, size] on the residual path.
+        residual: [*, size] on the residual path.
         vectors: [*, size] of the sub-layer, the same shape.
         probability: of leaving out one of its numbers, in [0, 1).
         training: whether any is left out.
@@ -148,9 +148,9 @@ def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float
         [*, size] the sum. What is left out is drawn from PyTorch's generator.
     """
     deferred = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
-    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != kept.shape or not is_fused(kept):
-        return kept + dropout(deferred.total(), probability, training)
-    return _AddDropped.apply(kept, *deferred, probability if training else 0.0)
+    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != residual.shape or not is_fused(residual):
+        return residual + dropout(deferred.total(), probability, training)
+    return _AddDropped.apply(residual, *deferred, probability if training else 0.0)
 
 
 @final
@@ -179,20 +179,20 @@ class _Normalize(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, *grad_outputs: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        kept, coming = grad_outputs
+        residual_grad, coming = grad_outputs
         if coming is None:
-            return kept, None, None, None
+            return residual_grad, None, None, None
         rows, weight, facts = ctx.saved_tensors
         gradient = torch.empty(coming.shape)
         parts = _parts(*rows.shape)
         sums = np.zeros((len(parts), 2, rows.shape[1]), np.float32)
-        others = rows[:0] if kept is None else kept.reshape(rows.shape).contiguous()
-        given = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
+        others = rows[:0] if residual_grad is None else residual_grad.reshape(rows.shape).contiguous()
+        arrays = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
         beside, out = others.numpy(), gradient.numpy().reshape(rows.shape)
         loop = _loops().normalize_backward
 
         def run(index: int, part: slice) -> None:
-            inputs = (given[0][part], given[1], given[2][part], given[3][part])
+            inputs = (arrays[0][part], arrays[1], arrays[2][part], arrays[3][part])
             loop(*inputs, beside[part] if len(beside) else beside, out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
@@ -205,14 +205,14 @@ class _AddDropped(torch.autograd.Function):
     """Autograd function of x + Dropout(y + b), y in bfloat16; backward recomputes the dropout mask from a seed."""
 
     @staticmethod
-    def forward(ctx: Any, kept: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
+    def forward(ctx: Any, residual: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
         threshold = min((1 << 32) - 1, round(probability * (1 << 32)))
         seed = int(torch.empty((), dtype=torch.int64).random_(-(1 << 63), None)) if threshold else 0
         ctx.chance = (seed, threshold, (1 << 32) / ((1 << 32) - threshold))
         ctx.is_biased = bias is not None
-        total = torch.empty(kept.shape)
+        total = torch.empty(residual.shape)
         out = _rows(total.numpy())
-        sources = _rows(kept.detach().contiguous().numpy()), _rows(_bits(vectors))
+        sources = _rows(residual.detach().contiguous().numpy()), _rows(_bits(vectors))
         shift = np.zeros(0, np.float32) if bias is None else copied(bias)
         loop, size = _loops().add_dropped, out.shape[1]
 
@@ -229,13 +229,13 @@ class _AddDropped(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         (coming,) = grad_outputs
         gradient = torch.empty(coming.shape, dtype=torch.bfloat16)
-        given, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
+        grads, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
         parts, size = _parts(*out.shape), out.shape[1]
         sums = np.zeros((len(parts), size if ctx.is_biased else 0), np.float32)
         loop = _loops().drop
 
         def run(index: int, part: slice) -> None:
-            loop(given[part], part.start * size, *ctx.chance, out[part], sums[index])
+            loop(grads[part], part.start * size, *ctx.chance, out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
         return coming, gradient, torch.from_numpy(sums.sum(axis=0)) if ctx.is_biased else None, None
@@ -267,13 +267,13 @@ class _Rectified(torch.autograd.Function):
         rows, narrow, hidden = ctx.saved_tensors
         (coming,) = grad_outputs
         slope = torch.empty_like(hidden)
-        given, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
+        arrays, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
         parts = _parts(*hidden.shape)
         sums = np.zeros((len(parts), hidden.shape[1]), np.float32)
         loop = _loops().rectify_backward
 
         def run(index: int, part: slice) -> None:
-            loop(given[0][part], given[1][part], out[part], sums[index])
+            loop(arrays[0][part], arrays[1][part], out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
         of_vectors = (slope @ narrow).unflatten(0, coming.shape[:-1])

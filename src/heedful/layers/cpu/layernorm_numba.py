@@ -46,12 +46,12 @@ def normalize(
         facts: [row, 2] out: mean, and one over the standard deviation.
     """
     for i in range(vectors.shape[0]):
-        row, made = vectors[i], out[i]
+        row, out_row = vectors[i], out[i]
         mean, scale = _centre(row, epsilon)
         facts[i, 0] = mean
         facts[i, 1] = scale
         for k in range(row.shape[0]):
-            made[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
+            out_row[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
 
 
 @inlined(*FLAGS)
@@ -76,7 +76,7 @@ def normalize_backward(
     weight: np.ndarray,
     facts: np.ndarray,
     coming: np.ndarray,
-    kept: np.ndarray,
+    residual: np.ndarray,
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
@@ -87,29 +87,29 @@ def normalize_backward(
         weight: [feature].
         facts: [row, 2] of `normalize`.
         coming: [row, feature] gradient of what was normalised, narrow.
-        kept: [row, feature] gradient of the vectors from elsewhere, or [0, feature] for none.
+        residual: [row, feature] gradient of the vectors from elsewhere, or [0, feature] for none.
         out: [row, feature] gradient of the vectors, out.
         sums: [2, feature] gradients of weight and bias, added to.
     """
     for i in range(vectors.shape[0]):
-        row, gradient, made = vectors[i], coming[i], out[i]
+        row, gradient, out_row = vectors[i], coming[i], out[i]
         mean, scale = facts[i, 0], facts[i, 1]
         plain, crossed = _sum_up(row, gradient, weight, mean, scale, sums)
-        if kept.shape[0]:
-            other = kept[i]
+        if residual.shape[0]:
+            other = residual[i]
             for k in range(row.shape[0]):
                 normal = (row[k] - mean) * scale
-                made[k] = other[k] + scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+                out_row[k] = other[k] + scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
         else:
             for k in range(row.shape[0]):
                 normal = (row[k] - mean) * scale
-                made[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+                out_row[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
 
 
 @inlined()
-def _hashed(place: Any, first: Any, second: Any) -> Any:
+def _hashed(index: Any, first: Any, second: Any) -> Any:
     """Hash of a position and two keys to 32 random-looking bits: two rounds of multiplying and folding."""
-    mixed = np.uint32(np.uint32(place) + first)
+    mixed = np.uint32(np.uint32(index) + first)
     mixed = np.uint32((mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x7FEB352D))
     mixed = np.uint32(mixed ^ second)
     mixed = np.uint32((mixed ^ (mixed >> np.uint32(15))) * np.uint32(0x846CA68B))
@@ -118,7 +118,7 @@ def _hashed(place: Any, first: Any, second: Any) -> Any:
 
 @kept_loop("contract")
 def add_dropped(
-    kept: np.ndarray,
+    residual: np.ndarray,
     vectors: np.ndarray,
     bias: np.ndarray,
     start: int,
@@ -130,7 +130,7 @@ def add_dropped(
     """Apply dropout, and add the residual.
 
     Args:
-        kept: [row, feature] float32.
+        residual: [row, feature] float32.
         vectors: [row, feature] narrow.
         bias: [feature] that is added to the vectors before, or [0] for none.
         start: place of the first number among all: what is left out is a function of seed and place.
@@ -141,18 +141,18 @@ def add_dropped(
     """
     first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
     factor = np.float32(scale)
-    size = kept.shape[1]
-    for i in range(kept.shape[0]):
+    size = residual.shape[1]
+    for i in range(residual.shape[0]):
         offset = np.uint32(start + i * size)
-        other, row, made = kept[i], vectors[i], out[i]
+        other, row, out_row = residual[i], vectors[i], out[i]
         if bias.shape[0]:
             for k in range(size):
                 is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-                made[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
+                out_row[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
         else:
             for k in range(size):
                 is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-                made[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
+                out_row[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
 
 
 @kept_loop("contract")
@@ -175,12 +175,12 @@ def drop(
     size = gradient.shape[1]
     for i in range(gradient.shape[0]):
         offset = np.uint32(start + i * size)
-        row, made = gradient[i], out[i]
+        row, out_row = gradient[i], out[i]
         for k in range(size):
             is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-            made[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
+            out_row[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
         for k in range(sums.shape[0]):
-            sums[k] += widened(made[k])
+            sums[k] += widened(out_row[k])
 
 
 @kept_loop("contract")
@@ -210,10 +210,10 @@ def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarra
         sums: [feature] gradient of the bias, added to.
     """
     for i in range(rectified.shape[0]):
-        row, coming, made = rectified[i], gradient[i], out[i]
+        row, coming, out_row = rectified[i], gradient[i], out[i]
         for k in range(row.shape[0]):
-            made[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
-            sums[k] += widened(made[k])
+            out_row[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
+            sums[k] += widened(out_row[k])
 
 
 @cache

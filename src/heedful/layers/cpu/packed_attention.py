@@ -188,22 +188,22 @@ class _AttendPacked(torch.autograd.Function):
         second = None if second is None else second.detach().contiguous()
         size = first.shape[1] if second is not None else first.shape[1] // 3
         layout = _Layout(queries, keys, num_heads, size)
-        given, (source, column) = _bits(first), (_bits(first), size) if second is None else (_bits(second), 0)
+        bits, (source, column) = _bits(first), (_bits(first), size) if second is None else (_bits(second), 0)
         context = torch.empty(first.shape[0], size, dtype=torch.bfloat16)
         context[queries.num_real :] = 0
-        out, nothing, shifts, kept = _bits(context), np.zeros(0, np.float32), _shifts(bias), layout.weights()
+        out, nothing, shifts, group_weights = _bits(context), np.zeros(0, np.float32), _shifts(bias), layout.weights()
 
         def compute(index: int, group: _Group) -> None:
-            query = group.taken(0, given, 0, 0, shifts[0])
+            query = group.taken(0, bits, 0, 0, shifts[0])
             key = group.taken(1, source, column, 1, shifts[1])
-            weights = torch.bmm(query, key.mT, out=kept[index])
+            weights = torch.bmm(query, key.mT, out=group_weights[index])
             group.weigh(weights, is_causal)
             value = group.taken(1, source, column + size, 1, shifts[2])
             group.put(torch.bmm(weights, value, out=group.heads(0, 0)), 0, 0, out, nothing)
 
         layout.run(compute, 2)
         ctx.plan = (queries, keys, num_heads)
-        ctx.save_for_backward(first, second, bias, *kept)
+        ctx.save_for_backward(first, second, bias, *group_weights)
         return context
 
     @staticmethod
@@ -211,30 +211,30 @@ class _AttendPacked(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
-        first, second, bias, *kept = ctx.saved_tensors
+        first, second, bias, *group_weights = ctx.saved_tensors
         queries, keys, num_heads = ctx.plan
         coming, size = _bits(grad_outputs[0].contiguous()), grad_outputs[0].shape[1]
         layout = _Layout(queries, keys, num_heads, size)
         of_first, of_second = _gradient(first, queries), None if second is None else _gradient(second, keys)
-        given, out = _bits(first), _bits(of_first)
-        source, made, column = given, out, size
+        bits, out = _bits(first), _bits(of_first)
+        source, out_second, column = bits, out, size
         if second is not None and of_second is not None:
-            source, made, column = _bits(second), _bits(of_second), 0
+            source, out_second, column = _bits(second), _bits(of_second), 0
         shifts, nothing = _shifts(bias), np.zeros(0, np.float32)
         sums = np.zeros((len(layout.groups), 3, 0 if bias is None else size), np.float32)
 
         def compute(index: int, group: _Group) -> None:
-            weights = kept[index]
+            weights = group_weights[index]
             slope = group.taken(0, coming, 0, 0, nothing)
             of_value = torch.bmm(weights.mT, slope, out=group.heads(1, 1))
-            group.put(of_value, 1, column + size, made, sums[index, 2])
+            group.put(of_value, 1, column + size, out_second, sums[index, 2])
             value = group.taken(1, source, column + size, 1, shifts[2])
             scores = torch.bmm(slope, value.mT, out=group.scores(2))
             group.differentiate(weights, scores)
             key = group.taken(1, source, column, 1, shifts[1])
             group.put(torch.bmm(scores, key, out=group.heads(0, 0)), 0, 0, out, sums[index, 0])
-            query = group.taken(0, given, 0, 0, shifts[0])
-            group.put(torch.bmm(scores.mT, query, out=group.heads(1, 1)), 1, column, made, sums[index, 1])
+            query = group.taken(0, bits, 0, 0, shifts[0])
+            group.put(torch.bmm(scores.mT, query, out=group.heads(1, 1)), 1, column, out_second, sums[index, 1])
 
         layout.run(compute, 3)
         of_bias = None if bias is None else torch.from_numpy(sums.sum(axis=0).reshape(-1))

@@ -22,21 +22,23 @@ _ZERO: Final = np.float32(0.0)
 # Places are given as unsigned numbers, which cannot count from the end: so a loop over them is one of vectors. A slice
 # for each row would take longer than what is copied.
 @inlined()
-def _copy(given: np.ndarray, start: int, out: np.ndarray, place: int, size: int) -> None:
+def _copy(source: np.ndarray, start: int, out: np.ndarray, target: int, size: int) -> None:
     for k in range(size):
-        out[np.uint64(place + k)] = given[np.uint64(start + k)]
+        out[np.uint64(target + k)] = source[np.uint64(start + k)]
 
 
 @inlined()
-def _copy_shifted(given: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, place: int, size: int):
+def _copy_shifted(
+    source: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, target: int, size: int
+) -> None:
     for k in range(size):
-        out[np.uint64(place + k)] = narrowed(widened(given[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
+        out[np.uint64(target + k)] = narrowed(widened(source[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
 
 
 @inlined()
-def _add(given: np.ndarray, start: int, sums: np.ndarray, place: int, size: int) -> None:
+def _add(source: np.ndarray, start: int, sums: np.ndarray, target: int, size: int) -> None:
     for k in range(size):
-        sums[np.uint64(place + k)] += widened(given[np.uint64(start + k)])
+        sums[np.uint64(target + k)] += widened(source[np.uint64(start + k)])
 
 
 @kept_loop("contract")
@@ -61,7 +63,7 @@ def take(
         heads: [sequence, head, position, depth] out; those that are no sequences any more are zeros.
     """
     num_heads, num_positions, depth = heads.shape[1:]
-    given, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
+    flat_rows, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
     for i in range(heads.shape[0]):
         length = lengths[first + i] if first + i < lengths.shape[0] else 0
         row = starts[first + i] if length else 0
@@ -69,20 +71,20 @@ def take(
             # All rows of a head before the next head, whose part of the bias then stays where it is added.
             for head in range(num_heads):
                 start = row * width + column + head * depth
-                place = (i * num_heads + head) * num_positions * depth
+                target = (i * num_heads + head) * num_positions * depth
                 for _ in range(length):
-                    _copy_shifted(given, start, bias, head * depth, out, place, depth)
+                    _copy_shifted(flat_rows, start, bias, head * depth, out, target, depth)
                     start += width
-                    place += depth
+                    target += depth
         else:
             # All heads of a row before the next row: it is far from the processor, and comes as one piece.
             for position in range(length):
                 start = (row + position) * width + column
-                place = (i * num_heads * num_positions + position) * depth
+                target = (i * num_heads * num_positions + position) * depth
                 for _ in range(num_heads):
-                    _copy(given, start, out, place, depth)
+                    _copy(flat_rows, start, out, target, depth)
                     start += depth
-                    place += num_positions * depth
+                    target += num_positions * depth
         for head in range(num_heads):
             heads[i, head, length:] = 0
 
@@ -109,17 +111,17 @@ def put(
         sums: [head * depth] float32 that the rows are added to, or [0] for none.
     """
     num_heads, num_positions, depth = heads.shape[1:]
-    given, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
+    flat_heads, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
     for i in range(min(heads.shape[0], lengths.shape[0] - first)):
         for position in range(lengths[first + i]):
             start = (i * num_heads * num_positions + position) * depth
-            place = (starts[first + i] + position) * width + column
+            target = (starts[first + i] + position) * width + column
             for head in range(num_heads):
-                _copy(given, start, out, place, depth)
+                _copy(flat_heads, start, out, target, depth)
                 if sums.shape[0]:
-                    _add(given, start, sums, head * depth, depth)
+                    _add(flat_heads, start, sums, head * depth, depth)
                 start += num_positions * depth
-                place += depth
+                target += depth
 
 
 @inlined(*FLAGS)

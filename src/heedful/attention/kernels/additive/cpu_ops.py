@@ -70,9 +70,9 @@ class Plan(NamedTuple):
     highest: np.ndarray
     order: np.ndarray
     bounds: np.ndarray
-    given: np.ndarray
+    exp_key: np.ndarray
     """[key batch, key, slot] exponentials of the keys, or [0, 0, 0]."""
-    given_rounding: np.ndarray
+    exp_rounding: np.ndarray
 
 
 def _plan_of(exp_key: ExpKey) -> Plan:
@@ -111,10 +111,10 @@ def prepare_exp_key(key: Tensor) -> ExpKey:
     _require_support(key)
     stripped = _strip(key.detach().to(_wide(key.dtype)))
     keys = _rows(stripped)
-    plan = _give_keys(keys, _plan(keys, keys[:0]))
+    plan = _with_exponentials(keys, _plan(keys, keys[:0]))
     exponential, rounding = (
         torch.from_numpy(part.reshape(*stripped.shape[:-1], len(plan.order))).expand(*key.shape[:-1], len(plan.order))
-        for part in (plan.given, plan.given_rounding)
+        for part in (plan.exp_key, plan.exp_rounding)
     )
     return ExpKey(exponential, rounding, *(torch.from_numpy(part) for part in plan[:4]))
 
@@ -177,8 +177,8 @@ class _Operands(NamedTuple):
     key_index: np.ndarray
     """[batch] index of the keys of each batch element."""
     plan: Plan
-    given_index: np.ndarray
-    """[batch] index into `plan.given` of each batch element; `key_index` if there are none."""
+    exp_index: np.ndarray
+    """[batch] index into `plan.exp_key` of each batch element; `key_index` if there are none."""
 
 
 Limits = tuple[np.ndarray, np.ndarray, float, np.ndarray]
@@ -224,13 +224,13 @@ def _score(
     queries, keys, weights = _rows(query), _rows(key), copied(vector)
     query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
     if exp_key is not None and exp_key.exponential.dtype == query.dtype:
-        plan, given_index = _plan_of(exp_key), _index(_strip(exp_key.exponential).shape[:-2], batch)
+        plan, exp_index = _plan_of(exp_key), _index(_strip(exp_key.exponential).shape[:-2], batch)
     else:
-        plan, given_index = _plan(keys, queries), key_index
-    if len(keys) < len(key_index) and not len(plan.given):
+        plan, exp_index = _plan(keys, queries), key_index
+    if len(keys) < len(key_index) and not len(plan.exp_key):
         # Elements of the batch share keys.
-        plan = _give_keys(keys, plan)
-    operands = _Operands(queries, query_index, keys, key_index, plan, given_index)
+        plan = _with_exponentials(keys, plan)
+    operands = _Operands(queries, query_index, keys, key_index, plan, exp_index)
     scores = np.empty((*batch, queries.shape[1], keys.shape[1]), queries.dtype)
     flat = scores.reshape(len(key_index), queries.shape[1], keys.shape[1])
     # One way or the other whatever the number of threads, which then cannot change a bit.
@@ -244,9 +244,9 @@ def _score(
 def _score_at_once(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
     """Scores in one call, for small sizes."""
     query, query_index, key, _, plan, index = operands
-    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+    key_arrays = (key, index, plan.bounds, plan.exp_key, plan.exp_rounding)
     score_all = _loops(query.dtype).score_all
-    return score_all(query, query_index, vector, *given, *plan[:4], *_RANGES[query.dtype], scores)
+    return score_all(query, query_index, vector, *key_arrays, *plan[:4], *_RANGES[query.dtype], scores)
 
 
 def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
@@ -256,13 +256,13 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
     rows = query.reshape(-1, query.shape[2])
     bounds, weights, scale, left_out = loops.limit_queries(rows, vector, *plan[:4], *_RANGES[query.dtype])
     num_tiles, count = len(scores) * -(-scores.shape[1] // 4), _num_parts(scores.size * len(plan.order))
-    if len(scores) < count and not len(plan.given):
+    if len(scores) < count and not len(plan.exp_key):
         # Several threads want the same keys.
-        plan = _give_keys(key, plan)
-    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+        plan = _with_exponentials(key, plan)
+    key_arrays = (key, index, plan.bounds, plan.exp_key, plan.exp_rounding)
 
     def score(start: int, stop: int) -> None:
-        loops.scores(query, query_index, bounds, *given, plan.order, weights, scale, start, stop, scores)
+        loops.scores(query, query_index, bounds, *key_arrays, plan.order, weights, scale, start, stop, scores)
 
     run_parts(_split(score, num_tiles, count))
     return bounds, weights, scale, left_out
@@ -270,7 +270,7 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
 
 def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of query [query batch, query, hidden], key [key batch, key, hidden] and vector [hidden]."""
-    query, query_index, key, key_index, plan, given_index = operands
+    query, query_index, key, key_index, plan, exp_index = operands
     bounds, weights, scale, _ = limits
     loops = _loops(query.dtype)
     num_slots, num_elements = len(plan.order), len(grad)
@@ -283,8 +283,9 @@ def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tup
     width = loops.block if is_large and (is_shared or grad.shape[1] >= 4) else num_slots
     starts = range(0, num_elements, step)
     sums = np.zeros((len(starts), num_slots))
-    given = (key, key_index, plan.bounds, plan.given, plan.given_rounding, given_index)
-    inputs = (query, query_index, bounds, *given, plan.order, weights[:num_slots] * weights.dtype.type(scale), grad)
+    key_arrays = (key, key_index, plan.bounds, plan.exp_key, plan.exp_rounding, exp_index)
+    scaled_weights = weights[:num_slots] * weights.dtype.type(scale)
+    inputs = (query, query_index, bounds, *key_arrays, plan.order, scaled_weights, grad)
 
     def differentiate(chunk: int, slot: int) -> None:
         stop = min(starts[chunk] + step, num_elements)
@@ -354,11 +355,11 @@ def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
     """Plan for [batch, row, hidden]; `queries` has no elements while they are unknown."""
     rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
     centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
-    given, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
-    return Plan(centre, lowest, highest, order, bounds, given, rounding)
+    exp_key, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
+    return Plan(centre, lowest, highest, order, bounds, exp_key, rounding)
 
 
-def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
+def _with_exponentials(keys: np.ndarray, plan: Plan) -> Plan:
     """Add the exponentials of the keys."""
     num_rows, num_slots = keys.shape[0] * keys.shape[1], len(plan.order)
     rows = keys.reshape(num_rows, keys.shape[2])
@@ -371,7 +372,7 @@ def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
 
     run_parts(_split(take, num_rows, _num_parts(_EXPONENTIAL * exponential.size)))
     shape = (*keys.shape[:2], num_slots)
-    return plan._replace(given=exponential.reshape(shape), given_rounding=rounding.reshape(shape))
+    return plan._replace(exp_key=exponential.reshape(shape), exp_rounding=rounding.reshape(shape))
 
 
 def _num_parts(num_elements: int) -> int:

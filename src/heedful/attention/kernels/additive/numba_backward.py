@@ -230,9 +230,9 @@ def gradients(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
-    given_index: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
+    exp_index: np.ndarray,
     order: np.ndarray,
     weights: np.ndarray,
     grad: np.ndarray,
@@ -254,12 +254,12 @@ def gradients(
         query: [query batch, row, hidden].
         query_index: [batch] int64.
         query_bounds: [3, slot] of `limit_queries`.
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [given batch, key, slot] B, or [0, 0, 0].
-        given_rounding: as `given`, int16.
-        given_index: [batch] int64.
+        exp_key: [exp batch, key, slot] B, or [0, 0, 0].
+        exp_rounding: as `exp_key`, int16.
+        exp_index: [batch] int64.
         order: [slot].
         weights: [slot] the vector, not scaled.
         grad: [batch, row, key] of the scores.
@@ -276,7 +276,7 @@ def gradients(
     width = BLOCK if num_rows >= 4 else stop_slot - start_slot
     is_alone = num_rows == 1 and len(key_grad) == num_elements
     a, a_rounding = _pair(num_rows, width, grad)
-    made, made_rounding = _pair(num_keys, width, grad)
+    scratch, scratch_rounding = _pair(num_keys, width, grad)
     of_rows, of_keys, tile, keys, sums = _room(num_rows, num_keys, width, grad)
     for slot in range(start_slot, stop_slot, width):
         v, v_grad = weights[slot : slot + width], weights_grad[slot : slot + width]
@@ -284,14 +284,14 @@ def gradients(
         _clear(key_grad, stop if is_alone else start, stop, slot, width, num_elements)
         present = -1
         for element in range(start, stop):
-            source, target, own = key_index[element], query_index[element], given_index[element]
-            b, b_rounding = made, made_rounding
-            if len(given) and width == len(order):
-                b, b_rounding = given[own], given_rounding[own]
-            elif len(given):
-                _copy(given[own], given_rounding[own], slot, made, made_rounding)
+            source, target, own = key_index[element], query_index[element], exp_index[element]
+            b, b_rounding = scratch, scratch_rounding
+            if len(exp_key) and width == len(order):
+                b, b_rounding = exp_key[own], exp_rounding[own]
+            elif len(exp_key):
+                _copy(exp_key[own], exp_rounding[own], slot, scratch, scratch_rounding)
             elif source != present:
-                exponentials(key[source], order, key_bounds, _ZERO, slot, made, made_rounding)
+                exponentials(key[source], order, key_bounds, _ZERO, slot, scratch, scratch_rounding)
                 present = source
             exponentials(query[target], order, query_bounds, _HALVED, slot, a, a_rounding)
             g, a_grad, b_grad = grad[element], query_grad[target], key_grad[source]

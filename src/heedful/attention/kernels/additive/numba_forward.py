@@ -92,8 +92,8 @@ def scores(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
     order: np.ndarray,
     weights: np.ndarray,
     scale: float,
@@ -110,11 +110,11 @@ def scores(
         query: [query batch, row, hidden].
         query_index: [batch] int64, which of the query batch an element of the batch is.
         query_bounds: [3, slot] of `limit_queries`.
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [key batch, key, slot] B; [0, 0, 0] to have it made here, again for every element.
-        given_rounding: as `given`, int16.
+        exp_key: [key batch, key, slot] B; [0, 0, 0] to have it made here, again for every element.
+        exp_rounding: as `exp_key`, int16.
         order: [slot].
         weights: [3 * slot / 2] of `limit_queries`.
         scale: what the weights were divided by.
@@ -124,9 +124,9 @@ def scores(
     """
     num_rows, num_keys, num_slots = score.shape[1], score.shape[2], order.shape[0]
     num_tiles = (num_rows + 3) // 4
-    is_given = given.shape[0] > 0
-    made = np.empty((0 if is_given else num_keys, num_slots), score.dtype)
-    made_rounding = np.empty((0 if is_given else num_keys, num_slots), np.int16)
+    has_exp_key = exp_key.shape[0] > 0
+    scratch = np.empty((0 if has_exp_key else num_keys, num_slots), score.dtype)
+    scratch_rounding = np.empty((0 if has_exp_key else num_keys, num_slots), np.int16)
     a = np.empty((4, num_slots), score.dtype)
     rounding = np.empty((4, num_slots), np.int16)
     lost, lost_key = np.empty(4, score.dtype), np.empty(num_keys, score.dtype)
@@ -135,10 +135,10 @@ def scores(
     for tile in range(start, stop):
         element = tile // num_tiles
         source = key_index[element]
-        b, b_rounding = (given[source], given_rounding[source]) if is_given else (made, made_rounding)
+        b, b_rounding = (exp_key[source], exp_rounding[source]) if has_exp_key else (scratch, scratch_rounding)
         if source != present:
-            if not is_given:
-                exponentials(key[source], order, key_bounds, _ZERO, _ZERO, made, made_rounding)
+            if not has_exp_key:
+                exponentials(key[source], order, key_bounds, _ZERO, _ZERO, scratch, scratch_rounding)
             _lost(b_rounding, weights, lost_key)
             present = source
         row = 4 * (tile - element * num_tiles)
@@ -165,8 +165,8 @@ def score_all(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
     centre: np.ndarray,
     lowest: np.ndarray,
     highest: np.ndarray,
@@ -181,11 +181,11 @@ def score_all(
         query: [query batch, row, hidden].
         query_index: [batch] int64.
         vector: [hidden].
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [key batch, key, slot] B, or [0, 0, 0].
-        given_rounding: as `given`, int16.
+        exp_key: [key batch, key, slot] B, or [0, 0, 0].
+        exp_rounding: as `exp_key`, int16.
         centre: [hidden] of `plan`, as are the next three.
         lowest: [hidden].
         highest: [hidden].
@@ -206,8 +206,8 @@ def score_all(
         key,
         key_index,
         key_bounds,
-        given,
-        given_rounding,
+        exp_key,
+        exp_rounding,
         order,
         weights,
         scale,

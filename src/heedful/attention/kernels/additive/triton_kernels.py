@@ -92,18 +92,18 @@ def operand_tile(
     own = tl.program_id(0) // num_blocks % num_tiles * ROWS + tl.arange(0, ROWS)
     has_row, has_feature = own < num_rows, features < size
     inside = has_row[:, None] & has_feature[None, :]
-    place = rows + element * batch_stride + own[:, None] * row_stride + features[None, :] * feature_stride
-    x = tl.load(place, inside, 0.0)
+    offsets = rows + element * batch_stride + own[:, None] * row_stride + features[None, :] * feature_stride
+    x = tl.load(offsets, inside, 0.0)
     power = tl.exp(2.0 * (x.to(tl.float64) + tl.load(move + features, has_feature, 0.0)[None, :]))
-    place = element * num_rows * width
+    offsets = element * num_rows * width
     if IS_TRANSPOSED:
-        place += features[None, :] * num_rows + own[:, None]
+        offsets += features[None, :] * num_rows + own[:, None]
     else:
-        place += own[:, None] * width + features[None, :]
+        offsets += own[:, None] * width + features[None, :]
     is_there = has_row[:, None] & (features < width)[None, :]
-    tl.store(operands + place, x, is_there)
-    tl.store(operands + plane + place, tl.where(inside, power, 0.0), is_there)
-    tl.store(operands + 2 * plane + place, tl.where(inside, power - 1.0, 0.0), is_there)
+    tl.store(operands + offsets, x, is_there)
+    tl.store(operands + plane + offsets, tl.where(inside, power, 0.0), is_there)
+    tl.store(operands + 2 * plane + offsets, tl.where(inside, power - 1.0, 0.0), is_there)
 
 
 @triton.jit
@@ -188,9 +188,9 @@ def score_tile(
                 d1, d2 = n1 + 2.0, n2 + 2.0
                 part += (first * n1 * d2 + second * n2 * d1) * (1.0 / (d1 * d2))
         total += part
-    place = element * score_plane + rows[:, None] * score_stride + columns[None, :]
+    offsets = element * score_plane + rows[:, None] * score_stride + columns[None, :]
     total *= tl.load(features + 2 * hidden)
-    tl.store(scores + place, total, has_row[:, None] & has_column[None, :])
+    tl.store(scores + offsets, total, has_row[:, None] & has_column[None, :])
 
 
 @triton.jit
@@ -291,7 +291,7 @@ def gradient_tile(
                     n1, n2 = tl.minimum(a * q1 + p, _LARGEST), tl.minimum(a * q2 + p, _LARGEST)
                     vector_part += g1 * (n1 * r1) + g2 * (n2 * r2)
         total, vector_total = total + part, vector_total + vector_part
-    place = own_grad + (element * own_total + first_own + rows[:, None]) * hidden + columns[None, :]
-    tl.store(place, tl.load(place, has_row[:, None], 0.0) + total, has_row[:, None])
+    pointers = own_grad + (element * own_total + first_own + rows[:, None]) * hidden + columns[None, :]
+    tl.store(pointers, tl.load(pointers, has_row[:, None], 0.0) + total, has_row[:, None])
     if HAS_VECTOR:
         tl.store(vector_grad + (element * num_tiles + tile) * hidden + columns, tl.sum(vector_total, axis=0))

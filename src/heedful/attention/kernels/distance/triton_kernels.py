@@ -107,7 +107,7 @@ def log_kernel_slope(squared, PROFILE: tl.constexpr):
 @triton.jit
 def distance_gradient(
     own, other, index, slopes, start, stop, scalars, own_grad, sums, batch, num_owns, num_others, depth, own_stride,
-    other_stride, slope_plane, num_queries, first_row, own_place, other_place, rows_place,
+    other_stride, slope_plane, num_queries, first_row, own_index_row, other_index_row, mask_index_row,
     PROFILE: tl.constexpr, IS_QUERY: tl.constexpr, HAS_ROWS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add the gradients of a tile of points through their distances, summed over the other side.
@@ -131,9 +131,9 @@ def distance_gradient(
         slope_plane: of slopes from element to element.
         num_queries: of an element.
         first_row: of the strip of queries.
-        own_place: row of index for own.
-        other_place: row of index for other.
-        rows_place: row of index for rows.
+        own_index_row: row of index for own.
+        other_index_row: row of index for other.
+        mask_index_row: row of index for rows.
         PROFILE: of distances.
         IS_QUERY: whether own points are the queries of the strip; else they are all keys.
         HAS_ROWS: whether there are intervals.
@@ -145,7 +145,7 @@ def distance_gradient(
     element = (tl.program_id(0) // num_tiles).to(tl.int64)
     rows = tl.program_id(0) % num_tiles * ROWS + tl.arange(0, ROWS)
     has_row = rows < num_owns
-    masks = tl.load(index + rows_place * batch + element) * num_queries + first_row
+    masks = tl.load(index + mask_index_row * batch + element) * num_queries + first_row
     own_first, other_first, first, last = 0, first_row, 0, num_others
     own_total, other_total = num_owns, num_queries
     if IS_QUERY:
@@ -154,8 +154,8 @@ def distance_gradient(
             first = tl.maximum(tl.min(tl.load(start + masks + rows, has_row, num_others), axis=0), 0).to(tl.int32)
             first = first // COLUMNS * COLUMNS
             last = tl.minimum(tl.max(tl.load(stop + masks + rows, has_row, 0), axis=0), num_others).to(tl.int32)
-    left = own + (tl.load(index + own_place * batch + element) * own_total + own_first) * depth
-    right = other + (tl.load(index + other_place * batch + element) * other_total + other_first) * depth
+    left = own + (tl.load(index + own_index_row * batch + element) * own_total + own_first) * depth
+    right = other + (tl.load(index + other_index_row * batch + element) * other_total + other_first) * depth
     low = tl.min(tl.where(has_row, rows, num_owns), axis=0)
     high = tl.max(tl.where(has_row, rows, 0), axis=0) + 1
     rate, factor = tl.load(scalars), tl.load(scalars + 1)
@@ -191,6 +191,6 @@ def distance_gradient(
                 tl.store(out + d, sofar + part * (2.0 * factor * rate * rate), has_row)
                 tl.debug_barrier()
     if IS_QUERY:
-        place = element * num_queries + first_row + rows
-        tl.store(sums + place, -2.0 * rate * factor * by_bandwidth, has_row)
-        tl.store(sums + batch * num_queries + place, by_factor, has_row)
+        offsets = element * num_queries + first_row + rows
+        tl.store(sums + offsets, -2.0 * rate * factor * by_bandwidth, has_row)
+        tl.store(sums + batch * num_queries + offsets, by_factor, has_row)

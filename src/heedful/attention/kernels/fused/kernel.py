@@ -91,8 +91,8 @@ def _operands(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, norma
     """Tensors that may receive gradient, scalars in the dtype of the computation."""
     real = torch.promote_types(value.dtype, torch.float32)
 
-    def number(given: Tensor | float) -> Tensor | None:
-        return given.to(value.device, real) if isinstance(given, Tensor) else None
+    def number(scalar: Tensor | float) -> Tensor | None:
+        return scalar.to(value.device, real) if isinstance(scalar, Tensor) else None
 
     vector = bandwidth = factor = noise = centre = sigma = None
     if isinstance(pairs, LoweredAdditive):
