@@ -92,7 +92,7 @@ def train(
         Stopped: a signal; everything is saved, and the same call goes on.
         EndedElsewhere: not on the first of several processes, which says what it was.
     """
-    with joined(recipe.device) as ranks, ExitStack() as held:
+    with joined(recipe.device) as ranks, ExitStack() as resources:
         runs: list[_Run] = []
         task = _task(recipe)
 
@@ -100,14 +100,14 @@ def train(
             files = _files(task, recipe)
             folder = _folder(recipe, files)
             claim(folder)
-            held.enter_context(locked(folder / "run"))
+            resources.enter_context(locked(folder / "run"))
             runs.append(_begin(task, recipe, files, folder))
             return [float(size) for size in runs[0].data.sizes]
 
         sizes = ranks.first(begin)
         if ranks.is_first:
             is_wanted = runs[0].experiment.training.tensorboard
-            shown = held.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
+            shown = resources.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
             return _lead(runs[0], ranks, recipe.device, shown, started, warn, times)
         folder = _folder(recipe, _files(task, recipe))
         return _follow(task, folder, tuple(int(size) for size in sizes), ranks, recipe.device)

@@ -52,8 +52,8 @@ def run(
     window = 1 if not texts and source is None and sys.stdin.isatty() else 2048
     with ExitStack() as stack:
         stream = sys.stdout if output is None else stack.enter_context(written_whole(output))
-        for found in classifier.stream(_lines(texts, source), window):
-            print(_line(found, output_format), file=stream, flush=window == 1)
+        for result in classifier.stream(_lines(texts, source), window):
+            print(_line(result, output_format), file=stream, flush=window == 1)
 
 
 def _lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
@@ -74,10 +74,15 @@ def _file_lines(source: Path) -> Iterator[str]:
     yield from read_lines(source)
 
 
-def _line(found: "Classification", output_format: str) -> str:
+def _line(result: "Classification", output_format: str) -> str:
     if output_format == "text":
-        return f"{found.label}\t{found.probability:.4f}"
-    facts = {"text": found.text, "label": found.label, "probabilities": found.probabilities, "was_cut": found.was_cut}
-    if found.attention is not None:
-        facts |= {"pieces": found.pieces, "attention": [round(float(weight), 6) for weight in found.attention]}
+        return f"{result.label}\t{result.probability:.4f}"
+    facts = {
+        "text": result.text,
+        "label": result.label,
+        "probabilities": result.probabilities,
+        "was_cut": result.was_cut,
+    }
+    if result.attention is not None:
+        facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
     return json.dumps(facts, ensure_ascii=False)

@@ -80,11 +80,11 @@ def run(
     print(_described(export_engine(translator.model(), translator.folder, to, int8, draw, most)))
 
 
-def _described(made: "Exported") -> str:
-    parity = made.parity
-    size = sum(path.stat().st_size for path in made.path.iterdir())
+def _described(exported: "Exported") -> str:
+    parity = exported.parity
+    size = sum(path.stat().st_size for path in exported.path.iterdir())
     return (
-        f"{made.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
+        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"
     )
 

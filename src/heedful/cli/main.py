@@ -71,14 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
+def _without_code(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Take --code and what follows it out of the arguments: every command takes it, wherever it stands.
 
     Classes that --set names are named by the user as well.
     """
     rest: list[str] = []
     code: list[str] = []
-    words = iter(given)
+    words = iter(arguments)
     for word in words:
         if word == "--":
             return [*rest, word, *words], code

@@ -123,17 +123,17 @@ def _only_our_messages() -> Generator[None]:
     disabled = logging.root.manager.disable
     logging.disable(logging.ERROR)
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr_copy = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
-        with open(kept, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
+        with open(stderr_copy, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
             is_ours = sys.stderr is sys.__stderr__
             with redirect_stderr(stream) if is_ours else nullcontext():
                 yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
         logging.disable(disabled)
 
 

@@ -33,11 +33,11 @@ class Batch(Protocol):
         """
         ...
 
-    def rows(self, kept: slice) -> "Batch":
+    def rows(self, selection: slice) -> "Batch":
         """Take some of the examples, without the padding that they no longer need.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.

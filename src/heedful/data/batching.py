@@ -48,28 +48,28 @@ class PairBatch:
         arrays = (self.source, self.source_lengths, self.target_in, self.target_out)
         return arrays if self.links is None else (*arrays, self.links)
 
-    def rows(self, kept: slice) -> "PairBatch":
+    def rows(self, selection: slice) -> "PairBatch":
         """Select pairs, and drop the padding that they no longer need.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.
         """
-        source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
+        source_lengths, target_lengths = self.source_lengths[selection], self.target_lengths[selection]
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
         new_rows = np.full(len(self.source), -1)
-        new_rows[kept] = np.arange(len(source_lengths))
+        new_rows[selection] = np.arange(len(source_lengths))
         links = self.links
         if links is not None:
             links = links[new_rows[links[:, 0]] >= 0]
             links = np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
         return PairBatch(
-            self.source[kept, source],
+            self.source[selection, source],
             source_lengths,
-            self.target_in[kept, target],
-            self.target_out[kept, target],
+            self.target_in[selection, target],
+            self.target_out[selection, target],
             target_lengths,
             links,
         )

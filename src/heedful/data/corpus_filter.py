@@ -38,8 +38,8 @@ class CorpusReport:
         reasons = ((self.num_empty, "empty"), (self.num_too_long, "too long"), (self.num_duplicates, "repeated"))
         left_out = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
         identical = f"; in {self.num_identical:,} both sides are the same" if self.num_identical else ""
-        kept = f"{self.num_kept:,} of {self.num_read:,} pairs kept"
-        return f"{kept}{f' ({left_out} left out)' if left_out else ''}{identical}"
+        pairs_text = f"{self.num_kept:,} of {self.num_read:,} pairs kept"
+        return f"{pairs_text}{f' ({left_out} left out)' if left_out else ''}{identical}"
 
 
 @final

@@ -33,8 +33,8 @@ class LabelledTexts:
         Returns:
             The texts, in order.
         """
-        kept = [(pair.source, pair.target.strip()) for pair in pairs if pair.source.strip() and pair.target.strip()]
-        return cls([text for text, _ in kept], [label for _, label in kept])
+        stripped = [(pair.source, pair.target.strip()) for pair in pairs if pair.source.strip() and pair.target.strip()]
+        return cls([text for text, _ in stripped], [label for _, label in stripped])
 
 
 @final
@@ -65,17 +65,17 @@ class LabelBatch:
         """
         return self.ids, self.lengths, self.labels
 
-    def rows(self, kept: slice) -> "LabelBatch":
+    def rows(self, selection: slice) -> "LabelBatch":
         """Take some of the texts, without the padding that they no longer need.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.
         """
-        lengths = self.lengths[kept]
-        return LabelBatch(self.ids[kept, : int(lengths.max())], lengths, self.labels[kept])
+        lengths = self.lengths[selection]
+        return LabelBatch(self.ids[selection, : int(lengths.max())], lengths, self.labels[selection])
 
 
 def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:

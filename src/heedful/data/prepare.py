@@ -169,9 +169,9 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
-    kept = CorpusFilter(config.max_characters)
-    num_pairs = sum(1 for _ in kept.apply(files.train))
-    report = kept.report(files.train.notes)
+    corpus_filter = CorpusFilter(config.max_characters)
+    num_pairs = sum(1 for _ in corpus_filter.apply(files.train))
+    report = corpus_filter.report(files.train.notes)
     if num_pairs < MIN_PAIRS:
         raise DataError(
             f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
@@ -237,9 +237,9 @@ def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Itera
 def _tokenizers(
     files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    kept = folder / TOKENIZERS
+    facts_path = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
-    if kept.is_file():
+    if facts_path.is_file():
         return _load_tokenizers(config, folder)
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
@@ -251,10 +251,10 @@ def _tokenizers(
         names = {"source_tokenizer": name, "target_tokenizer": name}
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        made = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
-        names = {f"{s}_tokenizer": made[s].save(folder, f"tokenizer-{s}") for s in made}
-        trained = (made["source"], made["target"])
-    _write_facts(kept, names)
+        tokenizers = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
+        names = {f"{s}_tokenizer": tokenizers[s].save(folder, f"tokenizer-{s}") for s in tokenizers}
+        trained = (tokenizers["source"], tokenizers["target"])
+    _write_facts(facts_path, names)
     return *trained, names
 
 

@@ -237,18 +237,18 @@ class ColumnRows(RowFormat):
             rows._names = heads if rows.has_header else ("", "")
             return rows
         num_columns = len(cells)
-        found = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} are wanted"
+        problem = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} are wanted"
         marks = [mark for mark in ("|||", ",", ";", "|") if num_columns == 1 and mark in first]
         separator = "a tab" if style.separator == "\t" else repr(style.separator)
         advice = f"columns are separated by {separator}{f', not by {marks[0]!r}' if marks else ''}"
-        raise DataError(f"{name}:{number}: {found}; {advice}; for two aligned files, give both")
+        raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, give both")
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = self._style.split(line, name, number)
         if len(cells) != self.num_columns:
-            found = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {self.num_columns}"
+            problem = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {self.num_columns}"
             mark = "tabs" if self._style.separator == "\t" else f"separators {self._style.separator!r}"
-            raise DataError(f"{name}:{number}: {found}; put the same number of {mark} in every line")
+            raise DataError(f"{name}:{number}: {problem}; put the same number of {mark} in every line")
         return cells[self._source], cells[self._target]
 
     def describe(self) -> str:
@@ -309,8 +309,8 @@ class JsonRows(RowFormat):
         elif len(numbers) == 2 and highest == 2 and len(texts) == 2:
             keys = texts
         if len(keys) < highest:
-            found = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} are wanted"
-            raise DataError(f'{name}:{number}: {found}; write {{"source": "...", "target": "..."}} on each line')
+            problem = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} are wanted"
+            raise DataError(f'{name}:{number}: {problem}; write {{"source": "...", "target": "..."}} on each line')
         source, target = (keys[column - 1] if isinstance(column, int) else column for column in columns)
         rows = cls(source, target)
         if len(numbers) == 2:

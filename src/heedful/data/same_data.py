@@ -24,14 +24,14 @@ def claim_data(folder: Path, fingerprints: Mapping[str, Any], is_begun: bool) ->
     Raises:
         DataError: the data changed.
     """
-    kept = folder / FINGERPRINTS
+    path = folder / FINGERPRINTS
     if not is_begun:
         # What a refused or interrupted try left of other data or settings must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        with written_whole(kept) as stream:
+        with written_whole(path) as stream:
             json.dump(DATA_FORMAT.stamp(fingerprints), stream, indent=1)
         return
-    before, now = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8"))), dict(fingerprints)
+    before, now = DATA_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8"))), dict(fingerprints)
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: was trained on other data ({', '.join(changed)} changed); "

@@ -288,5 +288,5 @@ def upgrade_attention(model: object) -> object:
     moved = {new: table[old] for old, new in _MOVED.items() if old in table}
     if isinstance(attention, AttentionConfig):
         attention = attention.model_dump(exclude_unset=True)
-    kept = {key: value for key, value in table.items() if key not in _MOVED}
-    return {**kept, "attention": {**attention, **moved}} if isinstance(attention, Mapping) else {**kept, **moved}
+    rest = {key: value for key, value in table.items() if key not in _MOVED}
+    return {**rest, "attention": {**attention, **moved}} if isinstance(attention, Mapping) else {**rest, **moved}

@@ -109,11 +109,11 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         return (torch.zeros_like(like[..., 0], dtype=torch.int64),) if self.attention.window == "local-m" else ()
 
-    def visible_at(self, place: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
+    def visible_at(self, position: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
         """Say which source positions hypotheses may attend at one step, less the window of local-p.
 
         Args:
-            place: what `first_places` made, and steps went on from.
+            position: what `first_places` made, and steps went on from.
             lengths: [source] positions that are attended.
             num_keys: source positions, padding included.
 
@@ -122,7 +122,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         mask = padding(lengths)
         # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
-        return mask & near(self.attention, place[0], lengths, num_keys) if place else mask
+        return mask & near(self.attention, position[0], lengths, num_keys) if position else mask
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
@@ -145,12 +145,12 @@ def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
     return padding(lengths) & local_monotonic(config.half_width, first, stay)
 
 
-def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Mask:
+def near(config: AttentionConfig, centre: Tensor, lengths: Tensor, num_keys: int) -> Mask:
     """Let each hypothesis attend the window of local-m around its target position.
 
     Args:
         config: of the window.
-        place: [source, hypothesis] target positions.
+        centre: [source, hypothesis] target positions.
         lengths: [source] positions that are attended.
         num_keys: source positions, padding included.
 
@@ -158,6 +158,6 @@ def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int)
         The mask.
     """
     if config.past_source == "last":
-        place = torch.minimum(place, lengths[:, None] - 1)
-    positions = torch.arange(num_keys, device=place.device)
-    return graph((positions - place[..., None]).abs() <= config.half_width)
+        centre = torch.minimum(centre, lengths[:, None] - 1)
+    positions = torch.arange(num_keys, device=centre.device)
+    return graph((positions - centre[..., None]).abs() <= config.half_width)

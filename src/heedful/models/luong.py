@@ -193,7 +193,7 @@ class Luong(AttentiveSeq2Seq):
         layers = self._advance(mapped, state.fed, state.layers)
         mask = self.visible_at(state.place, self._num_attended(memory), memory.annotations.shape[1])
         vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need)
-        after = LuongState(layers, (vectors,) if state.fed else (), tuple(place + 1 for place in state.place))
+        after = LuongState(layers, (vectors,) if state.fed else (), tuple(position + 1 for position in state.place))
         return Decoded(vectors, {"cross": attended}), after
 
     def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:

@@ -259,9 +259,9 @@ class RNNsearch(AttentiveSeq2Seq):
         steps: list[Attended] = []
         # Only what the recurrence needs is inside the loop; readout and vocabulary come once, after it.
         values = self.share_values(memory.annotations)
-        for place, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
+        for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
-            mask = visible_from(self.attention, place, memory.lengths)
+            mask = visible_from(self.attention, position, memory.lengths)
             attended, hidden = self._advance(hidden, mapped, memory, values, mask, need)
             after.append(hidden)
             steps.append(attended)

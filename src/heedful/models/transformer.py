@@ -237,8 +237,8 @@ class Transformer(Seq2Seq):
         vectors = self.target_positions(embedded, start=num_said)
         own, mask = self._own_window(None), padding(memory.lengths)
         if self.config.attention.window != "global":
-            place = torch.full_like(tokens, num_said)
-            mask = mask & near(self.config.attention, place, memory.lengths, memory.values[0].shape[-2])
+            position = torch.full_like(tokens, num_said)
+            mask = mask & near(self.config.attention, position, memory.lengths, memory.values[0].shape[-2])
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:

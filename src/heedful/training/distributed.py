@@ -176,14 +176,14 @@ class Alone(Ranks):
 class Together(Ranks):
     """Training by several processes, connected by gloo, and on GPUs by NCCL."""
 
-    def __init__(self, place: RankInfo, store: "Store") -> None:
+    def __init__(self, rank_info: RankInfo, store: "Store") -> None:
         """Connect to the store.
 
         Args:
-            place: this one's.
+            rank_info: rank of this process.
             store: that all reach.
         """
-        self.place = place
+        self.place = rank_info
         self._store: Final = store
         self._turns: Final = count()
 
@@ -266,12 +266,12 @@ class Together(Ranks):
                     beat, heard_at = now, time.monotonic()
                 if time.monotonic() - heard_at > SILENT_SECONDS:
                     raise self._lost("silent")
-            told = json.loads(self._store.get(key))
-        if "ended" in told:
+            message = json.loads(self._store.get(key))
+        if "ended" in message:
             with suppress(HeedfulError):
                 self.gather()
-            raise EndedElsewhere(int(told["ended"]))
-        return [float(number) for number in told["numbers"]]
+            raise EndedElsewhere(int(message["ended"]))
+        return [float(number) for number in message["numbers"]]
 
     @contextmanager
     def _connected(self) -> Generator[None]:

@@ -205,8 +205,8 @@ class Trainer:
         self._times.end()
         self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
-        found = (course.step, course.seconds, course.best, course.best_step, course.finished)
-        return Outcome(*found, course.num_target_tokens, speed)
+        totals = (course.step, course.seconds, course.best, course.best_step, course.finished)
+        return Outcome(*totals, course.num_target_tokens, speed)
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
         """Make all processes take the same decision: the signal of any, the clock of the first.
@@ -242,12 +242,12 @@ class Trainer:
         self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
         course.num_target_tokens += num_tokens
-        taken = time.monotonic() - started
-        course.seconds += taken
-        course.update_seconds += taken
+        duration = time.monotonic() - started
+        course.seconds += duration
+        course.update_seconds += duration
         course.recent_loss += total * divisor
         course.recent_tokens += num_tokens
-        course.recent_seconds += taken
+        course.recent_seconds += duration
 
     def _validate_now(self) -> None:
         course = self._course
@@ -259,17 +259,17 @@ class Trainer:
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
         course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
-        found: list[Validation] = []
+        validations: list[Validation] = []
         weights = self._learner.averaged()
 
         def measure() -> list[float]:
             with self._learner.evaluation_weights(weights) as model:
-                found.append(self._validate(model))
-            sign = -1.0 if self._metric in found[0].lower_is_better else 1.0
-            return [sign * found[0].scores[self._metric], time.monotonic() - started]
+                validations.append(self._validate(model))
+            sign = -1.0 if self._metric in validations[0].lower_is_better else 1.0
+            return [sign * validations[0].scores[self._metric], time.monotonic() - started]
 
-        score, taken = self._ranks.first(measure)
-        course.seconds += taken
+        score, duration = self._ranks.first(measure)
+        course.seconds += duration
         is_best = score > course.best
         if is_best:
             course.best, course.best_step, course.num_without_better = score, course.step, 0
@@ -278,14 +278,14 @@ class Trainer:
             course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        if found:
+        if validations:
             facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-            facts |= {"is_best": is_best, "scores": dict(found[0].scores), "sample": found[0].sample}
-            self._storage.metrics.add(facts | ({"samples": found[0].samples} if found[0].samples else {}))
+            facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
+            self._storage.metrics.add(facts | ({"samples": validations[0].samples} if validations[0].samples else {}))
         self._times.mark("validation")
         self._save()
-        if found:
-            self._watch(replace(progress, validation=found[0], is_best=is_best))
+        if validations:
+            self._watch(replace(progress, validation=validations[0], is_best=is_best))
         self._window = _Window()
 
     @property

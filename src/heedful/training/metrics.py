@@ -65,10 +65,10 @@ class MetricsLog:
         if not self.path.is_file():
             return
         lines = self.path.read_bytes().split(b"\n")[:-1]
-        kept = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
-        if len(b"\n".join([*kept, b""])) != self.path.stat().st_size:
+        remaining = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
+        if len(b"\n".join([*remaining, b""])) != self.path.stat().st_size:
             with written_whole(self.path) as file:
-                file.writelines(line.decode() + "\n" for line in kept)
+                file.writelines(line.decode() + "\n" for line in remaining)
         self._size = self.path.stat().st_size
 
 

@@ -104,7 +104,7 @@ class Storage:
         except ResourceError as error:
             failures.append(str(error))
         if best is not None and self._unkept is not None:
-            self._unkept = replace(best, weights={name: held.clone() for name, held in best.weights.items()})
+            self._unkept = replace(best, weights={name: tensor.clone() for name, tensor in best.weights.items()})
         self._failure = failures[0] if failures else ""
         if self._failure:
             self._warn(f"{self._failure}; training goes on, and tries again at its next save")

@@ -51,8 +51,8 @@ class TrainState:
         self.module: Final = step
         if self._is_sharded:
             shard(self.module, ranks.place.size)
-        kept = model.state_dict().keys()
-        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+        saved_names = model.state_dict().keys()
+        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
 
@@ -136,8 +136,8 @@ class TrainState:
         Returns:
             By parameter name, tied ones once; they may change with the next update.
         """
-        held = self._average.tensors() or dict(self.model.named_parameters())
-        return {name: whole(tensor) for name, tensor in held.items()}
+        tensors = self._average.tensors() or dict(self.model.named_parameters())
+        return {name: whole(tensor) for name, tensor in tensors.items()}
 
     @contextmanager
     def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
@@ -170,7 +170,7 @@ class TrainState:
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self.optimizer, self.parameter_order),
         }
-        return {group: {name: whole(held) for name, held in tensors.items()} for group, tensors in groups.items()}
+        return {group: {name: whole(tensor) for name, tensor in tensors.items()} for group, tensors in groups.items()}
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -184,7 +184,7 @@ class TrainState:
             parameter.copy_(laid_as(tensors["model"][name], parameter))
         for name, buffer in self._buffers.items():
             buffer.copy_(tensors["model"][name])
-        self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
+        self._average.restore({name: laid_as(average, named[name]) for name, average in tensors["average"].items()})
         state: dict[str, Tensor] = {}
         for name, tensor in tensors["optimizer"].items():
             parameter = named[name.rpartition(".")[0]]
