@@ -1,4 +1,4 @@
-"""Docstrings begin with the noun that a thing is, and local names are nouns: never What, Of, Those, How; given, found."""
+"""Docstrings begin with a noun, not with What, Of, Those or How; local names are nouns, not given or found."""
 
 import ast
 import re
