@@ -120,7 +120,7 @@ def test_explain_draws_no_numbers_and_computes_nothing():
 
 def test_a_kernel_named_by_hand_raises_rather_than_falling_back():
     case = make_case()
-    with pytest.raises(KernelUnsupported, match="'sdpa' cannot do this: gives the context only"):
+    with pytest.raises(KernelUnsupported, match="'sdpa' cannot run this call: gives the context only"):
         attend(*case.inputs, score=case.score, need=("weights",), kernel="sdpa")
     with pytest.raises(KernelUnsupported, match="no kernel 'spda'; did you mean 'sdpa'"):
         attend(*case.inputs, score=case.score, kernel="spda")

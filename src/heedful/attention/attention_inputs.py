@@ -1,7 +1,7 @@
 """Inputs of an attention call as one value that can be cut into tiles of queries and searched for tensors.
 
-Pairs, masks and normalizers are dataclasses of tensors and plain values, so the tensors of a call can be found and put
-in the place of others without knowing which score or mask it is.
+Pairs, masks and normalizers are dataclasses of tensors and plain values, so code can collect and replace the tensors of
+a call without knowing its score or mask.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class AttentionInputs:
     """Mask bounds; None = every query may attend to every key."""
     normalizer: Normalizer
     row_ids: Tensor | None = None
-    """[*batch, query] index of each row, which noise is a function of; None without noise."""
+    """[*batch, query] index of each row, from which its noise is computed; None without noise."""
 
     def of_queries(self, rows: slice) -> "AttentionInputs":
         """Select queries.
@@ -42,7 +42,7 @@ class AttentionInputs:
             rows: along the query axis.
 
         Returns:
-            What is computed from for them; of tensors that have a query axis, views.
+            Inputs of those queries; tensors with a query axis are views.
         """
         return replace(
             self,
@@ -62,10 +62,10 @@ class AttentionInputs:
     def widened(self) -> "AttentionInputs":
         """Convert shared half-precision tensors to float32, so that gradients of many tiles are summed in float32.
 
-        In half precision a sum of many would lose what each adds.
+        A half-precision sum of many gradients would round away the small ones.
 
         Returns:
-            The same in numbers; to be `narrowed` before anything is computed.
+            The same numbers in wider types; call `narrowed` before computing with them.
         """
         wide = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
         return self.narrowed({name: wide.get(dtype, dtype) for name, dtype in self.types().items()})
@@ -77,7 +77,7 @@ class AttentionInputs:
             types: as `types` gives them.
 
         Returns:
-            The same in numbers, if it was widened from those types.
+            The same inputs in these types; no number changes if they were widened from them.
         """
         if self.types() == types:
             return self
@@ -86,7 +86,7 @@ class AttentionInputs:
 
 
 def is_open(tree: object) -> bool:
-    """Tell whether all tensors of a value can be found.
+    """Tell whether `tensors_of` finds every tensor of a value.
 
     Args:
         tree: a dataclass, which may hold others.
@@ -119,7 +119,7 @@ def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
         tensors: as many as `tensors_of` finds, in its order.
 
     Returns:
-        A copy. Nothing is checked again: gradients may stand where only positive numbers may.
+        A copy. Constructors do not run, so gradients may replace parameters that must be positive.
     """
     return _rebuilt(tree, iter(tensors))
 
@@ -144,6 +144,6 @@ def _rebuilt(tree: Tree, tensors: Iterator[Tensor]) -> Tree:
         return tree
     copied = copy(tree)
     for each in fields(tree):
-        # Frozen, and not made anew: that would check what only the caller's values must be.
+        # The dataclass is frozen, and its constructor would check constraints that gradients need not meet.
         object.__setattr__(copied, each.name, _rebuilt(getattr(tree, each.name), tensors))
     return copied

@@ -54,7 +54,7 @@ class Choice(NamedTuple):
     memory: str
     """Memory allocated beside inputs and outputs."""
     standing: str = ""
-    """Reservation that users should know, such as that a kernel was never timed."""
+    """Caveat for users, for example that a kernel was never timed."""
 
 
 class _Call(NamedTuple):
@@ -96,20 +96,21 @@ def attend(
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
 
     Returns:
-        The contexts and all that was asked; see `Attended`.
+        The contexts and the results named in `need`; see `Attended`.
 
     Raises:
-        ShapeError: query or keys have not the size the score was made for, leading axes do not fit, keys and values
-            differ in number, or the argmax of no keys is asked.
-        NeedError: the normalizer cannot provide what is asked.
+        ShapeError: query or key size differs from the score's, leading axes do not broadcast, keys and values differ in
+            number, or the argmax of zero keys is requested.
+        NeedError: the normalizer cannot provide a requested result.
         UsageError: tensors are not of one floating-point type, or dropout is not in [0, 1).
-        KernelUnsupported: the named kernel cannot do this, or there is none of that name.
+        KernelUnsupported: the named kernel does not exist or cannot run this call.
 
-    Scores must be numbers of their type: a dot product beyond its range (10^38; in float16 the range counts as its end)
-    gives NaN, so that it is seen. Those of a function count as the largest number where they are infinite.
+    Scores must be finite: a dot product that overflows gives NaN, so that the error is visible (float16 scores are
+    clamped to the largest float16 number). Infinite scores of a plain function are clamped likewise.
 
     Cost: query * key * (depth + value_size) multiply-adds for dot scores, query * key * hidden tanh for additive;
-    memory as `explain` says: linear, if neither weights are asked nor a trained tree or a dense mask is used.
+    memory as `explain` says: linear in query + key, unless weights, a dense mask or a tree normalizer in training need
+    query * key.
 
     Example:
         >>> from heedful.attention.scores import ScaledDot
@@ -118,7 +119,7 @@ def attend(
         >>> attend(q, k, k, score=ScaledDot(8, 8), mask=padding(torch.tensor([5, 0]))).context.sum((1, 2)).tolist()
         [24.0, 0.0]
     """
-    # A compiler cannot record the observer; nothing is watched in what it compiles.
+    # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
@@ -140,20 +141,20 @@ def explain(
     dropout: float = 0.0,
     need: Iterable[Need] = (),
 ) -> list[Choice]:
-    """Return which kernel `attend` takes for the same arguments, and why others refuse.
+    """Return every kernel's answer to a call of `attend`: whether it can run, and if not, why.
 
     Args:
-        query: as for `attend`, as are all others.
+        query: as for `attend`, like all other arguments.
         key: keys.
         value: values.
         score: score.
         mask: mask.
         normalizer: normalizer.
         dropout: dropout.
-        need: what is asked beside the context.
+        need: results requested beside the context.
 
     Returns:
-        What each kernel says, in order of preference; `attend` takes the first that has no reason against it.
+        One choice per kernel, in order of preference; `attend` takes the first with an empty reason.
 
     Raises:
         ShapeError: as `attend`.
@@ -188,14 +189,14 @@ def why_refused(
     """Say why `attend` refuses the same arguments.
 
     Args:
-        query: as for `attend`, as are all others.
+        query: as for `attend`, like all other arguments.
         key: keys.
         value: values.
         score: score.
         mask: mask.
         normalizer: normalizer.
         dropout: dropout.
-        need: what is asked beside the context.
+        need: results requested beside the context.
 
     Returns:
         The reason, in one line; empty where a kernel takes the call.
@@ -210,7 +211,7 @@ def why_refused(
         request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
     except HeedfulError as error:
         return " ".join(str(error).removeprefix("attend: ").split())
-    # The last kernel takes nearly everything, so the others are asked only where it does not.
+    # The last kernel supports nearly every call, so the others are asked only if it refuses.
     reasons = (_against(kernel, request) for kernel in reversed(KERNELS))
     first = next(reasons)
     return "" if first is None or any(reason is None for reason in reasons) else first
@@ -229,7 +230,7 @@ def _lower(
     """Check a call, and convert it to the form that kernels take.
 
     Raises:
-        RuntimeError: a score of the user's raised it.
+        RuntimeError: a user-defined score raised it.
     """
     score = scoring if isinstance(scoring, Score) else Function(scoring)
     _check(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
@@ -241,7 +242,7 @@ def _lower(
         _blame_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    # In a recorded graph the number of keys is a symbol, which a comparison would narrow.
+    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=query.device))
         mask = reach if mask is None else mask & reach
@@ -292,7 +293,7 @@ def _check(
             f"attend: leading axes do not fit each other (query {list(query.shape)}, {_shapes(key, value)})"
         ) from error
     is_mixed = not query.dtype == key.dtype == value.dtype
-    # Under autocast a projection is narrower than what it projects.
+    # Under autocast the output of a projection is narrower than its input.
     if (is_mixed and not torch.is_autocast_enabled(value.device.type)) or not value.is_floating_point():
         names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value))
         raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
@@ -319,7 +320,7 @@ def _choose(request: Request, name: str) -> Kernel:
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
     if reason := named.supports(request):
-        raise KernelUnsupported(f"attend: kernel {name!r} cannot do this: {reason}")
+        raise KernelUnsupported(f"attend: kernel {name!r} cannot run this call: {reason}")
     return named
 
 
@@ -329,16 +330,16 @@ def _against(kernel: Kernel, request: Request) -> str | None:
 
 
 def _blame_types(score: Score, query: Tensor) -> None:
-    """Explain an error where the parameters of a score and its inputs differ in dtype.
+    """Raise a clear error if the parameters of a score and its inputs differ in dtype.
 
     Raises:
-        UsageError: they are.
+        UsageError: the dtypes differ.
     """
     others = {parameter.dtype for parameter in score.parameters()} - {query.dtype}
     if others and not torch.is_autocast_enabled(query.device.type):
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
         wanted = str(query.dtype).removeprefix("torch.")
-        raise UsageError(f"attend: the score has parameters of {names}, but query and key are {wanted}; convert one")
+        raise UsageError(f"attend: the score has {names} parameters, but query and key are {wanted}; convert one")
 
 
 def _sized(tensor: Tensor, size: int, role: str) -> Tensor:

@@ -271,7 +271,7 @@ def _weights_file(folder: Path) -> Path:
     path = folder / WEIGHTS
     if path.is_file():
         return path
-    if pickles := sorted(pickle.name for pickle in folder.glob("*.bin")):
+    if pickles := sorted(weights.name for weights in folder.glob("*.bin")):
         why = f"{pickles[0]} is a pickle, which can run code when it is read"
         raise FileRefused(f"{folder}: no {WEIGHTS}; {why}: save the model anew as safetensors")
     raise FileRefused(f"{path}: no such file; copy the whole folder")

@@ -28,7 +28,7 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
         None if they can, else the reason why not.
     """
     if mode != "eager":
-        return f"Triton programs cannot be recorded ({mode})"
+        return f"Triton kernels cannot be traced ({mode})"
     is_interpreted = is_interpreting()
     if device != "cuda" and not is_interpreted:
         return "only on a CUDA device"

@@ -11,14 +11,14 @@ from heedful.compiled.numba_math import kept_loop
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)
 
-# Typed, for a bare number would be compiled for anew.
+# Typed, because an untyped literal would trigger another compilation.
 _ZERO: Final[Any] = np.int64(0)
 _HALVED: Final[Any] = np.int64(-1)
 
 
 @njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _lost(rounding: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> None:
-    """Sum over slots of weights * r / 2 for each row: the rounding error of its scores."""
+    """Rounding correction of each row's scores: the sum over slots of weights * r / 2."""
     for i in range(rounding.shape[0]):
         total = lost.dtype.type(0)
         for s in range(rounding.shape[1]):
@@ -103,23 +103,23 @@ def scores(
 ) -> None:
     """Score some tiles of four rows.
 
-    Tiles of all elements of the batch are counted through; the last of an element may have fewer rows. A tile is always
-    added up in the same order, so no score depends on who computes it.
+    Tiles are numbered across the batch; the last tile of an element may have fewer rows. The sums of a tile always have
+    the same order, so no score depends on the thread that computes it.
 
     Args:
         query: [query batch, row, hidden].
-        query_index: [batch] int64, which of the query batch an element of the batch is.
+        query_index: [batch] int64 index into the query batch of each batch element.
         query_bounds: [3, slot] of `limit_queries`.
         key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        exp_key: [key batch, key, slot] B; [0, 0, 0] to have it made here, again for every element.
+        exp_key: [key batch, key, slot] B; [0, 0, 0] to compute it here, anew for every element.
         exp_rounding: as `exp_key`, int16.
         order: [slot].
         weights: [3 * slot / 2] of `limit_queries`.
-        scale: what the weights were divided by.
+        scale: divisor of the weights.
         start: first tile.
-        stop: the tile after the last.
+        stop: index after the last tile.
         score: [batch, row, key] out.
     """
     num_rows, num_keys, num_slots = score.shape[1], score.shape[2], order.shape[0]
@@ -186,16 +186,16 @@ def score_all(
         key_bounds: [3, slot] of `plan`.
         exp_key: [key batch, key, slot] B, or [0, 0, 0].
         exp_rounding: as `exp_key`, int16.
-        centre: [hidden] of `plan`, as are the next three.
+        centre: [hidden] of `plan`, like the next three.
         lowest: [hidden].
         highest: [hidden].
         order: [slot].
-        limit: see above.
-        saturated: see above.
+        limit: see numba_kernels.py.
+        saturated: see numba_kernels.py.
         score: [batch, row, key] out.
 
     Returns:
-        What `limit_queries` returns.
+        The result of `limit_queries`.
     """
     rows = query.reshape((query.shape[0] * query.shape[1], query.shape[2]))
     bounds, weights, scale, left_out = limit_queries(rows, vector, centre, lowest, highest, order, limit, saturated)
