@@ -80,7 +80,8 @@ class Score(nn.Module, ABC):
         Args:
             key: [*batch, key, key_size].
 
-        Returns: The prepared keys, to be passed to `lower`.
+        Returns:
+            The prepared keys, to be passed to `lower`.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Give texts their labels.
+"""Classify texts.
 
-Texts come from the command line, from a file, or from standard input; one line in, one line out: the label, a tab and
-its probability. With --format jsonl each line tells the probability of every label.
+Texts are arguments, lines of a file, or lines of standard input; one line in, one line out: the label, a tab and its
+probability. With --format jsonl, each line gives the probability of every label.
 
 Examples:
   heedful classify reviews.model 'A quiet room with a view'
@@ -22,9 +22,9 @@ from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Qu
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to classify.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to classify.", show_default=False)]
 InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Classify its lines; - is standard input.")
+    Path | None, typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.")
 ]
 
 
@@ -33,9 +33,7 @@ def run(
     texts: Texts = None,
     source: InputPath = None,
     output: OutputPath = None,
-    output_format: Annotated[
-        Literal["text", "jsonl"], typer.Option("--format", help="How output is written.")
-    ] = "text",
+    output_format: Annotated[Literal["text", "jsonl"], typer.Option("--format", help="Output format.")] = "text",
     engine: Engine = "auto",
     device: Device = "auto",
     threads: Threads = 0,

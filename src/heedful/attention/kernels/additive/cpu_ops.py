@@ -50,7 +50,9 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
         device: type of the device, such as "cpu".
 
     Returns:
-        None if supported, else the reason. Cost: 0.3 s once to import Numba, if no other reason rules the kernel out.
+        None if supported, else the reason.
+
+    Cost: 0.3 s once to import Numba, if no other reason rules the kernel out.
     """
     if device != "cpu":
         return "only on a CPU"

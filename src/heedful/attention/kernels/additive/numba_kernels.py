@@ -54,7 +54,10 @@ def compiled(dtype: np.dtype) -> Loops:
     """Compile all kernels for a floating-point width, or load them from disk.
 
     Args:
-        dtype: float32 or float64. Returns: The compiled kernels.
+        dtype: float32 or float64.
+
+    Returns:
+        The compiled kernels.
 
     Cost: 5 s the first time on a machine, 0.3 s in each process after it.
     """
