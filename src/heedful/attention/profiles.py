@@ -13,7 +13,7 @@ class Profile(NamedTuple):
     log_kernel: Callable[[Tensor], Tensor]
     """Function from u^2 to log K, both [*]; any finite number beyond `reach`."""
     reach: float
-    """Least u with K = 0; infinite where there is none."""
+    """Least u with K = 0, or infinity."""
 
 
 def _zero(squared: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def _zero(squared: Tensor) -> Tensor:
 
 
 def _root(squared: Tensor) -> Tensor:
-    # The slope of the root is infinite at 0, where the distance has none: it is taken as 0.
+    # At 0 the slope of the root is infinite and that of the distance undefined; it is set to 0.
     positive = squared > 0
     return torch.where(positive, squared.masked_fill(~positive, 1.0).sqrt(), torch.zeros_like(squared))
 

@@ -109,7 +109,7 @@ class _Split:
         share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
         # Ten pairs are too few to hold any out: validation uses the training pairs, and the report says so.
         self.dev_share = 0.0 if files.dev or num_pairs < 10 * MIN_PAIRS else share
-        # If the user gives a validation or test file, nothing is held out for the other.
+        # A user who gives validation data decides about test data too: none are held out.
         self.test_share = 0.0 if files.test or files.dev or num_pairs < 10 * MIN_PAIRS else share
 
     def __call__(self, pair: Pair) -> str:
@@ -307,7 +307,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
-    """Vocabulary size limit: the default for pieces; none for characters and words, unless set."""
+    """Largest vocabulary size: `size` for pieces; for characters and words the configured one, by default no limit."""
     return size if units == "pieces" else config.vocabulary_size
 
 

@@ -13,7 +13,7 @@ _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 
 
 UNTIMED: Final = "proved in Triton's interpreter, not yet timed on a device"
-"""Reservation about the kernels written in Triton."""
+"""Caveat about the Triton kernels."""
 
 
 def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
@@ -25,7 +25,7 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
         dtype: of the values.
 
     Returns:
-        None if they can, else the reason why not.
+        None if supported, else the reason.
     """
     if mode != "eager":
         return f"Triton kernels cannot be traced ({mode})"

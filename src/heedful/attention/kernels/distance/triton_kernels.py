@@ -1,10 +1,10 @@
 """Triton kernels of distance scores and of the gradients of their points, for GPUs.
 
-Differences are taken before squares, for points far from the origin. `index`, `scalars` and strips are those of
+Differences are taken before squaring, for accuracy far from the origin. `index`, `scalars` and strips are those of
 heedful/attention/kernels/fused/triton_kernels.py; profiles are numbered as in heedful/attention/profiles.py.
 """
 
-# Triton is not installed where types are checked, and its programs have none of Python's.
+# Type checkers run without Triton, and its kernels have no Python types.
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 
 import triton
@@ -170,7 +170,7 @@ def distance_gradient(
             begins = tl.load(start + masks + columns, has_column, num_owns)
             ends = tl.load(stop + masks + columns, has_column, 0)
             is_seen = tl.max(((begins < high) & (ends > low) & (ends > begins)).to(tl.int32), axis=0) > 0
-            # Elsewhere nothing may have been written.
+            # Outside the intervals the slopes may be uninitialised.
             has_pair = has_pair & (begins[None, :] < high) & (ends[None, :] > low)
         if is_seen:
             outer = tl.load(
@@ -183,7 +183,8 @@ def distance_gradient(
             by_factor += tl.sum(tl.where(is_zero, 0.0, outer * log_kernel(squared, PROFILE)), axis=1)
             by_bandwidth += tl.sum(tl.where(is_zero, 0.0, slope * squared), axis=1)
             for d in range(depth):
-                # Differences first, for points far from the origin. A sum is read and written by one thread alone.
+                # Differences are taken first, for accuracy far from the origin. Only one thread reads and writes each
+                # sum.
                 q = tl.load(left + rows * depth + d, has_row, 0.0).to(real)
                 k = tl.load(right + columns * depth + d, has_column, 0.0).to(real)
                 part = tl.sum(tl.where(is_zero, 0.0, slope * (q[:, None] - k[None, :])), axis=1)

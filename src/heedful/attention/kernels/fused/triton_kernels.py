@@ -1,19 +1,19 @@
 """Triton kernels of fused attention, scores to contexts in one pass, and of its gradients, for GPUs.
 
-A program takes a tile of queries past the keys that any of them may attend. Scores of a tile of keys are read from a
-strip, or made on the way (dot products, distances); they are masked, and summed up by the online softmax (Milakov and
-Gimelshein 2018, arXiv:1805.02867), with noise for keys that are drawn. What the keys of a query sum up to is kept; the
-way back makes the weights again from it. Each number is written by one program, so sums are taken in the same order in
-every run. Noise and dropout are functions of (seed, row, key), the same as in heedful/attention/stochastic.py.
+A program iterates a tile of queries over the keys that any of them may attend. Scores of a tile of keys are read from a
+strip or computed on the fly (dot products, distances), masked, and accumulated by the online softmax (Milakov and
+Gimelshein 2018, arXiv:1805.02867), with noise for drawn keys. The backward pass recomputes the weights from the stored
+log normalizers. Each number is written by one program, so the order of sums is the same in every run. Noise and dropout
+are functions of (seed, row, key), the same as in heedful/attention/stochastic.py.
 
-Numbers are those of `scalars` (float32, or float64 in the interpreter), whatever the type of the inputs.
-`index` is [6, batch] int64: which queries, keys, values, rows (of masks, noise and summaries) and table an element of
-the batch takes, and whether it is the first to take those rows. `scalars` holds 1 / bandwidth, the inverse temperature
-of distances, the scale of the noise, 1 / sigma and the scale of what dropout keeps; `seeds` those of noise and dropout,
-and 2^53 times the probability of dropout.
+Computations have the dtype of `scalars` (float32, or float64 in the interpreter), whatever the dtype of the inputs.
+`index` is [6, batch] int64: for each batch element, the indices of its queries, keys, values, rows (of masks, noise and
+summaries) and table, and whether it is the first element with those rows. `scalars` holds 1 / bandwidth, the inverse
+temperature of distances, the scale of the noise, 1 / sigma and the scale of weights that dropout keeps; `seeds` holds
+the seeds of noise and dropout, and 2^53 times the probability of dropout.
 """
 
-# Triton is not installed where types are checked, and its programs have none of Python's.
+# Type checkers run without Triton, and its kernels have no Python types.
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 
 import triton
@@ -258,7 +258,7 @@ def attend_rows(
         base = tl.where(raised == float("-inf"), 0.0, raised)
         decay = tl.exp(highest - base)
         parts = tl.exp(level - base[:, None])
-        # The sum of parts times their logarithms: the entropy, without large numbers that cancel.
+        # The entropy as the sum of parts times their logarithms, without large numbers that cancel.
         moment = (moment + total * tl.where(highest == float("-inf"), 0.0, highest - base)) * decay
         moment += tl.sum(parts * tl.where(may, level - base[:, None], 0.0), axis=1)
         total = total * decay + tl.sum(parts, axis=1)
@@ -276,7 +276,7 @@ def attend_rows(
         is_better = peak > top
         top = tl.where(is_better, peak, top)
         best_key = tl.where(is_better, begin + at.to(tl.int64), best_key)
-        # One number of each row: all others count as zero.
+        # Select one number of each row by summing the row with all others zero.
         chosen = tl.sum(tl.where(columns[None, :] == best_key[:, None], tl.where(may, tile, 0.0), 0.0), axis=1)
         top_score = tl.where(is_better, chosen, top_score)
     is_empty = highest == float("-inf")
@@ -426,7 +426,7 @@ def slope_rows(
             mean += tl.sum(outer * tl.load(context + offsets + features[None, :], has, 0.0).to(real), axis=1)
     by_centre, by_sigma = tl.zeros((ROWS,), real), tl.zeros((ROWS,), real)
     by_noise = tl.zeros((ROWS,), real)
-    # Where forward weights are not those that are differentiated, a pass of its own sums up what the rows must share.
+    # If the forward weights are not the differentiated ones, a first pass computes the row sums that the slopes need.
     for turn in tl.static_range(0 if IS_SOFT_BACKWARD and IS_ONE_HOT else 1, 2):
         for begin in range(first, last, COLUMNS):
             columns = begin + tl.arange(0, COLUMNS)

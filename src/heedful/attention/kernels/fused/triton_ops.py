@@ -12,9 +12,9 @@ from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradien
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
 
 WIDTH: Final = 128
-"""Most features in a block of values."""
+"""Largest number of features in a block of values."""
 WARPS: Final = 8
-"""Warps of kernels that hold tiles of scores and of contexts: with so many, everything fits into registers."""
+"""Warps of kernels that hold tiles of scores and of contexts: enough for everything to fit into registers."""
 
 
 class Operands(NamedTuple):
@@ -44,12 +44,12 @@ def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tenso
     """Compute attention in one pass.
 
     Args:
-        operands: all that may receive gradient; leading axes broadcast.
-        plan: of the call.
+        operands: tensors that may receive gradient; leading axes broadcast.
+        plan: plan of the call.
 
     Returns:
         Contexts [batch, query, value_size]; log normalizer, entropy and log probability of the best key, each
-        [rows batch, query]; the best key, alike, int64; and weights [rows batch, query, key] where the plan wants them.
+        [rows batch, query]; the best key, alike, int64; and weights [rows batch, query, key] if the plan asks for them.
     """
     result: Any = _FusedAttention.apply(plan, *operands)  # pyright: ignore[reportUnknownMemberType]
     context, log_normalizer, entropy, log_prob, best, weights = result
@@ -148,7 +148,7 @@ class _Flat:
 
     def flags(self) -> dict[str, Any]:
         plan, choice = self.plan, self.plan.choice
-        # Numbers of 16 bits are exact in TF32; weights are rounded to it, as plain operations round them.
+        # 16-bit numbers are exact in TF32; weights are rounded as in plain operations.
         is_narrow = all(part.element_size() == 2 for part in (self.query, self.key, self.value))
         return {
             "KIND": plan.kind,
@@ -269,7 +269,7 @@ class _Sums:
 
 
 def _width(size: int) -> int:
-    """Power of two that tensor cores take."""
+    """Smallest power of two, of a size that tensor cores support, that holds the features."""
     return min(WIDTH, max(16, 1 << (size - 1).bit_length()))
 
 
