@@ -1,11 +1,12 @@
 """Print the word alignments of given pairs.
 
 Each target is scored by forced decoding, and the attention of each word gives its link to the source. DATA is one
-file of pairs (TSV or JSONL), or two aligned files. Words are separated by spaces; for text without spaces, such as
-Chinese, use --tokens.
+file of pairs, or two aligned files. Words are separated by spaces; for text without spaces, such as Chinese, use
+--tokens.
 
-Output, UTF-8, one line per pair: text     links such as 0-0 1-2: source word - target word, counted from 0 jsonl    an
-  object: links, tokens and log probability
+Output, UTF-8, one line per pair:
+  text     links such as 0-0 1-2: source word - target word, counted from 0
+  jsonl    an object: links, tokens and log probability
 
 With --gold FILE (manual links), alignment error rate (AER), precision and recall are printed instead, and links go to
 --output only. FILE has one line of links per pair, 0-0 for sure and 0p0 or 0?0 for possible links, optionally after the

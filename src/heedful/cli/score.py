@@ -1,10 +1,12 @@
 """Print the log probability of each target given its source.
 
-Targets are scored by forced decoding. DATA is one file of pairs (TSV or JSONL), or two aligned files. Log probabilities
-are natural logarithms; EOS counts as a token.
+Targets are scored by forced decoding. DATA is one file of pairs, or two aligned files. Log probabilities are natural
+logarithms; EOS counts as a token.
 
-Output, UTF-8, one line per pair: text       log probability TAB log probability a token TAB tokens jsonl      an
-  object: all of this, token by token --total    one line for all pairs together, with the perplexity
+Output, UTF-8, one line per pair:
+  text       log probability TAB log probability per token TAB tokens
+  jsonl      an object: all of this, token by token
+  --total    one line for all pairs together, with the perplexity
 """
 
 import json

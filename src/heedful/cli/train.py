@@ -1,7 +1,7 @@
 """Train a model from pairs of texts; run the same command again to resume.
 
-DATA is one file of pairs (TSV, CSV, JSONL, Parquet, Arrow), or two aligned text files; text files may be gzipped.
-Without --dev and --test, some pairs are held out for validation and testing.
+DATA is one file of pairs, or two aligned files; any may be gzipped. Without --dev and --test, some pairs are held out
+for validation and testing.
 
 Examples:
   heedful train pairs.tsv
@@ -181,16 +181,12 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     Returns:
         Two lines.
     """
-    from heedful.tasks.table import find_task
-
     was_done = started.step > 0 and outcome.step == started.step
     status = "already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
-    is_falling = metric in find_task(started.experiment.task).lower_is_better
-    best = -outcome.best if is_falling else outcome.best
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
-        f"{text}\nbest:  {metric} {best:.2f} on validation, at step {outcome.best_step:,}"
+        f"{text}\nbest:  {metric} {outcome.best:.2f} on validation, at step {outcome.best_step:,}"
         if outcome.best_step
         else text
     )
