@@ -97,7 +97,7 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
     "dropout of one": (of(Q, K, V, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
     "negative dropout": (of(Q, K, V, dropout=-0.1), "got -0.1"),
     "dropout that is no number": (of(Q, K, V, dropout=math.nan), "got nan"),
-    "negative window": (lambda: window(1, -1), "window: right must be a whole number of at least 0, got -1"),
+    "negative window": (lambda: window(1, -1), "window: right must be an integer of at least 0, got -1"),
     "half a window": (lambda: window(0.5, 1), "window: left must be a whole number"),  # type: ignore[arg-type]
     "negative local-m": (lambda: local_monotonic(-1), "local-m: half_width must be a whole number"),
     "negative local-p": (lambda: local_predictive(torch.zeros(1), -1), "local-p: half_width must be a whole number"),

@@ -5,9 +5,9 @@ line feeds end a line, an empty line gives an empty line, and a line too long fo
 
 Output, UTF-8:
   text                 the translation
-  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0) text --nbest N
-  format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score jsonl                one object per line
-  with all of this
+  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0)
+  text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
+  jsonl                one object per line with all of this
 
 Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
 processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
