@@ -1,8 +1,8 @@
 """Normalisation and residual connections in mixed precision on a CPU, each in one pass over its vectors.
 
-Plain operations turn float32 into bfloat16 and back in passes of their own, and write what dropout left out beside the
-sums: a fifth of a small Transformer's training step. The numba kernels are in layernorm_numba.py; where they
-cannot run, or precision is not mixed, plain operations do the same.
+Plain operations convert between float32 and bfloat16 in separate passes and store dropout masks, which takes a fifth of
+a small Transformer's training step. The numba kernels are in layernorm_numba.py; where they cannot run, or precision is
+not mixed, plain operations do the same.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from heedful.compiled.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17
-"""Numbers of a part of a kernel, whatever the number of threads, so that sums do not depend on it."""
+"""Numbers per part of a kernel, independent of the number of threads, so that sums do not depend on it."""
 
 
 def is_fused(vectors: Tensor) -> bool:
@@ -30,7 +30,7 @@ def is_fused(vectors: Tensor) -> bool:
         vectors: on the residual path.
 
     Returns:
-        Whether they are float32 on a CPU, products are in bfloat16, gradients are wanted and nothing is recorded.
+        Whether they are float32 on a CPU, autocast is bfloat16, gradients are enabled and no graph is recorded.
     """
     return (
         torch.is_autocast_enabled("cpu")
@@ -48,11 +48,11 @@ def normalized(norm: nn.Module, vectors: Tensor) -> Tensor:
     """Normalise vectors.
 
     Args:
-        norm: a layer normalisation with weight and bias, or another module.
+        norm: layer normalisation with weight and bias, or another module.
         vectors: [*, size].
 
     Returns:
-        [*, size], bfloat16 where that is what products take next.
+        [*, size], in bfloat16 if the kernels run.
     """
     return normalized_beside(norm, vectors)[1]
 
@@ -61,11 +61,11 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
     """Normalise vectors, and return them unchanged beside the result.
 
     Args:
-        norm: a layer normalisation with weight and bias, or another module.
+        norm: layer normalisation with weight and bias, or another module.
         vectors: [*, size].
 
     Returns:
-        The vectors, whose gradient is added to that of the others in the same pass; and normalised as `normalized`.
+        The vectors, whose gradient is added in the same backward pass; and the result of `normalized`.
     """
     if not isinstance(norm, nn.LayerNorm) or not is_fused(vectors):
         return vectors, norm(vectors)
@@ -74,12 +74,12 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
 
 
 class DeferredBias(NamedTuple):
-    """Output of a linear map, and the bias that its consumer still has to add, in a pass that is made anyway."""
+    """Output of a linear map, and its bias, which the consumer adds within another pass."""
 
     vectors: Tensor
     """[*, size]."""
     bias: Tensor | None
-    """[size] bias, or None where nothing is missing."""
+    """[size] bias; None = already added."""
 
     def total(self) -> Tensor:
         """Add the bias.
@@ -91,7 +91,7 @@ class DeferredBias(NamedTuple):
 
 
 def is_plain(layer: nn.Module) -> bool:
-    """Tell whether weight and bias alone determine a map: nothing wraps, replaces or observes them.
+    """Tell whether a layer is a plain linear map, without hooks or parametrizations.
 
     Args:
         layer: of a model.
@@ -107,7 +107,7 @@ _HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_ba
 
 
 def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
-    """Apply a linear map, and defer its bias where that gives the same result.
+    """Apply a linear map, and defer its bias if that gives the same result.
 
     Args:
         vectors: [*, input].
@@ -118,16 +118,16 @@ def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
     """
     if not isinstance(layer, nn.Linear) or not is_plain(layer):
         return DeferredBias(layer(vectors), None)
-    # A copy, for the layer's own bias may be taken away once its forward pass is over, where it is in parts.
+    # A copy, because sharded training may free the layer's bias after its forward pass.
     return DeferredBias(functional.linear(vectors, layer.weight), layer.bias.clone())
 
 
 def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
-    """Compute max(0, x W^T + b), with sum and maximum in one pass.
+    """Compute max(0, x W^T + b), with bias and rectifier in one pass.
 
     Args:
-        vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
-        layer: for which `is_plain` holds.
+        vectors: [*, input] bfloat16; `is_fused` must hold for the weight.
+        layer: layer for which `is_plain` holds.
 
     Returns:
         [*, output] bfloat16.
@@ -140,12 +140,12 @@ def add_dropped(residual: Tensor, vectors: Tensor | DeferredBias, probability: f
 
     Args:
         residual: [*, size] on the residual path.
-        vectors: [*, size] of the sub-layer, the same shape.
-        probability: of leaving out one of its numbers, in [0, 1).
-        training: whether any is left out.
+        vectors: [*, size] output of the sub-layer.
+        probability: dropout probability, in [0, 1).
+        training: whether dropout is applied.
 
     Returns:
-        [*, size] the sum. What is left out is drawn from PyTorch's generator.
+        [*, size] the sum. The dropout mask is drawn from PyTorch's generator.
     """
     deferred = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
     if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != residual.shape or not is_fused(residual):
@@ -290,7 +290,7 @@ def _rows(numbers: np.ndarray) -> np.ndarray:
 
 
 def _bits(narrow: Tensor) -> np.ndarray:
-    """Bits of a bfloat16 tensor as the kernels take them; shared where it is contiguous."""
+    """Bits of a bfloat16 tensor as int16; shares memory if the tensor is contiguous."""
     return narrow.detach().contiguous().view(torch.int16).numpy()
 
 

@@ -1,7 +1,7 @@
 """Numba kernels between two products in mixed precision: normalisation, dropout with residual sum, rectifier.
 
-Vectors on the residual path are float32; what goes into products and comes out of them is bfloat16, given here as its
-bits in int16. Each loop reads its inputs once and writes its outputs once.
+Vectors on the residual path are float32; inputs and outputs of products are bfloat16 ("narrow"), passed as their bits
+in int16. Each kernel reads its inputs once and writes its outputs once.
 """
 
 import math
@@ -58,7 +58,7 @@ def normalize(
 def _sum_up(
     row: np.ndarray, coming: np.ndarray, weight: np.ndarray, mean: Any, scale: Any, sums: np.ndarray
 ) -> tuple[Any, Any]:
-    """Add to the gradients of weight and bias; mean of the gradient, and of the gradient times what was normalised."""
+    """Add to the gradients of weight and bias; return the means of the gradient and of gradient times normal row."""
     plain, crossed = _ZERO, _ZERO
     for k in range(row.shape[0]):
         gradient = widened(coming[k])
@@ -80,14 +80,14 @@ def normalize_backward(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Differentiate `normalize`, and add the gradient that came past it.
+    """Differentiate `normalize`, and add the gradient of the residual path.
 
     Args:
         vectors: [row, feature].
         weight: [feature].
         facts: [row, 2] of `normalize`.
-        coming: [row, feature] gradient of what was normalised, narrow.
-        residual: [row, feature] gradient of the vectors from elsewhere, or [0, feature] for none.
+        coming: [row, feature] gradient of the normalised rows, narrow.
+        residual: [row, feature] gradient of the residual path, or [0, feature] for none.
         out: [row, feature] gradient of the vectors, out.
         sums: [2, feature] gradients of weight and bias, added to.
     """
@@ -132,11 +132,11 @@ def add_dropped(
     Args:
         residual: [row, feature] float32.
         vectors: [row, feature] narrow.
-        bias: [feature] that is added to the vectors before, or [0] for none.
-        start: place of the first number among all: what is left out is a function of seed and place.
+        bias: [feature] added to the vectors first, or [0] for none.
+        start: index of the first number among all; the dropout mask is a function of seed and index.
         seed: 64 bits.
-        threshold: of 2^32, how many hashes mean that a number is left out.
-        scale: of those that are not.
+        threshold: dropout probability times 2^32.
+        scale: factor of the remaining numbers.
         out: [row, feature] float32 out.
     """
     first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
@@ -163,7 +163,7 @@ def drop(
 
     Args:
         gradient: [row, feature] float32.
-        start: as for `add_dropped`, as are the next three.
+        start: as for `add_dropped`, like the next three.
         seed: seed.
         threshold: threshold.
         scale: scale.
@@ -195,7 +195,7 @@ def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
         row = vectors[i]
         for k in range(row.shape[0]):
             total = widened(row[k]) + bias[k]
-            # A comparison the other way round would lose NaN.
+            # The reverse comparison would lose NaN.
             row[k] = narrowed(_ZERO if total < _ZERO else total)
 
 
@@ -234,6 +234,6 @@ def compile_all() -> None:
         (rectify_backward, (small, small, small, wide[::1])),
     )
     for loop, signature in signatures:
-        # Where it fails, the loop is compiled and only the disk would not take it.
+        # On OSError the kernel is compiled; only its cache file could not be written.
         with suppress(OSError):
             loop.compile(signature)

@@ -1,8 +1,9 @@
 """Scaled dot-product attention of packed sequences, in mixed precision on a CPU.
 
-softmax(Q K^T / sqrt(d)) V; Vaswani et al. 2017, arXiv:1706.03762, eq. 1. Heads are laid out for products of many small
-matrices, a few sequences at a time, straight from the rows that a projection gave, and gradients go straight back into
-such rows. All between two products is one pass. Shapes of products are rounded up, so that few kernels are generated.
+softmax(Q K^T / sqrt(d)) V; Vaswani et al. 2017, arXiv:1706.03762, eq. 1. Heads are laid out for batched products of
+small matrices, a few sequences at a time, directly from the rows of a projection, and gradients are written directly
+into such rows. Everything between two products is one pass. Shapes of products are rounded up, so that few kernels are
+generated.
 """
 
 import math
@@ -28,7 +29,7 @@ from heedful.layers.packing import Packing, round_up
 _POSITION_MULTIPLE: Final = 8
 """Multiple that queries and keys of a sequence are padded to."""
 _GROUP_POSITIONS: Final = 1024
-"""Positions of the sequences that a thread computes at a time: their heads should fit its caches."""
+"""Positions of the sequences that a thread processes at a time; their heads should fit its caches."""
 
 
 def attend_multihead(
@@ -39,18 +40,18 @@ def attend_multihead(
     inputs: Tensor,
     is_causal: bool = False,
 ) -> DeferredBias:
-    """Attend with a multi-head layer within packed sequences or to others, without dropout of weights.
+    """Attend with a multi-head layer within packed sequences, or to others, without dropout.
 
     Args:
-        layer: of scaled dot scores and softmax.
-        source: [key row, embed_dim] that keys and values come from; None = the same as queries.
-        queries: how `inputs` is packed.
-        keys: how keys are packed.
+        layer: layer with scaled dot scores and softmax.
+        source: [key row, embed_dim] inputs of keys and values; None = those of the queries.
+        queries: packing of `inputs`.
+        keys: packing of the keys.
         inputs: [query row, embed_dim].
         is_causal: whether a query may attend no key behind its own position.
 
     Returns:
-        [query row, embed_dim], and the bias that is still to be added.
+        [query row, embed_dim], with its bias deferred.
     """
     if source is None:
         first, second = functional.linear(inputs, layer.input_weight(0, 3)), None
@@ -76,16 +77,16 @@ def attend_packed(
         first: [query row, size] bfloat16, projected queries; without `second` [query row, 3 size], all three.
         second: [key row, 2 size] bfloat16, projected keys and values.
         bias: [3 size] float32, added to queries, keys and values.
-        queries: how `first` is packed.
-        keys: how keys are packed, as many sequences.
-        num_heads: heads side by side in size.
-        is_causal: whether a query may attend no key behind its own place.
+        queries: packing of `first`.
+        keys: packing of the keys, with the same number of sequences.
+        num_heads: number of heads.
+        is_causal: whether a query may attend only keys up to its own position.
 
     Returns:
-        [query row, size] contexts, bfloat16; zero where there is nothing to attend.
+        [query row, size] contexts, bfloat16; zero if there is nothing to attend.
 
     Raises:
-        ShapeError: there are not as many sequences of keys as of queries.
+        ShapeError: the numbers of query and key sequences differ.
 
     Cost: two products of query x key x size, four backward; memory query x key x num_heads of 2 bytes for the weights.
     """
@@ -97,14 +98,14 @@ def attend_packed(
 
 @final
 class _Group:
-    """Few sequences on their way from rows to heads and back, in one thread."""
+    """Group of a few sequences that one thread converts from rows to heads and back."""
 
     def __init__(self, layout: "_Layout", sequences: range, space: Tensor) -> None:
         self.layout, self.first = layout, sequences.start
         self._space, self._number = space, len(sequences)
 
     def heads(self, slot: int, side: int) -> Tensor:
-        """Buffer [sequence * head, position, depth]; the same memory at each call for a slot."""
+        """Buffer [sequence * head, position, depth]; the same memory at each call with the same slot."""
         layout = self.layout
         shape = (self._number * layout.num_heads, layout.positions[side], layout.depth)
         return self._space[slot][: math.prod(shape)].view(shape)
@@ -147,7 +148,7 @@ class _Layout:
         self.loops = _loops()
         self.sides = tuple((side.starts.numpy(), side.lengths.numpy()) for side in (queries, keys))
         self.positions = tuple(round_up(max(1, side.is_real.shape[1]), _POSITION_MULTIPLE) for side in (queries, keys))
-        # An even number of groups of one size, of which there are few; the last may go beyond the last sequence.
+        # An even number of groups of one size; the last may extend beyond the last sequence.
         most, number = max(1, _GROUP_POSITIONS // max(self.positions)), len(queries.lengths)
         size = round_up(max(1, -(-number // round_up(-(-number // most), 2))) if number else 1, max(1, most // 8))
         self.groups = [range(start, start + size) for start in range(0, number, size)]
@@ -158,7 +159,7 @@ class _Layout:
         return list(torch.empty(sum(sizes), *self.positions, dtype=torch.bfloat16).split(sizes))
 
     def run(self, compute: Callable[[int, _Group], None], num_slots: int) -> None:
-        """Compute each group by its number; each thread has its own buffer for so many heads."""
+        """Run a function on each group; each thread has its own buffer."""
         size = len(self.groups[0]) if self.groups else 0
         size *= self.num_heads * max(self.positions) * max(self.depth, *self.positions)
         spaces = deque(torch.empty(min(num_threads(), len(self.groups)), num_slots, size, dtype=torch.bfloat16))

@@ -1,6 +1,6 @@
 """Numba kernels of packed attention: heads in and out of packed rows, and softmax.
 
-Numbers are bfloat16, given here as their bits in int16; what is computed between reading and writing is float32.
+Numbers are bfloat16, passed as their bits in int16; arithmetic is float32.
 """
 
 import math
@@ -19,8 +19,8 @@ _LOWEST: Final = np.float32(-127.0)
 _ZERO: Final = np.float32(0.0)
 
 
-# Places are given as unsigned numbers, which cannot count from the end: so a loop over them is one of vectors. A slice
-# for each row would take longer than what is copied.
+# Indices are unsigned, because indices that could be negative keep loops from being vectorised. A slice per row would
+# take longer than the copy.
 @inlined()
 def _copy(source: np.ndarray, start: int, out: np.ndarray, target: int, size: int) -> None:
     for k in range(size):
@@ -60,7 +60,7 @@ def take(
         starts: [sequence] first row of each.
         lengths: [sequence] rows of each.
         first: sequence that is laid out first.
-        heads: [sequence, head, position, depth] out; those that are no sequences any more are zeros.
+        heads: [sequence, head, position, depth] out; zeros beyond the last sequence.
     """
     num_heads, num_positions, depth = heads.shape[1:]
     flat_rows, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
@@ -68,7 +68,7 @@ def take(
         length = lengths[first + i] if first + i < lengths.shape[0] else 0
         row = starts[first + i] if length else 0
         if bias.shape[0]:
-            # All rows of a head before the next head, whose part of the bias then stays where it is added.
+            # Iterate over rows within a head, so that the head's part of the bias stays in registers.
             for head in range(num_heads):
                 start = row * width + column + head * depth
                 target = (i * num_heads + head) * num_positions * depth
@@ -77,7 +77,7 @@ def take(
                     start += width
                     target += depth
         else:
-            # All heads of a row before the next row: it is far from the processor, and comes as one piece.
+            # Iterate over heads within a row, because a row is contiguous in distant memory.
             for position in range(length):
                 start = (row + position) * width + column
                 target = (i * num_heads * num_positions + position) * depth
@@ -99,16 +99,16 @@ def put(
     rows: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Undo `take`.
+    """Invert `take`.
 
     Args:
         heads: [sequence, head, position, depth].
-        starts: as for `take`, as are the next three.
+        starts: as for `take`, like the next three.
         lengths: lengths.
         first: first.
         column: column.
-        rows: [row, feature] out, only of these sequences and columns.
-        sums: [head * depth] float32 that the rows are added to, or [0] for none.
+        rows: [row, feature] out; only these sequences and columns are written.
+        sums: [head * depth] float32 sums of the rows, added to, or [0] for none.
     """
     num_heads, num_positions, depth = heads.shape[1:]
     flat_heads, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
@@ -152,10 +152,10 @@ def weigh(
 
     Args:
         scores: [sequence, head, query, key].
-        query_lengths: [sequence] of all.
-        key_lengths: [sequence] of all.
-        first: sequence that comes first.
-        is_causal: whether a query may attend no key behind its own place.
+        query_lengths: [sequence] lengths of all sequences.
+        key_lengths: [sequence] lengths of all sequences.
+        first: index of the first sequence in `scores`.
+        is_causal: whether a query may attend only keys up to its own position.
         scale: of the scores.
     """
     row = np.empty(scores.shape[3], np.float32)
@@ -175,7 +175,7 @@ def weigh(
 
 @kept_loop("contract", "reassoc")
 def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> None:
-    """Put the gradients of scores in the place of those of weights.
+    """Replace the gradients of weights by those of scores.
 
     Args:
         weights: [row, key] of `weigh`.
@@ -207,6 +207,6 @@ def compile_all() -> None:
         (differentiate, (table, table, types.float64)),
     )
     for loop, signature in signatures:
-        # Where it fails, the loop is compiled and only the disk would not take it.
+        # On OSError the kernel is compiled; only its cache file could not be written.
         with suppress(OSError):
             loop.compile(signature)
