@@ -147,7 +147,7 @@ CHINESE: Final = {
     "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads": (
         "local-p 由循环解码器的状态预测中心；多头请用 local-m"
     ),
-    "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient": (
+    "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient": (
         "自注意力里抽到的键得不到奖励；gumbel_softmax 也抽样，而且有梯度"
     ),
 }

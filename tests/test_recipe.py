@@ -190,7 +190,7 @@ def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path
     damaged.write_bytes(damaged.read_bytes()[:-1])
     _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
     assert log.started[0].step == 2
-    assert [line.endswith("taking the one before it") for line in log.warned] == [True]
+    assert [line.endswith("using the previous one") for line in log.warned] == [True]
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_notes_that_it_failed(tmp_path: Path):

@@ -188,13 +188,13 @@ def test_local_m_follows_the_steps_of_decoding():
 def test_a_gaussian_cannot_be_joined_otherwise_than_by_and(join: str):
     local = local_predictive(torch.zeros(1), 1)
     for mask in (local | causal(), causal() | local) if join == "|" else (~local, ~(causal() & local)):
-        with pytest.raises(UsageError, match="can be joined by & only"):
+        with pytest.raises(UsageError, match="can be combined by & only"):
             mask.rows(2, 3, CPU)
 
 
 def test_two_gaussians_are_refused():
     mask = local_predictive(torch.zeros(1), 1) & causal() & local_predictive(torch.ones(1), 1)
-    with pytest.raises(UsageError, match="only one of those joined by & may have a Gaussian"):
+    with pytest.raises(UsageError, match="only one of two masks joined by & may have a Gaussian"):
         mask.rows(2, 3, CPU)
 
 
