@@ -8,9 +8,9 @@ every run. Noise and dropout are functions of (seed, row, key), the same as in h
 
 Numbers are those of `scalars` (float32, or float64 in the interpreter), whatever the type of the inputs.
 `index` is [6, batch] int64: which queries, keys, values, rows (of masks, noise and summaries) and table an element of
-the batch takes, and whether it is the first to take those rows. `scalars` holds 1 / bandwidth, the inverse temperature
-of distances, the scale of the noise, 1 / sigma and the scale of what dropout keeps; `seeds` those of noise and dropout,
-and 2^53 times the probability of dropout.
+the batch takes, and whether it is the first to take those rows. `scalars` holds the bandwidth, the inverse temperature
+of distances, the scale of the noise, 1 / sigma, the scale of what dropout keeps and the unit of the bandwidth
+(`profiles.unit_of`); `seeds` those of noise and dropout, and 2^53 times the probability of dropout.
 """
 
 # Triton is not installed where types are checked, and its programs have none of Python's.
@@ -97,7 +97,7 @@ def scores_of(
         query: of the element.
         key: of the element.
         scores: of the element.
-        scalars: [5].
+        scalars: [6].
         rows: [row].
         columns: [key].
         has_row: [row].
@@ -123,7 +123,7 @@ def scores_of(
             k = tl.load(key + columns[None, :] * depth + d[:, None], has_column[None, :] & (d < depth)[:, None], 0.0)
             found += tl.dot(q.to(real), k.to(real), input_precision=PRECISION, out_dtype=real)
     else:
-        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, tl.load(scalars))
+        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, scalars)
         found = log_kernel(squared, PROFILE) * tl.load(scalars + 1)
         found = tl.where(found < _LOWEST, _LOWEST, found)
         if (PROFILE == 2) | (PROFILE == 3) | (PROFILE == 4):
@@ -179,7 +179,7 @@ def attend_rows(
         stop: [rows batch, query] int64.
         dense: [table batch, query or 1, key] bool.
         centre: [rows batch, query].
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size], out.
         summaries: [3, rows batch, query], out: log normalizer, entropy, log probability of the key that was drawn.
@@ -352,7 +352,7 @@ def slope_rows(
         stop: stops.
         dense: table.
         centre: centres.
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size] from forward.
         summaries: [3, rows batch, query] from forward.
