@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "graph": (
         of(Q, K, V, mask=graph(torch.ones(3, 4, dtype=torch.bool))),
-        r"adjacency \[3, 4\], but 3 queries and 5 keys",
+        r"adjacency of 3 queries and 4 keys, but there are 3 queries and 5 keys",
     ),
     "graph of another batch": (
         of(Q, K, V, mask=graph(torch.ones(3, 3, 5, dtype=torch.bool))),
@@ -66,7 +66,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "table of other keys": (
         of(Q, K, V, mask=torch.ones(3, 4).bool()),
-        r"mask: table \[3, 4\], but 3 queries and 5 keys",
+        "mask: table of 3 queries and 4 keys, but there are 3 queries and 5 keys",
     ),
     "table of more axes": (of(Q, K, V, mask=torch.ones(1, 1, 3, 5).bool()), r"table \[1, 1, 3, 5\] has more axes"),
     "argmax of nothing": (of(Q, K[:, :0], V[:, :0], need=["argmax"]), r"no key .*key \[2, 0, 4\], value \[2, 0, 6\]"),

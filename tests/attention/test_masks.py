@@ -34,7 +34,7 @@ def test_a_tensor_of_bools_is_broadcast_as_in_pytorch(shape: tuple[int, ...]):
     generator = torch.Generator().manual_seed(0)
     query, key = (torch.randn(2, 3, size, 8, generator=generator, dtype=torch.float64) for size in (4, 5))
     table = torch.rand(shape, generator=generator) < 0.8
-    expected = torch.nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=table)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=torch.atleast_2d(table))
     for kernel in ("auto", "plain"):
         context = attend(query, key, key, score=ScaledDot(8, 8), mask=table, kernel=kernel).context
         seen = table.expand(2, 3, 4, 5).any(-1, keepdim=True)

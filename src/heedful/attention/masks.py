@@ -119,12 +119,16 @@ class _Monotonic(Mask):
 @dataclass(frozen=True, eq=False)
 class _Graph(Mask):
     adjacency: Tensor
-    name: str = "graph mask"
+    name: str = "graph mask: adjacency"
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         table = self.adjacency
         if table.shape[-1] not in (num_keys, 1) or table.shape[-2] not in (num_queries, 1):
-            raise ShapeError(f"{self.name}: table {list(table.shape)}, but {num_queries} queries and {num_keys} keys")
+            rows, columns = table.shape[-2:]
+            raise ShapeError(
+                f"{self.name} of {rows} queries and {columns} keys, "
+                f"but there are {num_queries} queries and {num_keys} keys"
+            )
         return _dense(table.to(device).expand(*table.shape[:-1], num_keys), num_keys)
 
 
@@ -366,7 +370,7 @@ def table_mask(allowed: Bool[Tensor, "..."], num_leading: int) -> Mask:
     missing = num_leading + 2 - allowed.dim()
     if missing < 0:
         raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
-    return _Graph(allowed[(None,) * missing], "mask")
+    return _Graph(allowed[(None,) * missing], "mask: table")
 
 
 def _require_count(name: str, value: int) -> None:
