@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "graph": (
         of(Q, K, V, mask=graph(torch.ones(3, 4, dtype=torch.bool))),
-        r"adjacency \[3, 4\], but 3 queries and 5 keys",
+        r"adjacency of 3 queries and 4 keys, but there are 3 queries and 5 keys",
     ),
     "graph of another batch": (
         of(Q, K, V, mask=graph(torch.ones(3, 3, 5, dtype=torch.bool))),
@@ -64,6 +64,11 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
         of(Q, K, V, score=lambda query, key: query.sum(dim=-1)),
         r"score function gave \[2, 3\], expected \[2, 3, 5\]",
     ),
+    "table of other keys": (
+        of(Q, K, V, mask=torch.ones(3, 4).bool()),
+        "mask: table of 3 queries and 4 keys, but there are 3 queries and 5 keys",
+    ),
+    "table of more axes": (of(Q, K, V, mask=torch.ones(1, 1, 3, 5).bool()), r"table \[1, 1, 3, 5\] has more axes"),
     "argmax of nothing": (of(Q, K[:, :0], V[:, :0], need=["argmax"]), r"no key .*key \[2, 0, 4\], value \[2, 0, 6\]"),
     "temperature": (lambda: Softmax(torch.ones(2, 1, 1)), r"temperature must be one number.* got \[2, 1, 1\]"),
     "alpha of queries": (lambda: Entmax(torch.ones(3, 1)), r"expected alpha of shape \[\].* got \[3, 1\]"),
@@ -112,6 +117,12 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
     "lengths of bools": (lambda: padding(torch.ones(2, dtype=torch.bool)), r"must be integers, got bool \[2\]"),
     "lengths of local-m": (lambda: local_monotonic(1, lengths=torch.zeros(2)), "must be integers"),
     "graph of numbers": (lambda: graph(torch.ones(2, 2)), r"expected a boolean table .*, got float32 \[2, 2\]"),
+    "class of a score": (
+        of(Q, K, V, score=Dot),
+        r"score is the class Dot; pass an instance: Dot\(query_size, key_size\)",
+    ),
+    "class of a normalizer": (of(Q, K, V, normalizer=Softmax), r"normalizer is the class Softmax; .* Softmax\(\)"),
+    "mask of numbers": (of(Q, K, V, mask=torch.zeros(3, 5)), r"table of bools.*got float32 \[3, 5\]"),
     "bandwidth": (lambda: SCORES["gaussian"](3, 3, bandwidth=0.0), "bandwidth must be above 0"),  # type: ignore[call-arg]
 }
 

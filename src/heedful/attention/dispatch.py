@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
@@ -19,7 +19,7 @@ from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
 from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
-from heedful.attention.masks import Mask, padding
+from heedful.attention.masks import Mask, padding, table_mask
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
@@ -38,6 +38,9 @@ KERNELS: Final[tuple[Kernel, ...]] = (
 
 Scoring = Score | Callable[[Tensor, Tensor], Tensor]
 """Score module, or function from queries and keys to scores."""
+
+Masking = Mask | Bool[Tensor, "..."] | None
+"""Mask; or table of bools, True = may attend, broadcast as in PyTorch's `scaled_dot_product_attention`."""
 
 observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
 """Callback for capture: where set, every `attend` computes its weights and passes them on."""
@@ -74,10 +77,10 @@ def attend(
     value: Float[Tensor, "*#batch key value_size"],
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
     kernel: str = "auto",
 ) -> Attended:
     """Average the values by how well their keys match the query.
@@ -89,10 +92,11 @@ def attend(
         key: [*batch, key, key_size] what each position offers, or the result of `score.prepare` on it.
         value: [*batch, key, value_size] what each position returns.
         score: how a query is compared with a key; a plain function of queries and keys will do (`scores.Function`).
-        mask: who may attend whom; None = all.
+        mask: who may attend whom; None = all. A tensor of bools is a table, True = may attend, that is broadcast
+            against [*batch, query, key] from the right, as PyTorch does it.
         normalizer: scores to weights.
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
-        need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob.
+        need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob; one or several.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
 
     Returns:
@@ -121,8 +125,9 @@ def attend(
     """
     # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
-    wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
-    call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
+    call = _lower(
+        query, key, value, score, mask, normalizer, dropout, _names(need) | _WATCHED if watch else _names(need)
+    )
     request = call.request
     attended = _choose(request, kernel).run(call.pairs, call.value, call.rows, call.normalizer.seeded(), request)
     if watch:
@@ -136,10 +141,10 @@ def explain(
     value: Tensor,
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
 ) -> list[Choice]:
     """Return every kernel's answer to a call of `attend`: whether it can run, and if not, why.
 
@@ -168,7 +173,7 @@ def explain(
         >>> next(choice.reason for choice in choices if choice.kernel == "sdpa")
         'gives the context only, not weights'
     """
-    request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+    request = _lower(query, key, value, score, mask, normalizer, dropout, _names(need)).request
     return [
         Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request), kernel.standing)
         for kernel in KERNELS
@@ -181,10 +186,10 @@ def why_refused(
     value: Tensor,
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
 ) -> str:
     """Say why `attend` refuses the same arguments.
 
@@ -208,7 +213,7 @@ def why_refused(
         'the score was made for key size 5, got key [5, 4]'
     """
     try:
-        request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+        request = _lower(query, key, value, score, mask, normalizer, dropout, _names(need)).request
     except HeedfulError as error:
         return " ".join(str(error).removeprefix("attend: ").split())
     # The last kernel supports nearly every call, so the others are asked only if it refuses.
@@ -222,7 +227,7 @@ def _lower(
     key: Tensor | PreparedKey,
     value: Tensor,
     scoring: Scoring,
-    mask: Mask | None,
+    masking: Masking,
     normalizer: Normalizer,
     dropout: float,
     need: frozenset[Need],
@@ -232,6 +237,7 @@ def _lower(
     Raises:
         RuntimeError: a user-defined score raised it.
     """
+    _require_instances(scoring, normalizer)
     score = scoring if isinstance(scoring, Score) else Function(scoring)
     _check(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
     _sized(query, score.query_size, "query")
@@ -242,6 +248,7 @@ def _lower(
         _blame_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
+    mask = table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
     # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=query.device))
@@ -268,6 +275,24 @@ def _lower(
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
+
+
+def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
+    return frozenset((need,) if isinstance(need, str) else need)
+
+
+def _require_instances(scoring: object, normalizer: object) -> None:
+    """Refuse a class where an instance of it is meant.
+
+    Raises:
+        UsageError: the score or the normalizer is a class.
+    """
+    if isinstance(scoring, type):
+        sizes = "(query_size, key_size)" if issubclass(scoring, Score) else "()"
+        raise UsageError(f"attend: score is the class {scoring.__name__}; pass an instance: {scoring.__name__}{sizes}")
+    if isinstance(normalizer, type):
+        name = normalizer.__name__
+        raise UsageError(f"attend: normalizer is the class {name}; pass an instance: {name}()")
 
 
 def _check(
@@ -301,6 +326,8 @@ def _check(
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
     if reason := normalizer.why_not(query.shape[-2], num_keys):
         raise ShapeError(f"attend: {reason}")
+    for name in sorted(need - set(get_args(Need))):
+        raise NeedError(f"attend: need {name!r} is unknown{did_you_mean(name, get_args(Need))}")
     if missing := need - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
     if num_keys == 0 and "argmax" in need:

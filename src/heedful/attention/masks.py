@@ -6,7 +6,7 @@ normalising. Leading axes align from the left: lengths [batch] mask every head a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
@@ -119,14 +119,17 @@ class _Monotonic(Mask):
 @dataclass(frozen=True, eq=False)
 class _Graph(Mask):
     adjacency: Tensor
+    name: str = "graph mask: adjacency"
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        shape = tuple(self.adjacency.shape[-2:])
-        if shape[-1:] != (num_keys,) or shape[0] not in (num_queries, 1):
+        table = self.adjacency
+        if table.shape[-1] not in (num_keys, 1) or table.shape[-2] not in (num_queries, 1):
+            rows, columns = table.shape[-2:]
             raise ShapeError(
-                f"graph mask: adjacency {list(self.adjacency.shape)}, but {num_queries} queries and {num_keys} keys"
+                f"{self.name} of {rows} queries and {columns} keys, "
+                f"but there are {num_queries} queries and {num_keys} keys"
             )
-        return _dense(self.adjacency.to(device), num_keys)
+        return _dense(table.to(device).expand(*table.shape[:-1], num_keys), num_keys)
 
 
 @final
@@ -196,11 +199,11 @@ def _dense(table: Tensor, num_keys: int) -> MaskBounds:
     return MaskBounds(torch.zeros_like(stop), stop, table)
 
 
-def padding(lengths: Int[Tensor, "*leading"]) -> Mask:
+def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
     """Let every query attend the first `lengths` keys.
 
     Args:
-        lengths: [*leading] integers, the number of real keys of each item.
+        lengths: [*leading] integers, the number of real keys of each item; a tensor, a number for all, or a list.
 
     Returns:
         The mask.
@@ -210,8 +213,9 @@ def padding(lengths: Int[Tensor, "*leading"]) -> Mask:
 
     Cost: an interval, two comparisons per pair.
     """
-    _require_whole("padding: lengths", lengths)
-    return _Padding(lengths)
+    numbers = torch.as_tensor(lengths)
+    _require_whole("padding: lengths", numbers)
+    return _Padding(numbers)
 
 
 def causal() -> Mask:
@@ -324,13 +328,13 @@ def local_predictive(
     return _Around(centre, half_width, chosen, over == "window")
 
 
-def graph(adjacency: Bool[Tensor, "*leading #query key"]) -> Mask:
+def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:
     """Let a query attend the keys that a table allows, such as the neighbours in a graph.
 
     Velickovic et al. 2018, arXiv:1710.10903, section 2.1.
 
     Args:
-        adjacency: [*leading, 1 or query, key] bool, True = may attend.
+        adjacency: [*leading, 1 or query, 1 or key] bool, True = may attend.
 
     Returns:
         The mask.
@@ -343,6 +347,31 @@ def graph(adjacency: Bool[Tensor, "*leading #query key"]) -> Mask:
     if adjacency.dtype != torch.bool or adjacency.dim() < 2:
         raise UsageError(f"graph mask: expected a boolean table [query, key], got {_described(adjacency)}")
     return _Graph(adjacency)
+
+
+def table_mask(allowed: Bool[Tensor, "..."], num_leading: int) -> Mask:
+    """Make a mask of a table that is broadcast from the right, as PyTorch's `scaled_dot_product_attention` takes it.
+
+    Args:
+        allowed: [#*batch, #query, #key] bool, True = may attend; leading axes may be left out.
+        num_leading: leading axes of the scores.
+
+    Returns:
+        The mask.
+
+    Raises:
+        UsageError: the table is not of bools.
+        ShapeError: it has more axes than the scores.
+    """
+    if allowed.dtype != torch.bool:
+        raise UsageError(
+            f"mask: expected a table of bools, True = may attend, got {_described(allowed)}; "
+            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
+        )
+    missing = num_leading + 2 - allowed.dim()
+    if missing < 0:
+        raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
+    return _Graph(allowed[(None,) * missing], "mask: table")
 
 
 def _require_count(name: str, value: int) -> None:

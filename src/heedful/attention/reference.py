@@ -102,8 +102,8 @@ def _score(pairs: LoweredScore, query: list[float], key: list[float]) -> float |
         vector = pairs.vector.double().tolist()
         return math.fsum(v * math.tanh(q + k) for v, q, k in zip(vector, query, key, strict=True))
     if isinstance(pairs, LoweredDistance):
-        distance = math.sqrt(math.fsum((q - k) ** 2 for q, k in zip(query, key, strict=True)))
-        kernel = _KERNELS[pairs.profile](distance / float(pairs.bandwidth))
+        squared = math.fsum((q - k) ** 2 for q, k in zip(query, key, strict=True))
+        kernel = _KERNELS[pairs.profile](math.sqrt(squared / float(pairs.bandwidth) ** 2))
         return None if kernel is None else float(pairs.inverse_temperature) * kernel
     raise TypeError(f"reference: no formula for {type(pairs).__name__}")
 

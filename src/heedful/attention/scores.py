@@ -264,13 +264,22 @@ class _Kernel(Score, ABC):
             raise UsageError(f"{self.profile} score: bandwidth must be above 0 and finite, got {bandwidth}")
         super().__init__(query_size, key_size, hidden_size)
         # The bandwidth is learned as its logarithm, so that it stays above 0.
-        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)), requires_grad=has_learned_bandwidth)
+        logarithm = torch.tensor(math.log(bandwidth), device="cpu")
+        self.log_bandwidth = nn.Parameter(logarithm.to(torch.get_default_device()), requires_grad=has_learned_bandwidth)
+        # Before any update the bandwidth is exactly the number passed; the exponential of its rounded logarithm is not.
+        self._initial = bandwidth, logarithm.item()
 
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDistance:
-        return LoweredDistance(query, prepared.key, self.log_bandwidth.exp(), self.profile, inverse_temperature)
+        return LoweredDistance(query, prepared.key, self.bandwidth, self.profile, inverse_temperature)
+
+    @property
+    def bandwidth(self) -> Tensor:
+        """[] bandwidth in the unit of the points."""
+        initial, logarithm = self._initial
+        return initial * (self.log_bandwidth - logarithm).exp()
 
 
 @final

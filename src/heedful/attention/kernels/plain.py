@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
-from heedful.attention.profiles import PROFILES
+from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
 
 
@@ -39,8 +39,9 @@ class PlainScores(ScoreKernel):
 
 def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
     # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
-    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) / pairs.bandwidth
-    squared = differences.square().sum(dim=-1)
+    unit = unit_of(pairs.bandwidth)
+    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) * unit
+    squared = differences.square().sum(dim=-1) / (pairs.bandwidth * unit).square()
     profile = PROFILES[pairs.profile]
     scores = _finite(_finite(profile.log_kernel(squared)) * pairs.inverse_temperature)
     return scores, None if profile.reach == torch.inf else squared < profile.reach**2

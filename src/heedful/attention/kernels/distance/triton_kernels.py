@@ -29,7 +29,7 @@ def log1p(x):
 
 
 @triton.jit
-def squared_distances(query, key, rows, columns, has_row, has_column, depth, rate):
+def squared_distances(query, key, rows, columns, has_row, has_column, depth, scalars):
     """Sum squares of differences, in bandwidths.
 
     Args:
@@ -40,18 +40,19 @@ def squared_distances(query, key, rows, columns, has_row, has_column, depth, rat
         has_row: [row].
         has_column: [key].
         depth: of points.
-        rate: 1 / bandwidth.
+        scalars: [6].
 
     Returns:
         [row, key].
     """
-    total = tl.zeros((rows.shape[0], columns.shape[0]), rate.dtype)
+    bandwidth, unit = tl.load(scalars), tl.load(scalars + 5)
+    total = tl.zeros((rows.shape[0], columns.shape[0]), bandwidth.dtype)
     for d in range(depth):
-        q = tl.load(query + rows * depth + d, has_row, 0.0).to(rate.dtype)
-        k = tl.load(key + columns * depth + d, has_column, 0.0).to(rate.dtype)
-        difference = (q[:, None] - k[None, :]) * rate
+        q = tl.load(query + rows * depth + d, has_row, 0.0).to(bandwidth.dtype)
+        k = tl.load(key + columns * depth + d, has_column, 0.0).to(bandwidth.dtype)
+        difference = (q[:, None] - k[None, :]) * unit
         total += difference * difference
-    return total
+    return total / (bandwidth * unit * (bandwidth * unit))
 
 
 @triton.jit
@@ -119,7 +120,7 @@ def distance_gradient(
         slopes: [batch, row, key] gradient of the scores, by its strides.
         start: [rows batch, query].
         stop: [rows batch, query].
-        scalars: [5].
+        scalars: [6].
         own_grad: [batch, own, depth], out: added to.
         sums: [2, batch, query], out where IS_QUERY: gradients of bandwidth and inverse temperature.
         batch: elements.
@@ -158,7 +159,7 @@ def distance_gradient(
     right = other + (tl.load(index + other_index_row * batch + element) * other_total + other_first) * depth
     low = tl.min(tl.where(has_row, rows, num_owns), axis=0)
     high = tl.max(tl.where(has_row, rows, 0), axis=0) + 1
-    rate, factor = tl.load(scalars), tl.load(scalars + 1)
+    rate, factor = 1.0 / tl.load(scalars), tl.load(scalars + 1)
     out = own_grad + (element * own_total + own_first + rows) * depth
     by_bandwidth, by_factor = tl.zeros((ROWS,), real), tl.zeros((ROWS,), real)
     for begin in range(first, last, COLUMNS):
@@ -177,7 +178,7 @@ def distance_gradient(
                 slopes + element * slope_plane + rows[:, None] * own_stride + columns[None, :] * other_stride,
                 has_pair, 0.0,
             ).to(real)  # fmt: skip
-            squared = squared_distances(left, right, rows, columns, has_row, has_column, depth, rate)
+            squared = squared_distances(left, right, rows, columns, has_row, has_column, depth, scalars)
             is_zero = outer == 0.0
             slope = tl.where(is_zero, 0.0, outer * log_kernel_slope(squared, PROFILE))
             by_factor += tl.sum(tl.where(is_zero, 0.0, outer * log_kernel(squared, PROFILE)), axis=1)

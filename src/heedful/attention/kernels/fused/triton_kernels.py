@@ -8,9 +8,9 @@ are functions of (seed, row, key), the same as in heedful/attention/stochastic.p
 
 Computations have the dtype of `scalars` (float32, or float64 in the interpreter), whatever the dtype of the inputs.
 `index` is [6, batch] int64: for each batch element, the indices of its queries, keys, values, rows (of masks, noise and
-summaries) and table, and whether it is the first element with those rows. `scalars` holds 1 / bandwidth, the inverse
-temperature of distances, the scale of the noise, 1 / sigma and the scale of weights that dropout keeps; `seeds` holds
-the seeds of noise and dropout, and 2^53 times the probability of dropout.
+summaries) and table, and whether it is the first element with those rows. `scalars` holds the bandwidth, the inverse
+temperature of distances, the scale of the noise, 1 / sigma, the scale of weights that dropout keeps and the unit of the
+bandwidth (`profiles.unit_of`); `seeds` holds the seeds of noise and dropout, and 2^53 times the probability of dropout.
 """
 
 # Type checkers run without Triton, and its kernels have no Python types.
@@ -97,7 +97,7 @@ def scores_of(
         query: of the element.
         key: of the element.
         scores: of the element.
-        scalars: [5].
+        scalars: [6].
         rows: [row].
         columns: [key].
         has_row: [row].
@@ -123,7 +123,7 @@ def scores_of(
             k = tl.load(key + columns[None, :] * depth + d[:, None], has_column[None, :] & (d < depth)[:, None], 0.0)
             tile += tl.dot(q.to(real), k.to(real), input_precision=PRECISION, out_dtype=real)
     else:
-        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, tl.load(scalars))
+        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, scalars)
         tile = log_kernel(squared, PROFILE) * tl.load(scalars + 1)
         tile = tl.where(tile < _LOWEST, _LOWEST, tile)
         if (PROFILE == 2) | (PROFILE == 3) | (PROFILE == 4):
@@ -179,7 +179,7 @@ def attend_rows(
         stop: [rows batch, query] int64.
         dense: [table batch, query or 1, key] bool.
         centre: [rows batch, query].
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size], out.
         summaries: [3, rows batch, query], out: log normalizer, entropy, log probability of the key that was drawn.
@@ -352,7 +352,7 @@ def slope_rows(
         stop: stops.
         dense: table.
         centre: centres.
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size] from forward.
         summaries: [3, rows batch, query] from forward.

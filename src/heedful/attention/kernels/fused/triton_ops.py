@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
+from heedful.attention.profiles import unit_of
 
 WIDTH: Final = 128
 """Largest number of features in a block of values."""
@@ -109,14 +110,16 @@ class _Flat:
         self.query, self.key, self.value = (part.reshape(-1, *part.shape[-2:]).contiguous() for part in rows)
         self.vector = operands.vector
         factor, noise, dropout_scale = plan.numbers
-        self.scalars = torch.ones(5, dtype=real, device=operands.value.device)
+        self.scalars = torch.ones(6, dtype=real, device=operands.value.device)
         for index, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, dropout_scale)):
             if number != 1.0:
                 self.scalars[index].fill_(number)
         numbers = ((0, operands.bandwidth), (1, operands.factor), (2, operands.noise), (3, operands.sigma))
         for index, number in numbers:
             if number is not None:
-                self.scalars[index] = 1.0 / number if index in {0, 3} else number
+                self.scalars[index] = 1.0 / number if index == 3 else number
+        if operands.bandwidth is not None:
+            self.scalars[5] = unit_of(self.scalars[0])
         self.centre = self.scalars if operands.centre is None else operands.centre.contiguous()
 
     def scores(self, part: slice) -> Tensor:
