@@ -1,7 +1,7 @@
-"""Give texts their labels.
+"""Classify texts.
 
-Texts come from the command line, from a file, or from standard input; one line in, one line out: the label, a tab and
-its probability. With --format jsonl each line tells the probability of every label.
+Texts are arguments, lines of a file, or lines of standard input; one line in, one line out: the label, a tab and its
+probability. With --format jsonl, each line gives the probability of every label.
 
 Examples:
   heedful classify reviews.model 'A quiet room with a view'
@@ -41,16 +41,21 @@ def run(
     classifier = load(model, device if engine == "onnx" else choose_device(device), engine, kind=Classifier)
 
     def labels(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        for found in classifier.stream(window):
-            yield _line(found, output_format) + "\n", found.was_cut
+        for result in classifier.stream(window):
+            yield _line(result, output_format) + "\n", result.was_cut
 
     answer_lines(labels, texts or (), source, target, Messages(quiet), WINDOW_TEXTS, classifier.text.max_tokens)
 
 
-def _line(found: "Classification", output_format: OutputFormat) -> str:
+def _line(result: "Classification", output_format: OutputFormat) -> str:
     if output_format == "text":
-        return f"{found.label}\t{found.probability:.4f}"
-    facts = {"text": found.text, "label": found.label, "probabilities": found.probabilities, "was_cut": found.was_cut}
-    if found.attention is not None:
-        facts |= {"pieces": found.pieces, "attention": [round(float(weight), 6) for weight in found.attention]}
+        return f"{result.label}\t{result.probability:.4f}"
+    facts = {
+        "text": result.text,
+        "label": result.label,
+        "probabilities": result.probabilities,
+        "was_cut": result.was_cut,
+    }
+    if result.attention is not None:
+        facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
     return json.dumps(facts, ensure_ascii=False)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 STANDARD: Final = Path("-")
 OutputFormat = Literal["text", "jsonl"]
-LineFormat = Annotated[OutputFormat, typer.Option("--format", help="How output is written.")]
+LineFormat = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TEXT]...", help="Texts, in place of lines of a file.", show_default=False),
+    typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False),
 ]
 InputPath = Annotated[
     Path | None,
-    typer.Option("--input", "-i", metavar="FILE", help="A file whose lines are the texts; - is standard input."),
+    typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input."),
 ]
 Answers = Callable[[list[str], int], Iterable[tuple[str, bool]]]
 """Function from successive texts and the index of the first among all: for each text the answer as it is written, line
@@ -89,7 +89,7 @@ def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines
     from heedful.text.text_files import check_file
 
     if texts:
-        # As the shell gave them, byte for byte.
+        # The bytes of the argument, exactly as the shell passed them.
         joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
         yield read_lines(joined, "argument", bad_bytes="replace")
     elif source is None or source == STANDARD:
@@ -107,7 +107,7 @@ def _standard_input() -> BinaryIO:
 
 
 def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
-    """Lines as they pass; prompts on a terminal, and reports bytes that are not UTF-8."""
+    """Lines of the input; prompts on a terminal, and warns of bytes that are not UTF-8."""
     replaced = RepeatedWarning(messages, "lines were not UTF-8")
     num_replaced = 0
     while True:
@@ -118,7 +118,7 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
             break
         if lines.num_replaced > num_replaced:
             num_replaced = lines.num_replaced
-            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; U+FFFD stands for the bytes that are not")
+            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; invalid bytes read as U+FFFD")
         yield line
     if is_prompting:
         print(file=sys.stderr)
@@ -127,16 +127,16 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
 
 @contextmanager
 def opened_output(path: Path | None) -> Generator[TextIO]:
-    """Open a file that gets its name only when it is complete.
+    """Open a file that is renamed to its final name once it is complete.
 
     Args:
-        path: where to write; None or "-" is standard output. Devices and pipes are written to directly.
+        path: output file; None or "-" = standard output. Devices and pipes are written to directly.
 
     Yields:
         A text stream, UTF-8 with LF.
 
     Raises:
-        OSError: it cannot be written; the message names the file.
+        OSError: writing failed; the message names the file.
     """
     if path is None or path == STANDARD:
         yield sys.stdout
@@ -150,6 +150,6 @@ def opened_output(path: Path | None) -> Generator[TextIO]:
         if is_plain:
             written.replace(path)
     except OSError as error:
-        # Errors of writing come without a name.
+        # OSErrors of write calls do not name the file.
         error.filename = error.filename or str(written)
         raise

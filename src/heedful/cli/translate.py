@@ -1,17 +1,17 @@
 """Translate texts: one line in, one line out.
 
-Texts are the arguments, the lines of a file, or standard input; on a terminal each line is answered at once. Lines
-end at line feeds and nowhere else, an empty line gives an empty line, and a line too long for the model is cut with a
-warning.
+Texts are arguments, lines of a file, or lines of standard input; on a terminal, each line is translated at once. Only
+line feeds end a line, an empty line gives an empty line, and a line too long for the model is truncated with a warning.
 
 Output, UTF-8:
   text                 the translation
-  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, from 0)
-  text --nbest N       Moses's form: line number from 0 ||| translation ||| log_prob= X ||| score
-  jsonl                an object for each line: all of this
+  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0)
+  text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
+  jsonl                one object per line with all of this
 
-Many files: heedful translate MODEL --ray FILE... --output FOLDER cuts them into shards, which --workers processes, or
-the cluster that RAY_ADDRESS names, translate as one process would. The same command goes on where a run was stopped.
+Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
+processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
+resume.
 """
 
 import json
@@ -64,17 +64,15 @@ if TYPE_CHECKING:
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
 
-Align = Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")]
-BatchTokens = Annotated[
-    int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
-]
+Align = Annotated[bool, typer.Option("--align", help="Add word alignments.")]
+BatchTokens = Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam; 1 = line by line.")]
 Exact = Annotated[
-    bool, typer.Option("--exact", help="Give each line the same bits whatever lines are beside it; slower.")
+    bool, typer.Option("--exact", help="Make each output independent of the rest of its batch, to the bit; slower.")
 ]
 Ray = Annotated[
-    bool, typer.Option("--ray", help="TEXTs are files; translate them into the folder --output with Ray Data.")
+    bool, typer.Option("--ray", help="Take TEXT as files, and translate them into the folder --output with Ray Data.")
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of processes with --ray; 0 = one per physical core.")]
 
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
 _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
@@ -115,7 +113,7 @@ def run(
     """Translate texts.
 
     Raises:
-        UsageError: options that do not go together.
+        UsageError: the options conflict.
     """
     use_threads(threads)
     require_one(texts, source)
@@ -190,7 +188,7 @@ class _Written:
 @final
 @dataclass(frozen=True)
 class _Work:
-    """Work description for a worker that translates as one process does."""
+    """Work description for a worker, so that it translates exactly as a single process."""
 
     model: Path
     engine: str
@@ -199,9 +197,9 @@ class _Work:
     options: SearchOptions
     written: _Written
     code: tuple[str, ...] = field(default_factory=allowed_code)
-    """Classes outside the package that the user named; a worker is another process."""
+    """Classes outside the package that the user named, because a worker is another process."""
     code_folder: str = field(default_factory=os.getcwd)
-    """Folder that these classes are searched in, beside the installed modules."""
+    """Folder that these classes are searched in, besides the installed modules."""
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
@@ -235,7 +233,7 @@ class _Work:
         translate_files(files, about, self, messages)
 
     def load(self) -> "Callable[[Shard], int]":
-        """Load the model, in a worker."""
+        """Load the model in a worker."""
         allow_code(self.code)
         if self.code:
             sys.path.append(self.code_folder)  # a worker may have started in another folder

@@ -24,7 +24,7 @@ class State(Record):
         """Let each hypothesis continue from the state of another one of the same source.
 
         Args:
-            parents: [source, hypothesis] which hypothesis each one continues.
+            parents: [source, hypothesis] index of the hypothesis that each one continues.
 
         Returns:
             The state in the new order; its hypothesis axis is as long as that of `parents`.
@@ -42,7 +42,7 @@ class Memory(Record):
     """Encoder output for the decoder, with everything that can be computed once per source."""
 
     lengths: Int[Tensor, " source"]
-    """[source] number of positions that the decoder may attend to, whatever they are."""
+    """[source] number of positions that the decoder may attend to."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Decoded:
 
 
 class Seq2Seq(nn.Module, ABC):
-    """Encoder and decoder that can be run step by step or over a whole gold target at once."""
+    """Encoder and decoder that run step by step, or over a whole gold target at once."""
 
     output: OutputLayer
-    """Layer from features to the vocabulary; training fuses it with the loss."""
+    """Layer from features to logits of the vocabulary; training fuses it with the loss."""
     alignment: str
-    """Name of the entry of `Decoded.attended` that best tells the source of each target token, present whenever
-    weights are requested; empty without attention."""
+    """Name of the entry of `Decoded.attended` that serves as alignment, present whenever weights are requested; empty
+    without attention."""
 
     @abstractmethod
     def encode(self, inputs: Inputs) -> Memory:
@@ -73,7 +73,7 @@ class Seq2Seq(nn.Module, ABC):
             inputs: the sources, of the kind that the model reads.
 
         Returns:
-            What the decoder attends to.
+            The memory that the decoder attends to.
         """
 
     @abstractmethod
@@ -81,8 +81,8 @@ class Seq2Seq(nn.Module, ABC):
         """Make the state before the first step.
 
         Args:
-            memory: of the sources.
-            num_hypotheses: decoded side by side for each source.
+            memory: memory of the sources.
+            num_hypotheses: number of hypotheses per source.
 
         Returns:
             The state.
@@ -92,10 +92,10 @@ class Seq2Seq(nn.Module, ABC):
         """Compute the parts shared by the steps of many hypotheses; `start` and `forward` take the result of `encode`.
 
         Args:
-            memory: of the sources.
+            memory: memory of the sources.
 
         Returns:
-            What `step` may be given in its place; the same memory by default.
+            The memory to pass to `step`; unchanged by default.
         """
         return memory
 
@@ -125,8 +125,8 @@ class Seq2Seq(nn.Module, ABC):
             need: attention summaries wanted.
 
         Returns:
-            Features [batch, target, size] that predict the token after each position; at padding they are of no
-            meaning. What was attended is told where it was asked for.
+            Features [batch, target, size] that predict the token after each position; undefined at padding. Attention
+            results are included if requested.
         """
 
     def logits(self, features: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch vocabulary"]:
@@ -146,8 +146,8 @@ class Seq2Seq(nn.Module, ABC):
         """Compute the losses beside the likelihood, each summed over the batch.
 
         Args:
-            decoded: what `forward` gave.
-            token_log_probs: [batch, target] of the gold tokens.
+            decoded: result of `forward`.
+            token_log_probs: [batch, target] log probabilities of the gold tokens.
             real: [batch, target] True where not padding.
 
         Returns:

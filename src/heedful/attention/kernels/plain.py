@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
-from heedful.attention.profiles import PROFILES
+from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
 
 
@@ -23,14 +23,14 @@ class PlainScores(ScoreKernel):
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
         if isinstance(pairs, LoweredAdditive):
             inner = torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :])
-            # A matrix of one column: by a vector, ONNX Runtime multiplies row after row, ten times as slowly.
+            # A matrix of one column, because ONNX Runtime multiplies by a vector row by row, ten times slower.
             return (inner @ pairs.vector[:, None])[..., 0], None
         if isinstance(pairs, LoweredDistance):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):
             return _given_scores(pairs), None
         scores = pairs.query @ pairs.key.mT
-        # Only here are scores out of range within reach: that of float16 ends at 65504.
+        # Only float16 scores can realistically overflow: its range ends at 65504.
         return (_finite(scores) if scores.dtype == torch.float16 else scores), None
 
     def numbers_per_score(self, pairs: LoweredScore) -> int:
@@ -39,8 +39,9 @@ class PlainScores(ScoreKernel):
 
 def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
     # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
-    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) / pairs.bandwidth
-    squared = differences.square().sum(dim=-1)
+    unit = unit_of(pairs.bandwidth)
+    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) * unit
+    squared = differences.square().sum(dim=-1) / (pairs.bandwidth * unit).square()
     profile = PROFILES[pairs.profile]
     scores = _finite(_finite(profile.log_kernel(squared)) * pairs.inverse_temperature)
     return scores, None if profile.reach == torch.inf else squared < profile.reach**2
@@ -58,6 +59,6 @@ def _given_scores(pairs: GivenScores) -> Tensor:
 
 
 def _finite(scores: Tensor) -> Tensor:
-    """Scores clamped to the range of the dtype; two infinite ones could not be subtracted."""
+    """Scores clamped to the range of the dtype, because the difference of two infinite scores is NaN."""
     largest = torch.finfo(scores.dtype).max
     return scores.clamp(-largest, largest)
