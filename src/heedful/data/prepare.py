@@ -369,10 +369,7 @@ def _held_out(files: Sources, split: Split, config: TextConfig) -> tuple[Evaluat
     else:
         part = "dev" if split.dev_share else "train"
         dev = EvaluationSet.of(_rows(files, split, config, part))
-    if files.test:
-        test = EvaluationSet.of(files.test)
-    else:
-        test = EvaluationSet.of(_rows(files, split, config, "test"))
+    test = EvaluationSet.of(files.test or _rows(files, split, config, "test"))
     if not len(dev):
         raise DataError("validation: no usable pair; give more rows or a larger --dev file")
     return dev, test

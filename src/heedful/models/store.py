@@ -113,9 +113,9 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         model = settings.model.build(*sizes)
     wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
-    held = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
-    if wanted != held:
-        wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
+    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
+    if wanted != stored:
+        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
         raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
     # The caller's random numbers are none of a model's that is only loaded.
     with torch.random.fork_rng(devices=[]):
