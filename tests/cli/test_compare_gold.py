@@ -83,7 +83,7 @@ def test_rows_with_attention_have_the_error_rate_of_align(made: Path, monkeypatc
     assert {*found} == {"plain", "local", "both"}
     for name in ("plain", "local"):
         assert found[name] == pytest.approx(aligned(made / "out" / "runs" / f"{name}-1", made, "test.links"))
-    assert "note: AER: of 6 manually aligned pairs" in done.out
+    assert "note: AER: of 6 pairs with links in" in done.out
     head, *rows = (line.split("|") for line in (made / "out" / "table.md").read_text().split("\n") if line[:1] == "|")
     column = [cell.strip() for cell in head].index("AER %")
     shown = {row[1].strip(): row[column].strip() for row in rows if len(row) == len(head)}

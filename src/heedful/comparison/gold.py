@@ -39,7 +39,7 @@ class Gold:
     def remark(self) -> str:
         """Describe the column."""
         return (
-            f"AER: of {len(self.pairs):,} manually aligned pairs ({self.paths[0]}), by forced decoding, a link for "
+            f"AER: of {len(self.pairs):,} pairs with links in {self.paths[0]}, by forced decoding, a link for "
             "each target word; - where a model has no attention"
         )
 
