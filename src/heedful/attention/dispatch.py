@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from dataclasses import fields, replace
 from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.attention.attention_inputs import AttentionInputs, tensors_of, with_tensors
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -23,6 +25,8 @@ from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
+from heedful.compiled.concrete import concrete
+from heedful.compiled.derivatives import with_formula
 from heedful.errors import HeedfulError, KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
@@ -122,8 +126,7 @@ def attend(
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
-    request = call.request
-    attended = _choose(request, kernel).run(call.pairs, call.value, call.rows, call.normalizer.seeded(), request)
+    attended = _run(_choose(call.request, kernel), call._replace(normalizer=call.normalizer.seeded()))
     if watch:
         watch(call.score, attended)
     return attended
@@ -263,7 +266,7 @@ def _lower(
         need=need,
         dropout=dropout,
         wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
-        mode=_mode(),
+        mode=_mode(query, prepared.key, value),
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
@@ -306,10 +309,38 @@ def _check(
         raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
 
 
-def _mode() -> Mode:
+def _mode(*tensors: Tensor) -> Mode:
+    if concrete(*tensors):
+        return "eager"
     if torch.compiler.is_exporting():
         return "export"
-    return "compile" if torch.compiler.is_compiling() else "eager"
+    return "compile" if torch.compiler.is_compiling() else "transform"
+
+
+def _run(kernel: Kernel, call: _Call) -> Attended:
+    """Compute attention that can be differentiated twice."""
+    pairs, value, rows, normalizer, request = call.pairs, call.value, call.rows, call.normalizer, call.request
+    attended = kernel.run(pairs, value, rows, normalizer, request)
+    if kernel.has_second_derivatives or not request.wants_gradient or request.mode != "eager":
+        return attended
+    names = [
+        each.name
+        for each in fields(attended)
+        if isinstance(result := getattr(attended, each.name), Tensor) and result.requires_grad
+    ]
+    operands = AttentionInputs(pairs, value, rows, normalizer)
+
+    def formula(*tensors: Tensor) -> tuple[Tensor, ...]:
+        if request.dropout:
+            raise KernelUnsupported(
+                f"attend: kernel {kernel.name!r} with dropout can be differentiated once only: take kernel 'plain'"
+            )
+        inputs = with_tensors(operands, tensors)
+        plain = KERNELS[-1].run(inputs.pairs, inputs.value, inputs.rows, inputs.normalizer, request)
+        return tuple(getattr(plain, name) for name in names)
+
+    results = with_formula([getattr(attended, name) for name in names], formula, tensors_of(operands))
+    return replace(attended, **dict(zip(names, results, strict=True)))
 
 
 def _choose(request: Request, name: str) -> Kernel:

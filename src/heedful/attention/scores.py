@@ -18,6 +18,7 @@ from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
+from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 
@@ -186,8 +187,11 @@ class _Additive(Score):
 
     def prepare(self, key: Tensor) -> PreparedKey:
         mapped = self.map_key(key)
-        is_traced = torch.compiler.is_compiling()
-        if is_traced or not mapped.numel() or supports_additive(mapped.dtype, mapped.device.type) is not None:
+        if (
+            not concrete(mapped)
+            or not mapped.numel()
+            or supports_additive(mapped.dtype, mapped.device.type) is not None
+        ):
             return PreparedKey(mapped)
         # Computed in float32 whatever the type: widened here, they need not be at every step of a decoder. Only mixed
         # precision may have keys wider than values.
