@@ -1,4 +1,4 @@
-"""The tables of the page on attention in Chinese: English cell -> Chinese cell. What is not here is a formula."""
+"""Chinese cells of the tables on the page about attention, by their English cells; formulas need no entry."""
 
 from typing import Final
 
@@ -15,18 +15,18 @@ CHINESE: Final = {
     "a(q, k_j) = (W q)_j, W [position, query_size]: where a key stands counts, not what it is": (
         "a(q, k_j) = (W q)_j，W [position, query_size]：只看键在哪里，不看它是什么"
     ),
-    "0: average pooling over the keys that may be attended": "0：对允许看的键做平均池化",
+    "0: average pooling over the keys that may be attended": "0：对可以注意到的键做平均池化",
     "0 where |q - k| < bandwidth, and none beyond: the mean of the near ones": (
-        "|q - k| < bandwidth 时为 0，更远的不看：近处的平均"
+        "|q - k| < bandwidth 时为 0，更远的键没有权重：近处各键的平均"
     ),
     "log(1 - |q - k| / bandwidth), and none beyond the bandwidth": (
-        "log(1 - |q - k| / bandwidth)，比 bandwidth 更远的不看"
+        "log(1 - |q - k| / bandwidth)，比 bandwidth 更远的键没有权重"
     ),
     "log(1 - |q - k|^2 / bandwidth^2), and none beyond it": (
-        "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的不看"
+        "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的键没有权重"
     ),
     "0 at any distance: average pooling, as the kernel that ignores the query": (
-        "多远都是 0：平均池化，即不看查询的核函数"
+        "距离多远都是 0：平均池化，即不依赖查询的核函数"
     ),
     "depth multiply-adds per pair": "每对 depth 次乘加",
     "1 multiply-add per pair": "每对 1 次乘加",
@@ -45,7 +45,7 @@ CHINESE: Final = {
         "分数最大者的独热向量，相同时取第一个；没有梯度传到分数"
     ),
     "one-hot of a key drawn from softmax(scores / temperature)": (
-        "按 softmax(scores / temperature) 抽一个键的独热向量"
+        "按 softmax(scores / temperature) 采样的键的独热向量"
     ),
     "one-hot forward, softmax(scores / temperature) backward": (
         "前向是独热向量，反向当作 softmax(scores / temperature)"
@@ -72,39 +72,39 @@ CHINESE: Final = {
     ),
     "an exponential, two logarithms and a hash per score": "每个分数 1 次指数、2 次对数、1 次哈希",
     "a dozen exponentials and logarithms per score, one key after the other": (
-        "每个分数十来次指数和对数，一个键接一个键"
+        "每个分数十来次指数和对数，逐个键依次计算"
     ),
     "that of `LinearChain`, and two exponentials per score": "同 `LinearChain`，每个分数再加 2 次指数",
     "some ten exponentials per score and key, keys^3 in all; all scores in memory": (
         "每个分数每个键十来次指数，总共 keys^3；所有分数都在内存里"
     ),
     # masks
-    "Let every query attend the first `lengths` keys": "每个查询可以看前 `lengths` 个键",
+    "Let every query attend the first `lengths` keys": "每个查询可以注意到前 `lengths` 个键",
     "Let a query attend keys up to its own place; the last query stands at the last key": (
-        "查询可以看到自己的位置为止；最后一个查询对着最后一个键"
+        "查询可以注意到不超过自己位置的键；最后一个查询与最后一个键对齐"
     ),
     "Let a query attend keys from `left` places before its own to `right` places after": (
-        "查询可以看自己左边 `left` 个到右边 `right` 个位置"
+        "查询可以注意到自己左边 `left` 个到右边 `right` 个位置的键"
     ),
     "Let target position t attend source positions from t - half_width to t + half_width: local-m": (
-        "目标位置 t 可以看源位置 t - half_width 到 t + half_width：local-m"
+        "目标位置 t 可以注意到源位置 t - half_width 到 t + half_width：local-m"
     ),
     "Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p": (
-        "查询可以看一个实数中心周围的键，越近越受高斯因子偏爱：local-p"
+        "查询可以注意到一个实数中心周围的键，高斯因子给近处的键更大的权重：local-p"
     ),
     "Let a query attend the keys that a table names: the neighbours in a graph": (
-        "查询可以看一张表里列出的键：图里的邻居"
+        "查询可以注意到一张表里列出的键：图里的邻居"
     ),
     "an interval, two comparisons per pair": "一个区间，每对 2 次比较",
     "an interval, two comparisons per pair; none in SDPA": "一个区间，每对 2 次比较；SDPA 里不需要",
     "where keys are many, only left + right + 1 pairs per query are computed; else as `padding`": (
-        "键多时每个查询只算 left + right + 1 对；否则同 `padding`"
+        "键很多时，每个查询只计算 left + right + 1 对；否则同 `padding`"
     ),
     "where keys are many, only 2 half_width + 1 pairs per query are computed; else as `padding`": (
-        "键多时每个查询只算 2 half_width + 1 对；否则同 `padding`"
+        "键很多时，每个查询只计算 2 half_width + 1 对；否则同 `padding`"
     ),
     "as `local_monotonic`, with an exponential per pair; over the whole source, all pairs": (
-        '同 `local_monotonic`，每对再加 1 次指数；over="source" 时要算所有的对'
+        "同 `local_monotonic`，每对再加 1 次指数；覆盖整个源句时要计算所有的对"
     ),
     "a table, a bool per pair in memory": "一张表，每对在内存里占一个 bool",
     "2 numbers per query": "每个查询 2 个数",
@@ -122,32 +122,32 @@ CHINESE: Final = {
     "Additive scores in exponential form, compiled by Numba": "指数形式的加性打分，由 Numba 编译",
     "Additive scores in exponential form on a GPU, compiled by Triton": "GPU 上指数形式的加性打分，由 Triton 编译",
     "Scores, masks, softmax or a chosen key, dropout and context in one pass on a GPU, compiled by Triton": (
-        "GPU 上一遍算完打分、掩码、softmax（或选一个键）、dropout 和加权平均，由 Triton 编译"
+        "在 GPU 上一遍完成打分、掩码、softmax（或选一个键）、dropout 和上下文，由 Triton 编译"
     ),
     (
         "query + key (additive scores a strip of queries at a time; computed again backward); "
         "proved in Triton's interpreter, not yet timed on a device"
-    ): ("query + key（加性打分一次一条查询带；反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时"),
-    "The formulas as written": "照公式算",
+    ): ("query + key（加性打分一次处理一条查询带；反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时"),
+    "The formulas as written": "照公式直接计算",
     "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
     (
         "query + key (tiles of queries, computed again backward); "
         "proved in Triton's interpreter, not yet timed on a device"
     ): "query + key（查询分块，反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时",
     "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers": (
-        "query + key；各查询不同而又不单纯是因果的掩码要写成 query * key 个数"
+        "query + key；如果掩码因查询而异且不只是因果掩码，要展开成 query * key 个数"
     ),
     # mechanisms in models
-    "every score there is": "所有打分",
+    "all scores": "所有打分函数",
     "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns": (
-        "梯度传不到打分，学不会；straight_through 看的是同一个键，而且能学"
+        "梯度传不到打分函数，无法学习；straight_through 注意到同一个键，而且可以学习"
     ),
     "tree: 1 queries, 3 keys; they must be the same nodes, the root first, or the queries the words and the keys the "
-    "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前，或者查询是词、键是根和词",
+    "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前；或者查询是词，键是根和词",
     "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads": (
-        "local-p 由循环解码器的状态预测中心；多头请用 local-m"
+        "local-p 由循环解码器的状态预测中心；多头注意力请用 local-m"
     ),
     "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient": (
-        "自注意力里抽到的键得不到奖励；gumbel_softmax 也抽样，而且有梯度"
+        "自注意力里采样到的键没有回报；gumbel_softmax 也采样，而且有梯度"
     ),
 }

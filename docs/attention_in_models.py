@@ -12,7 +12,7 @@ WINDOWS: Final = {"global": "g", "local-m": "m", "local-p": "p"}
 """Windows, and the letters that stand for them."""
 
 
-EVERY: Final = "every score there is"
+EVERY: Final = "all scores"
 """Cell of a row that all scores share."""
 
 

@@ -1,7 +1,7 @@
-"""Regenerate the tables and the pictures of the pages on attention: `python docs/make_attention.py`.
+"""Generator of the tables and pictures on the pages about attention: `python docs/make_attention.py`.
 
-Tables stand between <!-- table: name --> and <!-- /table -->; what they say comes from the docstrings and from asking
-the kernels. All the rest of the pages is written by hand.
+Tables stand between <!-- table: name --> and <!-- /table -->; their cells come from docstrings and from `explain`. The
+rest of the pages is written by hand.
 """
 
 import re
@@ -38,22 +38,22 @@ PAGES: Final = (
         {
             "scores": ("score", "a(q, k)", "source", "time", "memory", "kernels"),
             "normalizers": ("normalizer", "weights", "source", "time", "memory", "kernels"),
-            "masks": ("mask", "what it does", "source", "time", "kept as", "kernels"),
-            "kernels": ("kernel", "what it is", "memory beside inputs and outputs"),
+            "masks": ("mask", "effect", "source", "time", "stored as", "kernels"),
+            "kernels": ("kernel", "description", "memory beyond inputs and outputs"),
             "models": ("attention", "scores", *variants()),
-            "refusals": ("number", "why it is refused"),
+            "refusals": ("number", "reason for the refusal"),
         },
         {},
     ),
     Language(
         "attention.zh.md",
         {
-            "scores": ("打分", "a(q, k)", "出处", "时间", "内存", "内核"),
+            "scores": ("打分函数", "a(q, k)", "出处", "时间", "内存", "内核"),
             "normalizers": ("归一化", "权重", "出处", "时间", "内存", "内核"),
             "masks": ("掩码", "作用", "出处", "时间", "保存为", "内核"),
-            "kernels": ("内核", "是什么", "输入输出之外的内存"),
-            "models": ("注意力", "打分", *variants()),
-            "refusals": ("编号", "为什么不接受"),
+            "kernels": ("内核", "说明", "输入输出之外的内存"),
+            "models": ("注意力", "打分函数", *variants()),
+            "refusals": ("编号", "拒绝的理由"),
         },
         CHINESE,
     ),

@@ -149,8 +149,8 @@ def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
         known = ", ".join(sorted(task.kinds))
         raise ConfigError(f"model.kind: a {experiment.model.kind} is no model for {task.name}; known: {known}")
     chosen = experiment.training.select_by
-    if chosen != "auto" and chosen not in task.scores:
-        hint = did_you_mean(chosen, task.scores)
+    if chosen != "auto" and chosen not in task.higher_is_better:
+        hint = did_you_mean(chosen, task.higher_is_better)
         raise ConfigError(f"training.select_by: no score {chosen!r} in {task.name}{hint}")
     return experiment
 
@@ -175,7 +175,7 @@ def _lead(
     history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
     followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
     step = task.step(experiment, model)
-    trainer = _trainer(experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
+    trainer = _trainer(task, experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()
         started(Started(folder, experiment, num_parameters, data, history.step))
@@ -184,6 +184,7 @@ def _lead(
 
 
 def _trainer(
+    task: Task[Any, Any],
     experiment: Experiment,
     step: TrainingStep,
     sampler: Sampler,
@@ -205,6 +206,7 @@ def _trainer(
         sampler,
         folder / "run",
         validate_model,
+        task.higher_is_better[experiment.training.select_by],
         lambda weights: save_model(folder, experiment, weights, facts),
         watch,
         warn,
@@ -259,7 +261,7 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
     def say_nothing(progress: object) -> None: ...
 
     try:
-        return _trainer(experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+        return _trainer(task, experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
     except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
         raise EndedElsewhere(error.exit_code) from None
 

@@ -114,7 +114,7 @@ class ToyTask(Task):
     default_preset = "toy"
     command = "info"
     kinds = frozenset({"toy"})
-    scores = frozenset({"loss"})
+    higher_is_better = {"loss": False}
 
     def find(self, recipe):
         return {"train": find_pairs(recipe.data, recipe.columns)}

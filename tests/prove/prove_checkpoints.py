@@ -326,6 +326,7 @@ class Toy:
             PairSampler(self.corpus, config.batch_tokens, config.seed),
             folder,
             _validation,
+            False,
             keep,
             lambda progress: None,
             lambda line: None,

@@ -109,6 +109,7 @@ class Toy:
             PairSampler(corpus, training.batch_tokens, training.seed),
             folder,
             validate,
+            False,
             keep,
             lambda progress: None,
             lambda line: None,

@@ -93,6 +93,7 @@ class Run:
             PairSampler(corpus, config.batch_tokens, config.seed),
             self.folder,
             self.validate or scores,
+            config.select_by not in ("loss", "token_error_rate"),
             keep,
             self.watched.append,
             self.warned.append,
@@ -377,7 +378,7 @@ def test_training_ends_when_validation_stops_improving(tmp_path: Path):
     run.validate = lambda model: Validation({"loss": next(losses)})
     outcome = run.trainer().run()
     assert outcome.reason == "no better loss in 3 validations"
-    assert (outcome.step, outcome.best, outcome.best_step) == (5, -4.0, 2)
+    assert (outcome.step, outcome.best, outcome.best_step) == (5, 4.0, 2)
     assert len(run.kept) == 2
     assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False, False]
 
@@ -392,19 +393,18 @@ def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
     with pytest.raises(Stopped):
         run.trainer().run()
     outcome = again.trainer().run()
-    assert (outcome.step, outcome.best, outcome.best_step) == (5, -3.0, 2)
+    assert (outcome.step, outcome.best, outcome.best_step) == (5, 3.0, 2)
     assert outcome.reason == "no better loss in 3 validations"
     assert (len(run.kept), len(again.kept)) == (2, 0)
 
 
-def test_higher_is_better_for_all_but_the_scores_named(tmp_path: Path):
-    for metric, best_step in (("bleu", 3), ("exact_match", 3), ("chrf", 3), ("token_error_rate", 2), ("loss", 2)):
+def test_the_best_score_is_the_highest_or_the_lowest_by_the_direction_of_its_name(tmp_path: Path):
+    for metric, best_step, best in (("bleu", 3, 3.0), ("chrf", 3, 3.0), ("token_error_rate", 2, 1.0), ("loss", 2, 1.0)):
         run = make_run(tmp_path / metric, validate_every=1, max_steps=3, select_by=metric)
-        values, falling = iter([2.0, 1.0, 3.0]), frozenset({"loss", "token_error_rate"})
-        run.validate = lambda model, metric=metric, values=values, falling=falling: Validation(
-            {metric: next(values)}, lower_is_better=falling
-        )
-        assert run.trainer().run().best_step == best_step
+        values = iter([2.0, 1.0, 3.0])
+        run.validate = lambda model, metric=metric, values=values: Validation({metric: next(values)})
+        outcome = run.trainer().run()
+        assert (outcome.best_step, outcome.best) == (best_step, best)
 
 
 def test_a_score_that_is_not_a_number_is_never_the_best(tmp_path: Path):

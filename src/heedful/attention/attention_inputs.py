@@ -1,13 +1,8 @@
-"""Inputs of an attention call as one value that can be cut into tiles of queries and searched for tensors.
+"""Inputs of an attention call: one tensor tree (`heedful.attention.tensor_tree`) that is cut into tiles of queries."""
 
-Pairs, masks and normalizers are dataclasses of tensors and plain values, so the tensors of a call can be found and put
-in the place of others without knowing which score or mask it is.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Final, TypeVar, final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import final
 
 import torch
 from torch import Tensor
@@ -15,10 +10,6 @@ from torch import Tensor
 from heedful.attention.interface import Normalizer
 from heedful.attention.lowered import LoweredScore
 from heedful.attention.mask_bounds import MaskBounds
-
-Tree = TypeVar("Tree")
-
-_PLAIN: Final = (bool, int, float, str, type(None))
 
 
 @final
@@ -83,67 +74,3 @@ class AttentionInputs:
             return self
         shared = {name: tensor.to(types[name]) for name, tensor in self.pairs.shared().items()}
         return replace(self, pairs=replace(self.pairs, **shared), value=self.value.to(types["value"]))
-
-
-def is_open(tree: object) -> bool:
-    """Tell whether all tensors of a value can be found.
-
-    Args:
-        tree: a dataclass, which may hold others.
-
-    Returns:
-        Whether it holds tensors and plain values only: no function, which may hold tensors of its own.
-    """
-    if is_dataclass(tree) and not isinstance(tree, type):
-        return all(is_open(getattr(tree, each.name)) for each in fields(tree))
-    return isinstance(tree, (Tensor, *_PLAIN))
-
-
-def tensors_of(tree: object) -> list[Tensor]:
-    """Return the tensors of a value.
-
-    Args:
-        tree: a dataclass or tuple, which may hold others.
-
-    Returns:
-        Each tensor, in the order of the fields; one that is held twice, twice.
-    """
-    return list(_walk(tree))
-
-
-def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
-    """Replace the tensors of a value.
-
-    Args:
-        tree: a dataclass or tuple, which may hold others.
-        tensors: as many as `tensors_of` finds, in its order.
-
-    Returns:
-        A copy. Nothing is checked again: gradients may stand where only positive numbers may.
-    """
-    return _rebuilt(tree, iter(tensors))
-
-
-def _walk(tree: object) -> Iterator[Tensor]:
-    if isinstance(tree, Tensor):
-        yield tree
-    elif is_dataclass(tree):
-        for each in fields(tree):
-            yield from _walk(getattr(tree, each.name))
-    elif isinstance(tree, tuple):
-        for part in tree:  # pyright: ignore[reportUnknownVariableType]
-            yield from _walk(part)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _rebuilt(tree: Tree, tensors: Iterator[Tensor]) -> Tree:
-    if isinstance(tree, Tensor):
-        return next(tensors)  # pyright: ignore[reportReturnType]
-    if isinstance(tree, tuple):
-        return tuple(_rebuilt(part, tensors) for part in tree)  # pyright: ignore
-    if not is_dataclass(tree):
-        return tree
-    copied = copy(tree)
-    for each in fields(tree):
-        # Frozen, and not made anew: that would check what only the caller's values must be.
-        object.__setattr__(copied, each.name, _rebuilt(getattr(tree, each.name), tensors))
-    return copied

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.attention.attention_inputs import AttentionInputs, tensors_of, with_tensors
+from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -24,6 +24,7 @@ from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
+from heedful.attention.tensor_tree import tensors_of, with_tensors
 from heedful.attention.tiled_attention import Tiled
 from heedful.compiled.concrete import concrete
 from heedful.compiled.derivatives import with_formula

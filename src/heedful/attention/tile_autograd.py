@@ -13,10 +13,11 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.attention_inputs import AttentionInputs, is_open, tensors_of, with_tensors
+from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.interface import Attended
 from heedful.attention.kernels.interface import Request
 from heedful.attention.recomputation import Recomputation
+from heedful.attention.tensor_tree import is_open, tensors_of, with_tensors
 from heedful.compiled.concrete import concrete
 
 Compute = Callable[[AttentionInputs], Attended]

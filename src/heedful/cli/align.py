@@ -1,7 +1,7 @@
 """Print the word alignments of given pairs.
 
 Each target is scored by forced decoding, and the attention of each word gives its link to the source. DATA is one
-file of pairs (TSV or JSONL), or two files whose lines belong together. Words are separated by spaces; for text
+file of pairs, or two files whose lines belong together. Words are separated by spaces; for text
 without spaces, such as Chinese, use --tokens.
 
 Output, UTF-8, a line for each pair:

@@ -1,6 +1,6 @@
 """Translate an evaluation set and score the outputs, alone or against another model.
 
-DATA is one file of pairs (TSV or JSONL), or two files whose lines belong together; rows with the same source are its
+DATA is one file of pairs, or two files whose lines belong together; rows with the same source are its
 references. Scores come with 95 % intervals, with the signatures that make them comparable, and by source length.
 """
 

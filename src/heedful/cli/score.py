@@ -1,6 +1,6 @@
 """Print the log probabilities that a model gives to targets.
 
-Each target is scored given its source (forced decoding). DATA is one file of pairs (TSV or JSONL), or two files
+Each target is scored given its source (forced decoding). DATA is one file of pairs, or two files
 whose lines belong together. Log probabilities are natural; EOS counts as a token.
 
 Output, UTF-8, a line for each pair:

@@ -1,6 +1,6 @@
 """Train a model from pairs of texts; the same command again goes on where it stopped.
 
-DATA is one file of pairs (TSV or JSONL), or two files whose lines belong together; any may be gzipped. Without --dev
+DATA is one file of pairs, or two files whose lines belong together; any may be gzipped. Without --dev
 and --test, some pairs are held out for both.
 
 Examples:
@@ -177,16 +177,12 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     Returns:
         Two lines.
     """
-    from heedful.tasks.table import find_task
-
     was_done = started.step > 0 and outcome.step == started.step
     status = "had already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
-    is_falling = metric in find_task(started.experiment.task).lower_is_better
-    best = -outcome.best if is_falling else outcome.best
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
-        f"{text}\nbest:  {metric} {best:.2f} on validation, at step {outcome.best_step:,}"
+        f"{text}\nbest:  {metric} {outcome.best:.2f} on validation, at step {outcome.best_step:,}"
         if outcome.best_step
         else text
     )

@@ -103,7 +103,7 @@ def compare_grid(
 
     Args:
         grid: a TOML file, see `heedful.comparison.grid.Grid`.
-        data: one TSV or JSONL file of pairs, or two aligned files.
+        data: one file of pairs, of any format that `find_pairs` reads, or two aligned files.
         out: the folder for runs and tables; empty = named after the grid.
         dev: files to validate on.
         test: files to measure on.

@@ -1,15 +1,17 @@
 """Memories and states as flat lists of named tensors, the only inputs and outputs of a graph."""
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
+from heedful.attention.tensor_tree import map_leaves, named_leaves
 from heedful.models.record import Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+_LEAVES: Final = (Tensor, PreparedKey)
 
 
 def flatten(record: Record, name: str) -> dict[str, Tensor]:
@@ -23,7 +25,7 @@ def flatten(record: Record, name: str) -> dict[str, Tensor]:
         Tensors by dotted name, in a fixed order. Prepared keys are their keys alone: what else they hold belongs to
         loops that no graph has.
     """
-    return {f"{name}.{key}": tensor for key, tensor in _named(record)}
+    return {".".join((name, *path)): _key(leaf) for path, leaf in named_leaves(record, _LEAVES)}
 
 
 def rebuild(like: AnyRecord, tensors: Iterator[Tensor]) -> AnyRecord:
@@ -36,32 +38,10 @@ def rebuild(like: AnyRecord, tensors: Iterator[Tensor]) -> AnyRecord:
     Returns:
         The record.
     """
-    return replace(like, **{field.name: _rebuilt(getattr(like, field.name), tensors) for field in fields(like)})
+    return map_leaves(
+        like, lambda leaf: PreparedKey(next(tensors)) if isinstance(leaf, PreparedKey) else next(tensors), _LEAVES
+    )
 
 
-def _named(value: object) -> Iterator[tuple[str, Tensor]]:
-    if isinstance(value, Tensor):
-        yield "", value
-    elif isinstance(value, PreparedKey):
-        yield "", value.key
-    else:
-        parts: list[tuple[str, object]] = []
-        if isinstance(value, Record):
-            parts = [(field.name, getattr(value, field.name)) for field in fields(value)]
-        elif isinstance(value, tuple):
-            parts = [(str(index), part) for index, part in enumerate(value)]  # pyright: ignore[reportUnknownArgumentType]
-        for name, part in parts:
-            for key, tensor in _named(part):
-                yield f"{name}.{key}" if key else name, tensor
-
-
-def _rebuilt(value: object, tensors: Iterator[Tensor]) -> object:
-    if isinstance(value, Tensor):
-        return next(tensors)
-    if isinstance(value, PreparedKey):
-        return PreparedKey(next(tensors))
-    if isinstance(value, Record):
-        return rebuild(value, tensors)
-    if isinstance(value, tuple):
-        return tuple(_rebuilt(part, tensors) for part in value)  # pyright: ignore[reportUnknownVariableType]
-    return value
+def _key(leaf: Tensor | PreparedKey) -> Tensor:
+    return leaf.key if isinstance(leaf, PreparedKey) else leaf

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need
+from heedful.attention.tensor_tree import map_leaves
 from heedful.layers.embedding import OutputLayer
 from heedful.models.inputs import Inputs
 from heedful.models.record import Record
@@ -27,16 +28,12 @@ class State(Record):
         Returns:
             The state in the new order; its hypothesis axis is as long as that of `parents`.
         """
-        return replace(self, **{f.name: _reorder(getattr(self, f.name), parents) for f in fields(self)})
+        return map_leaves(self, lambda tensor: _reorder(tensor, parents))
 
 
-def _reorder(value: object, parents: Tensor) -> object:
-    if isinstance(value, Tensor):
-        flat = torch.arange(parents.shape[0], device=parents.device)[:, None] * value.shape[1] + parents
-        return value.flatten(0, 1).index_select(0, flat.flatten()).unflatten(0, parents.shape)
-    if isinstance(value, tuple):
-        return tuple(_reorder(item, parents) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    return value
+def _reorder(tensor: Tensor, parents: Tensor) -> Tensor:
+    flat = torch.arange(parents.shape[0], device=parents.device)[:, None] * tensor.shape[1] + parents
+    return tensor.flatten(0, 1).index_select(0, flat.flatten()).unflatten(0, parents.shape)
 
 
 @dataclass(frozen=True)

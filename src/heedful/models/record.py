@@ -1,16 +1,17 @@
 """Records: dataclasses of tensors, selected as one; inputs, memories and states of models."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Self
 
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
+from heedful.attention.tensor_tree import map_leaves
 
 
 @dataclass(frozen=True)
 class Record:
-    """Dataclass of tensors, tuples of tensors and plain numbers. Axis 0 of every tensor = source, everywhere."""
+    """Dataclass of tensors, plain numbers, other records and tuples of these. Axis 0 of every tensor = source."""
 
     def select(self, sources: Tensor) -> Self:
         """Select sources.
@@ -21,14 +22,8 @@ class Record:
         Returns:
             The same record with only these.
         """
-        return replace(self, **{f.name: _select(getattr(self, f.name), sources) for f in fields(self)})
+        return map_leaves(self, lambda leaf: _select(leaf, sources), (Tensor, PreparedKey))
 
 
-def _select(value: object, sources: Tensor) -> object:
-    if isinstance(value, Tensor):
-        return value.index_select(0, sources)
-    if isinstance(value, Record | PreparedKey):
-        return value.select(sources)
-    if isinstance(value, tuple):
-        return tuple(_select(item, sources) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    return value
+def _select(leaf: Tensor | PreparedKey, sources: Tensor) -> Tensor | PreparedKey:
+    return leaf.index_select(0, sources) if isinstance(leaf, Tensor) else leaf.select(sources)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from heedful.errors import ResourceError
+from heedful.evaluation.interface import Metric, Setting
+from heedful.evaluation.metrics.table import METRICS
 from heedful.files import written_whole
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
@@ -14,13 +16,14 @@ from heedful.pages.record import RunRecord, points, read_run
 from heedful.text.durations import duration
 
 PAGE: Final = "report.html"
-NAMES: Final = {
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "exact_match": "exact match, %",
-    "token_error_rate": "token error rate, % (lower is better)",
-    "loss": "loss",
-}
+
+
+def _caption(metric: Metric) -> str:
+    unit = ", %" if metric.unit == "%" else ""
+    return f"{metric.name}{unit}{'' if metric.higher_is_better else ' (lower is better)'}"
+
+
+NAMES: Final = {"loss": "loss", **{key: _caption(make(Setting())) for key, make in METRICS.items()}}
 MOST_OUTPUTS: Final = 8
 """Most outputs shown of a sample: first, last, the kept model's and some in between."""
 

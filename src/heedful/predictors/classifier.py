@@ -191,7 +191,8 @@ class Classifier(Predictor):
         """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
 
         Args:
-            paths: a TSV or JSONL file, or two aligned files.
+            paths: one file of texts and labels, of any format that `heedful.data.corpus.find_pairs` reads, or two
+                aligned files.
             columns: columns of text and label, by 1-based number or by name.
 
         Returns:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 from torch import nn
@@ -59,7 +59,7 @@ class Classification(Task[PairFile, ClassificationData]):
     default_preset = "bag"
     command = "classify"
     kinds = frozenset({"text_classifier"})
-    scores = frozenset({"loss", "accuracy", "macro_f1"})
+    higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from torch import nn
 
@@ -86,10 +86,9 @@ class Task(ABC, Generic[FileT, DataT]):
     """Command of `heedful` that runs its models."""
     kinds: frozenset[str]
     """Kinds of models that do this task."""
-    scores: frozenset[str]
-    """Names of the scores that its validations can give; `training.select_by` is one of them."""
-    lower_is_better: frozenset[str] = frozenset({"loss"})
-    """Names of the scores that fall as a model improves."""
+    higher_is_better: ClassVar[Mapping[str, bool]]
+    """Scores that its validations can give, by name, and whether a higher one is better; `training.select_by` names one
+    of them."""
 
     @abstractmethod
     def find(self, recipe: Recipe) -> dict[str, FileT]:

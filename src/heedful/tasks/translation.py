@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from torch import nn
 
@@ -17,7 +17,7 @@ from heedful.data.prepare import EvaluationSet, Sources, choose_units, link_word
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
-from heedful.evaluation.metrics.table import METRICS, falling_metrics
+from heedful.evaluation.metrics.table import METRICS, metric_directions
 from heedful.experiment import Experiment, has_attention
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
@@ -57,8 +57,7 @@ class Translation(Task[PairFile, TranslationData]):
     default_preset = "small"
     command = "translate"
     kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder"})
-    scores = frozenset({"loss", *METRICS})
-    lower_is_better = frozenset({"loss", *falling_metrics()})
+    higher_is_better: ClassVar = {"loss": False, **metric_directions()}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
@@ -169,7 +168,7 @@ class Validator:
         loss = log_likelihood(PairStep(model, label_smoothing=0.0), pairs_by_length(self._corpus)).loss
         place = len(others) // 2
         samples = (*others[:place], middle, *others[place:])
-        return Validation({"loss": loss, **scores}, middle, samples, Translation.lower_is_better)
+        return Validation({"loss": loss, **scores}, middle, samples)
 
 
 def _seq2seq(model: nn.Module) -> Seq2Seq:

@@ -35,8 +35,6 @@ class Validation:
     """Source, reference and output of one fixed sentence."""
     samples: tuple[tuple[str, str, str], ...] = ()
     """Sources, references and outputs of a few fixed sentences, short to long."""
-    lower_is_better: frozenset[str] = frozenset({"loss"})
-    """Names of the scores of which a lower one is better."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,7 @@ class TrainerState:
     recent_seconds: float = 0.0
     """Seconds spent in updates since the last validation."""
     best: float = -math.inf
+    """Best score by which the model is selected, negated where a lower one is better."""
     best_step: int = 0
     num_without_better: int = 0
     finished: str = ""
@@ -99,6 +98,7 @@ class Outcome:
     step: int
     seconds: float
     best: float
+    """Best score by which the model is selected, as validated."""
     best_step: int
     reason: str
     num_target_tokens: int
@@ -131,6 +131,7 @@ class Trainer:
         sampler: Sampler,
         folder: Path,
         validate: Callable[[nn.Module], Validation],
+        higher_is_better: bool,
         keep: Callable[[Mapping[str, Tensor]], None],
         watch: Watcher,
         warn: Callable[[str], None] = print,
@@ -145,6 +146,7 @@ class Trainer:
             sampler: draws batches that the step takes.
             folder: for checkpoints and metrics.jsonl.
             validate: given a model in evaluation mode.
+            higher_is_better: whether a larger score of the name `select_by` is a better one.
             keep: given the weights of each new best model.
             watch: given reports.
             warn: told what a person should know.
@@ -160,6 +162,7 @@ class Trainer:
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
         self._validate: Final = validate
+        self._sign: Final = 1.0 if higher_is_better else -1.0
         self._watch: Final = watch
         self._course = TrainerState()
         self._window = _Window()
@@ -205,7 +208,7 @@ class Trainer:
         self._times.end()
         self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
-        found = (course.step, course.seconds, course.best, course.best_step, course.finished)
+        found = (course.step, course.seconds, self._sign * course.best, course.best_step, course.finished)
         return Outcome(*found, course.num_target_tokens, speed)
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
@@ -265,8 +268,7 @@ class Trainer:
         def measure() -> list[float]:
             with self._learner.evaluation_weights(weights) as model:
                 found.append(self._validate(model))
-            sign = -1.0 if self._metric in found[0].lower_is_better else 1.0
-            return [sign * found[0].scores[self._metric], time.monotonic() - started]
+            return [self._sign * found[0].scores[self._metric], time.monotonic() - started]
 
         score, taken = self._ranks.first(measure)
         course.seconds += taken

@@ -42,13 +42,13 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
     return _SUITED[target_units]
 
 
-def falling_metrics() -> frozenset[str]:
-    """List the metrics that fall as outputs improve, such as error rates.
+def metric_directions() -> dict[str, bool]:
+    """Tell the direction of every metric.
 
     Returns:
-        Keys of `METRICS` whose `Metric.higher_is_better` is False.
+        `Metric.higher_is_better` by key of `METRICS`.
     """
-    return frozenset(key for key, make in METRICS.items() if not make(Setting()).higher_is_better)
+    return {key: make(Setting()).higher_is_better for key, make in METRICS.items()}
 
 
 def build_metric(key: str, setting: Setting) -> Metric:

@@ -1,0 +1,107 @@
+"""Tensor trees: tensors in nested dataclasses and tuples, listed, named, replaced and tested for completeness.
+
+Inputs of attention calls, memories and states of models are such trees, so their tensors can be found and others put in
+their places by code that knows no score, mask or model.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+from torch import Tensor
+
+Tree = TypeVar("Tree")
+
+_PLAIN: Final = (bool, int, float, str, type(None))
+
+
+def map_leaves(tree: Tree, function: Callable[[Any], object], leaves: tuple[type, ...] = (Tensor,)) -> Tree:
+    """Replace the leaves of a tree.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+        function: gives what takes the place of a leaf.
+        leaves: types of the leaves, which are not looked into; other values than these, dataclasses and tuples stay.
+
+    Returns:
+        A copy. Nothing is checked again: gradients may stand where only positive numbers may.
+    """
+    if isinstance(tree, leaves):
+        return function(tree)  # pyright: ignore[reportReturnType]
+    if isinstance(tree, tuple):
+        return tuple(map_leaves(part, function, leaves) for part in tree)  # pyright: ignore
+    if not is_dataclass(tree):
+        return tree
+    # Without a call of the constructor, which checks values, and without caches, which belong to the old tensors.
+    copied = object.__new__(type(tree))
+    for each in fields(tree):
+        object.__setattr__(copied, each.name, map_leaves(getattr(tree, each.name), function, leaves))
+    return copied  # pyright: ignore[reportReturnType]
+
+
+def named_leaves(tree: object, leaves: tuple[type, ...] = (Tensor,)) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """List the leaves of a tree with their paths.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+        leaves: types of the leaves, which are not looked into.
+
+    Yields:
+        Names of fields and indices in tuples that lead to a leaf, and the leaf, in the order of `map_leaves`.
+    """
+    if isinstance(tree, leaves):
+        yield (), tree
+        return
+    for name, part in _parts(tree) or ():
+        for path, leaf in named_leaves(part, leaves):
+            yield (name, *path), leaf
+
+
+def tensors_of(tree: object) -> list[Tensor]:
+    """List the tensors of a tree.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+
+    Returns:
+        Each tensor, in the order of the fields; one that stands in two places, twice.
+    """
+    return [tensor for _, tensor in named_leaves(tree)]
+
+
+def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
+    """Replace the tensors of a tree.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+        tensors: as many as `tensors_of` lists, in its order.
+
+    Returns:
+        A copy. Nothing is checked again: gradients may stand where only positive numbers may.
+    """
+    remaining = iter(tensors)
+    return map_leaves(tree, lambda _: next(remaining))
+
+
+def is_open(tree: object) -> bool:
+    """Tell whether all tensors of a tree can be found.
+
+    Args:
+        tree: a dataclass or tuple, which may hold others.
+
+    Returns:
+        Whether it holds tensors and plain values only: no function, which may hold tensors of its own.
+    """
+    parts = _parts(tree)
+    if parts is None:
+        return isinstance(tree, (Tensor, *_PLAIN))
+    return all(is_open(part) for _, part in parts)
+
+
+def _parts(tree: object) -> list[tuple[str, object]] | None:
+    """Names and parts of a dataclass or tuple; None for any other value."""
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return [(each.name, getattr(tree, each.name)) for each in fields(tree)]
+    if isinstance(tree, tuple):
+        return [(str(index), part) for index, part in enumerate(tree)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return None
