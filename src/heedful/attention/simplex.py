@@ -144,9 +144,7 @@ class _EntmaxFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        jacobian = (
-            _Jacobian.of(*ctx.saved_tensors) if ctx.alpha is None else _Jacobian.of(*ctx.saved_tensors, ctx.alpha)
-        )
+        jacobian = _Jacobian.saved(ctx)
         # A gradient may be infinite where a weight is zero (that of an entropy is): no share of it comes through.
         grad = grad_outputs[0].masked_fill(~jacobian.support, 0.0)
         centred = grad - jacobian.mean(grad)
@@ -166,9 +164,7 @@ class _Entmax(_EntmaxFunction):
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Tensor | None) -> Tensor:
         tangent, _, alpha_tangent = grad_inputs
-        jacobian = (
-            _Jacobian.of(*ctx.saved_tensors) if ctx.alpha is None else _Jacobian.of(*ctx.saved_tensors, ctx.alpha)
-        )
+        jacobian = _Jacobian.saved(ctx)
         change = torch.zeros_like(jacobian.slopes)
         if tangent is not None:
             change = change + jacobian.slopes * (tangent - jacobian.mean(tangent))
@@ -193,7 +189,10 @@ class _Jacobian(NamedTuple):
     """Sum of the slopes; 1 in an empty row."""
 
     @staticmethod
-    def of(weights: Tensor, alpha: Tensor | float) -> "_Jacobian":
+    def saved(ctx: Any) -> "_Jacobian":
+        """Derivative at the weights and alpha that an autograd function saved."""
+        weights, *alphas = ctx.saved_tensors
+        alpha = alphas[0] if alphas else ctx.alpha
         support = weights > 0
         alpha = alpha.clamp_min(1.0) if isinstance(alpha, Tensor) else alpha
         # The derivative of a power of 0 is not a number, and masking it afterwards would leave 0 * inf in its place.

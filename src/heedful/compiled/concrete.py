@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 # PyTorch has no public name for these three.
 _torch: Final[Any] = torch._C  # pyright: ignore[reportPrivateUsage]
 _functorch: Final[Any] = _torch._functorch
-_ORDINARY: Final[Any] = Tensor.__torch_dispatch__
+_ORDINARY: Final[Any] = getattr(Tensor, "__torch_dispatch__")  # noqa: B009 - PyTorch types it as a method
 
 
 def concrete(*tensors: Tensor) -> bool:
@@ -34,6 +34,7 @@ def concrete(*tensors: Tensor) -> bool:
     if forward_ad._current_level >= 0:  # pyright: ignore[reportPrivateUsage]
         return False
     return all(
-        type(tensor).__torch_dispatch__ is _ORDINARY and not _functorch.is_legacy_batchedtensor(tensor)
+        getattr(type(tensor), "__torch_dispatch__") is _ORDINARY  # noqa: B009
+        and not _functorch.is_legacy_batchedtensor(tensor)
         for tensor in tensors
     )
