@@ -12,11 +12,11 @@ CHINESE: Final = {
     "v . tanh(W [q; k]), W [hidden, query + key], v [hidden]": (
         "v . tanh(W [q; k])，W [hidden, query + key]，v [hidden]"
     ),
-    "a(q, k_j) = (W q)_j, W [position, query_size]: where a key stands counts, not what it is": (
+    "a(q, k_j) = (W q)_j, W [position, query_size]: it depends on the position of a key, not on its content": (
         "a(q, k_j) = (W q)_j，W [position, query_size]：只看键在哪里，不看它是什么"
     ),
     "0: average pooling over the keys that may be attended": "0：对可以注意到的键做平均池化",
-    "0 where |q - k| < bandwidth, and none beyond: the mean of the near ones": (
+    "0 where |q - k| < bandwidth, and none beyond: the mean over near keys": (
         "|q - k| < bandwidth 时为 0，更远的键没有权重：近处各键的平均"
     ),
     "log(1 - |q - k| / bandwidth), and none beyond the bandwidth": (
@@ -25,7 +25,7 @@ CHINESE: Final = {
     "log(1 - |q - k|^2 / bandwidth^2), and none beyond it": (
         "log(1 - |q - k|^2 / bandwidth^2)，比 bandwidth 更远的键没有权重"
     ),
-    "0 at any distance: average pooling, as the kernel that ignores the query": (
+    "0 at any distance: average pooling, because this kernel ignores the query": (
         "距离多远都是 0：平均池化，即不依赖查询的核函数"
     ),
     "depth multiply-adds per pair": "每对 depth 次乘加",
@@ -37,7 +37,7 @@ CHINESE: Final = {
     "hidden_size tanh per pair": "每对 hidden_size 次 tanh",
     "depth squared differences per pair, and one K": "每对 depth 个差的平方，再加一次 K",
     # normalizers
-    "exp(scores / temperature) / sum; temperature to 0 gives the argmax, to infinity the mean": (
+    "exp(scores / temperature) / sum; temperature -> 0 gives the argmax, -> infinity the mean": (
         "exp(scores / temperature) / 总和；温度趋于 0 得到最大者，趋于无穷得到平均"
     ),
     "nearest point of the simplex to scores / temperature": "单纯形上离 scores / temperature 最近的点",
@@ -54,7 +54,7 @@ CHINESE: Final = {
     "Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query": (
         "分段注意力：weights[j] = p(z_j = 1)，每个查询有一条链 z ∈ {0, 1}^keys"
     ),
-    "As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1)": (
+    "Like `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1)": (
         "同 `LinearChain`，再除以一行之和：weights[j] = p(z_j = 1) / sum_k p(z_k = 1)"
     ),
     "Syntactic attention: weights[i, j] = p(key j is the head of query i) in a projective dependency tree": (
@@ -71,19 +71,19 @@ CHINESE: Final = {
         "每个分数 1 次指数；给了种子再加 2 次对数、1 次哈希"
     ),
     "an exponential, two logarithms and a hash per score": "每个分数 1 次指数、2 次对数、1 次哈希",
-    "a dozen exponentials and logarithms per score, one key after the other": (
+    "a dozen exponentials and logarithms per score, sequential in the keys": (
         "每个分数十来次指数和对数，逐个键依次计算"
     ),
     "that of `LinearChain`, and two exponentials per score": "同 `LinearChain`，每个分数再加 2 次指数",
-    "some ten exponentials per score and key, keys^3 in all; all scores in memory": (
+    "about ten exponentials per score and key, keys^3 in total; all scores in memory": (
         "每个分数每个键十来次指数，总共 keys^3；所有分数都在内存里"
     ),
     # masks
     "Let every query attend the first `lengths` keys": "每个查询可以注意到前 `lengths` 个键",
-    "Let a query attend keys up to its own place; the last query stands at the last key": (
+    "Let a query attend keys up to its own position; the last query has the position of the last key": (
         "查询可以注意到不超过自己位置的键；最后一个查询与最后一个键对齐"
     ),
-    "Let a query attend keys from `left` places before its own to `right` places after": (
+    "Let a query attend keys from `left` positions before its own to `right` positions after": (
         "查询可以注意到自己左边 `left` 个到右边 `right` 个位置的键"
     ),
     "Let target position t attend source positions from t - half_width to t + half_width: local-m": (
@@ -92,25 +92,25 @@ CHINESE: Final = {
     "Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p": (
         "查询可以注意到一个实数中心周围的键，高斯因子给近处的键更大的权重：local-p"
     ),
-    "Let a query attend the keys that a table names: the neighbours in a graph": (
+    "Let a query attend the keys that a table allows, such as the neighbours in a graph": (
         "查询可以注意到一张表里列出的键：图里的邻居"
     ),
     "an interval, two comparisons per pair": "一个区间，每对 2 次比较",
     "an interval, two comparisons per pair; none in SDPA": "一个区间，每对 2 次比较；SDPA 里不需要",
-    "where keys are many, only left + right + 1 pairs per query are computed; else as `padding`": (
+    "left + right + 1 pairs per query if there are many keys; else as `padding`": (
         "键很多时，每个查询只计算 left + right + 1 对；否则同 `padding`"
     ),
-    "where keys are many, only 2 half_width + 1 pairs per query are computed; else as `padding`": (
+    "2 half_width + 1 pairs per query if there are many keys; else as `padding`": (
         "键很多时，每个查询只计算 2 half_width + 1 对；否则同 `padding`"
     ),
     "as `local_monotonic`, with an exponential per pair; over the whole source, all pairs": (
         "同 `local_monotonic`，每对再加 1 次指数；覆盖整个源句时要计算所有的对"
     ),
-    "a table, a bool per pair in memory": "一张表，每对在内存里占一个 bool",
+    "one bool per pair in memory": "一张表，每对在内存里占一个 bool",
     "2 numbers per query": "每个查询 2 个数",
     "query * key bools": "query * key 个 bool",
     # kernels
-    "Keys of each query's window fetched, then scored by plain operations; for any score and most normalizers": (
+    "Gathered keys of each query's window, scored by plain operations; for any score and most normalizers": (
         "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
     ),
     "Distances, kernel, softmax and average in one loop, compiled by Numba": (
@@ -139,15 +139,15 @@ CHINESE: Final = {
     ),
     # mechanisms in models
     "all scores": "所有打分函数",
-    "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns": (
+    "no gradient reaches the score, so it cannot be learned; straight_through attends to the same key": (
         "梯度传不到打分函数，无法学习；straight_through 注意到同一个键，而且可以学习"
     ),
     "tree: 1 queries, 3 keys; they must be the same nodes, the root first, or the queries the words and the keys the "
     "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前；或者查询是词，键是根和词",
-    "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads": (
+    "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m": (
         "local-p 由循环解码器的状态预测中心；多头注意力请用 local-m"
     ),
-    "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient": (
+    "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient": (
         "自注意力里采样到的键没有回报；gumbel_softmax 也采样，而且有梯度"
     ),
 }

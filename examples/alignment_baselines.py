@@ -19,10 +19,10 @@ from heedful.text.dictionary import align_pairs
 from heedful.text.lines import read_lines
 from heedful.text.links import GoldLinks, Links
 
-LoweredScore = list[tuple[str, str]]
+Pairs = list[tuple[str, str]]
 
 
-def read_pairs(files: Sequence[Path]) -> LoweredScore:
+def read_pairs(files: Sequence[Path]) -> Pairs:
     if len(files) == 1 and (lines := [line.split(" ||| ") for line in read_lines(files[0])]) and len(lines[0]) == 2:
         return [(source, target) for source, target in lines]
     return [(pair.source, pair.target) for pair in find_pairs([*files])]
@@ -37,7 +37,7 @@ def diagonal(num_source: int, num_target: int) -> Links:
     return [(round(word * (num_source - 1) / max(1, num_target - 1)), word) for word in range(num_target)]
 
 
-def baselines(pairs: LoweredScore, gold: dict[int, GoldLinks]) -> dict[str, AlignmentScores]:
+def baselines(pairs: Pairs, gold: dict[int, GoldLinks]) -> dict[str, AlignmentScores]:
     """Measure the diagonal, and IBM model 1 of all pairs in both directions, joined by grow-diag."""
     words = [(words_of(source), words_of(target)) for source, target in pairs]
     found = {

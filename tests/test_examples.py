@@ -219,3 +219,15 @@ def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureF
     assert "not run" not in shown.out
     assert shown.out.count("\nD: label smoothing 0.2  ") >= 1
     assert "every training ended after 0.0001 minutes" in shown.out
+
+
+def test_statistical_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "statistical_links.py"))
+    words = [f"w{place}" for place in range(12)]
+    sources = [[words[(start + step * jump) % 12] for step in range(4)] for start in range(12) for jump in (1, 3, 5)]
+    rows = [f"{' '.join(side)}\t{' '.join(side[::-1]).upper()}\n" for side in sources]
+    (tmp_path / "pairs.tsv").write_text("".join(rows[2:]), encoding="utf-8")
+    (tmp_path / "test.tsv").write_text("".join(rows[:2]), encoding="utf-8")
+    example["main"](tmp_path / "links", [tmp_path / "pairs.tsv"], [tmp_path / "test.tsv"])
+    assert (tmp_path / "links").read_text(encoding="utf-8") == "0-3 1-2 2-1 3-0\n" * 2
+    assert "8 sure links of 2 pairs" in capsys.readouterr().out

@@ -165,7 +165,7 @@ def test_links_of_words_are_found_once_and_kept_with_the_pairs(
     data = write(tmp_path / "n.tsv")
     settings = ("training.alignment_weight=0.5", "training.validate_every=3")
     _, log = run(data, tmp_path / "m", *settings, "training.max_steps=3", kind=kind)
-    assert [line for line in log.started[0].data.report if line.endswith(" links between tokens to teach")]
+    assert [line for line in log.started[0].data.report if line.endswith(" alignment links for guided alignment")]
     assert (tmp_path / "m" / "run" / "data" / "links" / "encoded.json").is_file()
     with pytest.raises(ConfigError, match=r"training\.alignment_weight = 0\.5, not 0\.0"):
         run(data, tmp_path / "m", "training.validate_every=3", "training.max_steps=6", kind=kind)
@@ -190,7 +190,7 @@ def test_the_step_it_goes_on_from_is_that_of_the_checkpoint_taken(tmp_path: Path
     damaged.write_bytes(damaged.read_bytes()[:-1])
     _, log = run(data, tmp_path / "m", "training.max_steps=6", "training.validate_every=2")
     assert log.started[0].step == 2
-    assert [line.endswith("taking the one before it") for line in log.warned] == [True]
+    assert [line.endswith("using the previous one") for line in log.warned] == [True]
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_notes_that_it_failed(tmp_path: Path):

@@ -75,11 +75,11 @@ class Backends:
             FileRefused: the engine's files were changed.
             UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
         """
-        asked = demand or Constraints()
+        constraints = demand or Constraints()
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
             lambda each: each.why_not(search, attention, by_steps),
-            lambda each: each.supports(search, attention) or each.supports_constraints(asked),
+            lambda each: each.supports(search, attention) or each.supports_constraints(constraints),
         )
         return self._in_blocks(backend) if is_exact else backend
 
@@ -118,8 +118,8 @@ class Backends:
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """Fastest backends of this model and of its ensemble partners, combined."""
-        found = [each._fastest(known, refusal) for each in (self, *self._partners)]
-        return found[0] if len(found) == 1 else together(found)
+        backends = [each._fastest(known, refusal) for each in (self, *self._partners)]
+        return backends[0] if len(backends) == 1 else together(backends)
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """Named backend, or the first without a reason to refuse, known before loading or after."""

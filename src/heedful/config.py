@@ -142,8 +142,8 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     if first["type"] == "value_error" and "ctx" in first:
         return f"{dotted}: {first['ctx']['error']}"
     message = first["msg"][0].lower() + first["msg"][1:]
-    given = "" if first["type"] == "missing" else f", got {first['input']!r}"
-    return f"{dotted}: {message}{given}"
+    value = "" if first["type"] == "missing" else f", got {first['input']!r}"
+    return f"{dotted}: {message}{value}"
 
 
 def _keys_beside(config: type[Config], path: Sequence[str]) -> list[str]:
@@ -162,7 +162,7 @@ def _config_classes(annotation: Any) -> list[type[Config]]:
         return [annotation]
     if get_origin(annotation) is None:
         return []
-    return [found for option in get_args(annotation) for found in _config_classes(option)]
+    return [config_class for option in get_args(annotation) for config_class in _config_classes(option)]
 
 
 def to_toml(config: Config) -> str:

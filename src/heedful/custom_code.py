@@ -118,11 +118,11 @@ def import_class(name: str, base: Class) -> Class:
         if error.name is None or not module_name.startswith(error.name):
             raise UsageError(f"{name}: {error}") from None
         module = _import_beside(name, module_name)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type) or not issubclass(found, base):
-        what = "no such class" if found is None else f"not a subclass of {base.__name__}"
+    imported = getattr(module, attribute, None)
+    if not isinstance(imported, type) or not issubclass(imported, base):
+        what = "no such class" if imported is None else f"not a subclass of {base.__name__}"
         raise UsageError(f"{name}: {what} in {getattr(module, '__file__', module_name)}")
-    return found  # pyright: ignore[reportReturnType]
+    return imported  # pyright: ignore[reportReturnType]
 
 
 def _import_beside(name: str, module_name: str) -> object:

@@ -110,11 +110,11 @@ class Stopped(HeedfulError):
         self.exit_code = 128 + signal_number  # type: ignore[misc]  # it depends on the instance, here and above
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'small'?`` or a list of what is known.
 
     Args:
-        given: what the user wrote.
+        name: word that the user wrote.
         known: what would have been accepted.
 
     Returns:
@@ -127,5 +127,5 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
         '; known: tiny, small'
     """
     names = list(known)
-    close = get_close_matches(given, names, n=1)
+    close = get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"

@@ -104,12 +104,12 @@ def load_experiment(
     """
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
-    given = merge(*(upgraded(tree) for tree in (read_toml(file) if file else {}, parse_overrides(settings))))
-    if isinstance(training := given.get("training"), dict):
-        given["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
-    chosen = _preset_tree(preset, given, adapted or {}, default_preset)
+    user_tree = merge(*(upgraded(tree) for tree in (read_toml(file) if file else {}, parse_overrides(settings))))
+    if isinstance(training := user_tree.get("training"), dict):
+        user_tree["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
+    chosen = _preset_tree(preset, user_tree, adapted or {}, default_preset)
     suited = {**(adapted or {}), "model": _of_kind((adapted or {}).get("model", {}), chosen["model"]["kind"])}
-    return validate(Experiment, merge(merge(suited, chosen), given))
+    return validate(Experiment, merge(merge(suited, chosen), user_tree))
 
 
 def upgraded(tree: Tree) -> Tree:
@@ -135,7 +135,7 @@ def _of_kind(suited: Tree, kind: str) -> Tree:
     return {key: value for key, value in suited.items() if key in known and (is_same or not isinstance(value, dict))}
 
 
-def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any], default_preset: str) -> Tree:
+def _preset_tree(preset: str, tree: Tree, adapted: Mapping[str, Any], default_preset: str) -> Tree:
     """Settings of the preset; for another kind of model, those of its middle preset.
 
     The kind that suits the corpus counts where neither preset nor kind was given, nor settings that it has not.
@@ -143,14 +143,14 @@ def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any], default_p
     Raises:
         ConfigError: no such kind, or the preset is of another kind.
     """
-    kind = given.get("model", {}).get("kind") if isinstance(given.get("model"), dict) else None
+    kind = tree.get("model", {}).get("kind") if isinstance(tree.get("model"), dict) else None
     if is_custom(str(kind)) and not preset:
         return {"model": {"kind": kind}}
     if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
     if not preset:
         usual = PRESETS[default_preset].kind
-        wanted = _suited_kind(given, adapted, usual) if kind is None else kind
+        wanted = _suited_kind(tree, adapted, usual) if kind is None else kind
         preset = default_preset if wanted == usual else str(wanted)
     config = PRESETS[preset]
     if kind is not None and kind != config.kind:
@@ -158,10 +158,10 @@ def _preset_tree(preset: str, given: Tree, adapted: Mapping[str, Any], default_p
     return {"model": config.model_dump(mode="json", exclude_unset=True) | {"kind": config.kind}}
 
 
-def _suited_kind(given: Tree, adapted: Mapping[str, Any], usual: str) -> str:
+def _suited_kind(tree: Tree, adapted: Mapping[str, Any], usual: str) -> str:
     """Kind of model that suits the corpus, if it has all settings made by hand; else the default kind."""
     suited = str(adapted.get("model", {}).get("kind", usual))
-    set_by_hand = given.get("model", {})
+    set_by_hand = tree.get("model", {})
     has_all = isinstance(set_by_hand, dict) and set_by_hand.keys() <= MODELS[suited].model_fields.keys()
     return suited if has_all else usual
 
@@ -178,22 +178,22 @@ def has_attention(experiment: Experiment) -> bool:
     return not isinstance(experiment.model, _WITHOUT_ALIGNMENT)
 
 
-def check_resumable(folder: Path, kept: Path, experiment: Experiment, section: str = "") -> None:
+def check_resumable(folder: Path, path: Path, experiment: Experiment, section: str = "") -> None:
     """Refuse to go on with settings that would make another model than the one begun.
 
     Args:
         folder: the model's.
-        kept: the settings that it was begun with; where there is no such file, nothing was begun.
+        path: the settings that it was begun with; where there is no such file, nothing was begun.
         experiment: the settings now.
         section: beginning of the keys that are compared; empty = all.
 
     Raises:
         ConfigError: a setting changed.
     """
-    if not kept.is_file():
+    if not path.is_file():
         return
     # A run begun before a setting existed has its default.
-    begun = validate(Experiment, read_toml(kept))
+    begun = validate(Experiment, read_toml(path))
     before, now = (_leaves(one.model_dump(mode="json")) for one in (begun, experiment))
     for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
         if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
@@ -305,9 +305,9 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         model = build_model(experiment, sizes)
     wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
-    held = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
-    if wanted != held:
-        wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
+    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
+    if wanted != stored:
+        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
         raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
     # The caller's random numbers are none of a model's that is only loaded.
     with torch.random.fork_rng(devices=[]):

@@ -71,28 +71,29 @@ def train(
 ) -> Outcome:
     """Train, or resume training, and leave the best model in its folder.
 
-    Where `torchrun` started several processes, each calls this with the same recipe.
+    Under `torchrun`, every process calls this with the same recipe.
 
     Args:
         recipe: data and settings.
-        watch: told how it goes.
-        started: told what was found, before the first step; of several processes, the first alone is told anything.
-        warn: told what a person should know.
-        times: takes the time of every phase.
+        watch: callback for progress.
+        started: callback for the facts before the first step. With several processes, only the first calls the
+            callbacks.
+        warn: callback for warnings.
+        times: timer of the phases of a step.
 
     Returns:
-        How it ended.
+        The outcome of the training.
 
     Raises:
-        DataError: the data cannot be used.
-        ConfigError: a setting is wrong, or the folder holds another run.
-        UsageError: another training is at work in the folder, or it holds something else.
-        ResourceError: the folder cannot be written, or another process of this training is lost.
-        NewerFormat: a newer heedful trained in the folder; all stays as it is.
-        Stopped: a signal; everything is saved, and the same call goes on.
-        EndedElsewhere: not on the first of several processes, which says what it was.
+        DataError: the data are unusable.
+        ConfigError: a setting is invalid, or the folder holds another run.
+        UsageError: another training is running in the folder, or the folder holds other files.
+        ResourceError: the folder cannot be written, or another process of this training was lost.
+        NewerFormat: a newer heedful trained in the folder, which is left unchanged.
+        Stopped: a signal arrived; everything is saved, and the same call resumes.
+        EndedElsewhere: training ended on another process; raised on every process but the first.
     """
-    with joined(recipe.device) as ranks, ExitStack() as held:
+    with joined(recipe.device) as ranks, ExitStack() as resources:
         runs: list[_Run] = []
         task = _task(recipe)
 
@@ -100,14 +101,14 @@ def train(
             files = _files(task, recipe)
             folder = _folder(recipe, files)
             claim(folder)
-            held.enter_context(locked(folder / "run"))
+            resources.enter_context(locked(folder / "run"))
             runs.append(_begin(task, recipe, files, folder))
             return [float(size) for size in runs[0].data.sizes]
 
         sizes = ranks.first(begin)
         if ranks.is_first:
             is_wanted = runs[0].experiment.training.tensorboard
-            shown = held.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
+            shown = resources.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
             return _lead(runs[0], ranks, recipe.device, shown, started, warn, times)
         folder = _folder(recipe, _files(task, recipe))
         return _follow(task, folder, tuple(int(size) for size in sizes), ranks, recipe.device)
@@ -115,7 +116,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Run:
-    """A run that the first process has claimed, prepared and resolved."""
+    """Run whose folder the first process has claimed, with prepared data and resolved settings."""
 
     task: Task[Any, Any]
     folder: Path
@@ -127,7 +128,7 @@ def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], 
     claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
     suited = task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
-    check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before tokenizers are read that would not fit
+    check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
     data = task.prepare(files, first, folder, recipe)
     experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
     check_resumable(folder, folder / EXPERIMENT, experiment)
@@ -138,16 +139,16 @@ def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], 
 
 
 def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
-    """The whole configuration, with a model and a score of the task.
+    """Resolved configuration, checked to have a model and a selection score of the task.
 
     Raises:
-        ConfigError: a setting is wrong, or of another task.
+        ConfigError: a setting is invalid, or belongs to another task.
     """
     settings = (*recipe.settings, f"task={json.dumps(task.name)}")
     experiment = load_experiment(recipe.preset, recipe.config, settings, adapted, task.default_preset)
     if experiment.model.kind not in task.kinds and not is_custom(experiment.model.kind):
         known = ", ".join(sorted(task.kinds))
-        raise ConfigError(f"model.kind: a {experiment.model.kind} is no model for {task.name}; known: {known}")
+        raise ConfigError(f"model.kind: {experiment.model.kind} is not a model for {task.name}; known: {known}")
     chosen = experiment.training.select_by
     if chosen != "auto" and chosen not in task.higher_is_better:
         hint = did_you_mean(chosen, task.higher_is_better)
@@ -196,7 +197,7 @@ def _trainer(
     ranks: Ranks,
     times: StepTimes = NOT_TIMED,
 ) -> Trainer:
-    """A training, before its first step, that keeps the best model in the folder all along."""
+    """Trainer before its first step; it keeps the best model in the folder throughout."""
     num_parameters = sum(parameter.numel() for parameter in step.parameters())
     device = next(step.parameters()).device
     precision = resolve_precision(experiment.training.precision, device, num_parameters)
@@ -219,11 +220,11 @@ def _trainer(
 def _recorded(
     history: History, trainer: Trainer, folder: Path, warn: Callable[[str], None]
 ) -> Generator[list[Outcome]]:
-    """Record how training ends, and write the page about it.
+    """Record the outcome of the training, and write its report page.
 
     Raises:
-        Stopped: as it came.
-        NewerFormat: as it came.
+        Stopped: passed on.
+        NewerFormat: passed on.
     """
     outcomes: list[Outcome] = []
     try:
@@ -231,7 +232,7 @@ def _recorded(
     except Stopped as error:
         history.end("stopped", trainer.saved_step, str(error))
         raise
-    except NewerFormat:  # nothing began, and nothing may change
+    except NewerFormat:  # nothing began, and nothing may be written
         raise
     except Exception as error:
         history.end("failed", trainer.saved_step, str(error))
@@ -249,7 +250,7 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
     """Train on another process, with the files and weights of the first.
 
     Raises:
-        EndedElsewhere: a signal or a loss that is not finite, of which the first process tells.
+        EndedElsewhere: a signal, or a loss that is not finite, which the first process reports.
     """
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
     model = task.build_model(experiment, sizes).to(ranks.device(device))
@@ -262,25 +263,25 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
 
     try:
         return _trainer(task, experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
-    except (Stopped, NonFiniteError) as error:  # all know it, and the first says it
+    except (Stopped, NonFiniteError) as error:  # every process knows, and the first one reports it
         raise EndedElsewhere(error.exit_code) from None
 
 
 def _task(recipe: Recipe) -> Task[Any, Any]:
-    """The task that a recipe names, or its settings do.
+    """Task named by a recipe or by its settings.
 
     Raises:
-        UsageError: there is no such task.
+        UsageError: the task is unknown.
     """
     settings = merge(read_toml(recipe.config) if recipe.config else {}, parse_overrides(recipe.settings))
     return find_task(recipe.task or str(settings.get("task", DEFAULT_TASK)))
 
 
 def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
-    """Look at the data.
+    """Inspect the data files.
 
     Raises:
-        UsageError: no data was given.
+        UsageError: there are no data files.
     """
     if not recipe.data:
         raise UsageError("train: no data given; give one file of pairs, or two aligned files")
@@ -292,15 +293,15 @@ def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:
 
 
 def score_test(started: Started, device: str, say: Callable[[str], None]) -> str:
-    """Score the kept model on the test set, once for each model.
+    """Score the best model on the test set, once per model.
 
     Args:
-        started: facts of the run, which is over.
-        device: where PyTorch computes.
-        say: told when items are to be predicted, which takes a while.
+        started: facts of a completed run.
+        device: PyTorch's device.
+        say: callback for a message before the prediction begins, because it takes a while.
 
     Returns:
-        Lines for a person; empty where nothing was held out or given for testing.
+        Lines for a person; empty without a test set.
     """
     if not len(started.data.test):
         return ""
@@ -327,17 +328,17 @@ def train_model(
 
     Args:
         data: one file of examples, or two aligned files.
-        out: the model's folder; None = named after the data.
-        dev: files to validate on; none = some examples are held out.
-        test: files to measure on; none = some examples are held out, where none were given to validate on either.
-        columns: columns of source and target, or of text and label, by 1-based number or by name.
-        languages: codes of source and target; empty = guessed from file names.
-        task: what is learned; empty = translation.
-        preset: model sizes; empty = those that suit the task and the data.
+        out: model folder; None = named after the data.
+        dev: validation files; none = some examples are held out.
+        test: test files; none = some examples are held out, unless there are validation files.
+        columns: columns of source and target, or of text and label, by 1-based number or name.
+        languages: language codes of source and target; empty = derived from the file names.
+        task: name of the task; empty = translation.
+        preset: name of the preset; empty = chosen by task and data.
         config: a TOML file of settings.
         settings: values by dotted key, such as ``{"model.dropout": 0.3}``.
-        minutes: train for at most so long; 0 = until it gets no better.
-        device: where PyTorch computes.
+        minutes: longest training time; 0 = until validation stops improving.
+        device: PyTorch's device.
         quiet: whether to print nothing.
 
     Returns:

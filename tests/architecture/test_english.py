@@ -1,4 +1,4 @@
-"""Docstrings begin with the noun that a thing is: never with What, Of, Those or How."""
+"""Docstrings begin with a noun, not with What, Of, Those or How; local names are nouns, not given or found."""
 
 import ast
 import re
@@ -11,6 +11,7 @@ from tests.architecture.package import ROOT
 
 FOLDERS = ("src", "docs", "benchmarks", "examples")
 RIDDLE = re.compile(r"(What|Of|Those|How)\b")
+VAGUE = {"given", "found", "made", "place", "held", "kept", "taken", "told", "asked"}
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -36,6 +37,15 @@ def riddles(text: str, name: str) -> list[str]:
         for line, docstring in docstrings(ast.parse(text))
         if RIDDLE.match(docstring.strip())
     ]
+
+
+def vague_names(text: str, name: str) -> list[str]:
+    """Parameters and local names of a file's functions that say how a value came about, not which value it is."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.Lambda))
+    nodes = {node for function in functions for node in ast.walk(function)}
+    names = [(node.lineno, node.arg) for node in nodes if isinstance(node, ast.arg)]
+    names += [(n.lineno, n.id) for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return [f"{name}:{line}: {word}" for line, word in sorted(names) if word in VAGUE]
 
 
 def headers(folder: Path) -> Iterator[tuple[str, str]]:
@@ -83,3 +93,30 @@ def test_a_riddle_is_refused_wherever_it_stands(word: str, position: int):
 def test_nouns_are_taken():
     assert riddles(PLANTED.format(*NOUNS), "planted.py") == []
     assert riddles('"""Offers."""\nTEXT = "x"\nprint("What a text that is no docstring")\n', "planted.py") == []
+
+
+def test_local_names_are_nouns():
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    assert [line for path in paths for line in vague_names(path.read_bytes().decode("utf-8"), path.name)] == []
+
+
+@pytest.mark.parametrize("word", sorted(VAGUE))
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "def f({}): pass",
+        "def f():\n    {} = 1",
+        "def f():\n    return [1 for {} in x]",
+        "def f():\n    def g():\n        for {} in x: pass",
+        "f = lambda {}: 1",
+    ],
+)
+def test_a_vague_local_name_is_refused(word: str, planted: str):
+    assert len(vague_names(planted.format(word), "planted.py")) == 1
+    assert vague_names(planted.format("scores"), "planted.py") == []
+
+
+def test_words_that_name_no_local_value_are_taken():
+    assert (
+        vague_names("class State:\n    place: int\n\ndef f(x):\n    return x.given(kept=x.found)\n", "planted.py") == []
+    )

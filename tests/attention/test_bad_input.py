@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "graph": (
         of(Q, K, V, mask=graph(torch.ones(3, 4, dtype=torch.bool))),
-        r"adjacency \[3, 4\], but 3 queries and 5 keys",
+        r"adjacency of 3 queries and 4 keys, but there are 3 queries and 5 keys",
     ),
     "graph of another batch": (
         of(Q, K, V, mask=graph(torch.ones(3, 3, 5, dtype=torch.bool))),
@@ -64,6 +64,11 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
         of(Q, K, V, score=lambda query, key: query.sum(dim=-1)),
         r"score function gave \[2, 3\], expected \[2, 3, 5\]",
     ),
+    "table of other keys": (
+        of(Q, K, V, mask=torch.ones(3, 4).bool()),
+        "mask: table of 3 queries and 4 keys, but there are 3 queries and 5 keys",
+    ),
+    "table of more axes": (of(Q, K, V, mask=torch.ones(1, 1, 3, 5).bool()), r"table \[1, 1, 3, 5\] has more axes"),
     "argmax of nothing": (of(Q, K[:, :0], V[:, :0], need=["argmax"]), r"no key .*key \[2, 0, 4\], value \[2, 0, 6\]"),
     "temperature": (lambda: Softmax(torch.ones(2, 1, 1)), r"temperature must be one number.* got \[2, 1, 1\]"),
     "alpha of queries": (lambda: Entmax(torch.ones(3, 1)), r"expected alpha of shape \[\].* got \[3, 1\]"),
@@ -91,16 +96,16 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
     "values of another type": (of(Q, K, V.half()), ORDINARY + "float32, float32, float16"),
     "parameters of another type": (
         of(Q.double(), K.double(), V.double(), Additive(4, 4)),
-        "the score has parameters of float32, but query and key are float64",
+        "the score has float32 parameters, but query and key are float64",
     ),
     "whole scores": (of(Q, K, V, score=lambda query, key: (query @ key.mT).long()), "score function gave int64"),
     "dropout of one": (of(Q, K, V, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
     "negative dropout": (of(Q, K, V, dropout=-0.1), "got -0.1"),
     "dropout that is no number": (of(Q, K, V, dropout=math.nan), "got nan"),
-    "negative window": (lambda: window(1, -1), "window: right must be a whole number of at least 0, got -1"),
-    "half a window": (lambda: window(0.5, 1), "window: left must be a whole number"),  # type: ignore[arg-type]
-    "negative local-m": (lambda: local_monotonic(-1), "local-m: half_width must be a whole number"),
-    "negative local-p": (lambda: local_predictive(torch.zeros(1), -1), "local-p: half_width must be a whole number"),
+    "negative window": (lambda: window(1, -1), "window: right must be an integer of at least 0, got -1"),
+    "half a window": (lambda: window(0.5, 1), "window: left must be an integer"),  # type: ignore[arg-type]
+    "negative local-m": (lambda: local_monotonic(-1), "local-m: half_width must be an integer"),
+    "negative local-p": (lambda: local_predictive(torch.zeros(1), -1), "local-p: half_width must be an integer"),
     "sigma of nothing": (lambda: local_predictive(torch.zeros(1), 0), "sigma 0.0 is not above 0"),
     "negative sigma": (lambda: local_predictive(torch.zeros(1), 1, -1.0), "sigma -1.0 is not above 0"),
     "sigma as a tensor": (lambda: local_predictive(torch.zeros(1), 1, torch.tensor(0.0)), "sigma 0.0 is not above 0"),
@@ -108,10 +113,16 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: local_predictive(torch.zeros(1), 1, over="sentence"),  # type: ignore[arg-type]
         "over must be 'window' or 'source', got 'sentence'",
     ),
-    "lengths of floats": (lambda: padding(torch.zeros(2)), r"must be whole numbers, got float32 \[2\]"),
-    "lengths of bools": (lambda: padding(torch.ones(2, dtype=torch.bool)), r"must be whole numbers, got bool \[2\]"),
-    "lengths of local-m": (lambda: local_monotonic(1, lengths=torch.zeros(2)), "must be whole numbers"),
-    "graph of numbers": (lambda: graph(torch.ones(2, 2)), r"of bools, got float32 \[2, 2\]"),
+    "lengths of floats": (lambda: padding(torch.zeros(2)), r"must be integers, got float32 \[2\]"),
+    "lengths of bools": (lambda: padding(torch.ones(2, dtype=torch.bool)), r"must be integers, got bool \[2\]"),
+    "lengths of local-m": (lambda: local_monotonic(1, lengths=torch.zeros(2)), "must be integers"),
+    "graph of numbers": (lambda: graph(torch.ones(2, 2)), r"expected a boolean table .*, got float32 \[2, 2\]"),
+    "class of a score": (
+        of(Q, K, V, score=Dot),
+        r"score is the class Dot; pass an instance: Dot\(query_size, key_size\)",
+    ),
+    "class of a normalizer": (of(Q, K, V, normalizer=Softmax), r"normalizer is the class Softmax; .* Softmax\(\)"),
+    "mask of numbers": (of(Q, K, V, mask=torch.zeros(3, 5)), r"table of bools.*got float32 \[3, 5\]"),
     "bandwidth": (lambda: SCORES["gaussian"](3, 3, bandwidth=0.0), "bandwidth must be above 0"),  # type: ignore[call-arg]
 }
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.attention import masks
+from heedful.attention.dispatch import attend
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, causal, graph, local_monotonic, local_predictive, padding, window
+from heedful.attention.scores import Dot, ScaledDot
 from heedful.errors import ShapeError, UsageError
 from tests.attention import cases
 from tests.attention.cases import MASKS, write_out
@@ -25,6 +27,26 @@ def allowed(mask: Mask, num_leading: int, num_queries: int, num_keys: int) -> Te
 def factors(rows: MaskBounds, num_leading: int, num_keys: int) -> Tensor:
     assert rows.gaussian is not None
     return rows.gaussian.factors(torch.arange(num_keys), num_leading)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (1, 5), (4, 1), (5,), (2, 1, 4, 5), (3, 1, 5), (2, 3, 4, 5), (1, 1, 1, 1)])
+def test_a_tensor_of_bools_is_broadcast_as_in_pytorch(shape: tuple[int, ...]):
+    generator = torch.Generator().manual_seed(0)
+    query, key = (torch.randn(2, 3, size, 8, generator=generator, dtype=torch.float64) for size in (4, 5))
+    table = torch.rand(shape, generator=generator) < 0.8
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, key, attn_mask=torch.atleast_2d(table))
+    for kernel in ("auto", "plain"):
+        context = attend(query, key, key, score=ScaledDot(8, 8), mask=table, kernel=kernel).context
+        seen = table.expand(2, 3, 4, 5).any(-1, keepdim=True)
+        torch.testing.assert_close(context, expected.masked_fill(~seen, 0.0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [3, [3, 3], (3, 3), torch.tensor([3, 3]), torch.tensor(3, dtype=torch.int32)])
+def test_lengths_are_a_number_a_list_or_a_tensor(lengths: Any):
+    query, key = torch.ones(2, 4, 8), torch.ones(2, 5, 8)
+    weights = attend(query, key, key, score=Dot(8, 8), mask=padding(lengths), need="weights").weights
+    assert weights is not None
+    assert (weights > 0).tolist() == [[[True] * 3 + [False] * 2] * 4] * 2
 
 
 @settings(max_examples=200)
@@ -188,13 +210,13 @@ def test_local_m_follows_the_steps_of_decoding():
 def test_a_gaussian_cannot_be_joined_otherwise_than_by_and(join: str):
     local = local_predictive(torch.zeros(1), 1)
     for mask in (local | causal(), causal() | local) if join == "|" else (~local, ~(causal() & local)):
-        with pytest.raises(UsageError, match="can be joined by & only"):
+        with pytest.raises(UsageError, match="can be combined by & only"):
             mask.rows(2, 3, CPU)
 
 
 def test_two_gaussians_are_refused():
     mask = local_predictive(torch.zeros(1), 1) & causal() & local_predictive(torch.ones(1), 1)
-    with pytest.raises(UsageError, match="only one of those joined by & may have a Gaussian"):
+    with pytest.raises(UsageError, match="only one of two masks joined by & may have a Gaussian"):
         mask.rows(2, 3, CPU)
 
 

@@ -437,7 +437,7 @@ def test_the_axes_of_a_reward_are_the_first_ones():
         reinforce_loss(log_prob, torch.tensor(2.0), 0.5, torch.zeros_like(log_prob)), -1.5 * log_prob
     )
     for shape in ((3,), (2, 3), (2, 2, 3, 1)):
-        with pytest.raises(ShapeError, match="is not the start of"):
+        with pytest.raises(ShapeError, match="does not fit log_prob"):
             reinforce_loss(log_prob, torch.zeros(shape), 0.0, torch.zeros_like(log_prob))
 
 

@@ -74,9 +74,9 @@ REFUSED: dict[str, tuple[Write, list[str]]] = {
     "cut-off gzip": (one_file(gzip.compress(PAIRS.encode() * 99, mtime=0)[:80]), ["a.tsv", "damaged gzip"]),
     "CSV with a line break in a cell": (
         csv_file(CSV.encode() + b'"a\nb",c\n'),
-        ["a.csv:31", "goes on in the next line"],
+        ["a.csv:31", "continues on the next line"],
     ),
-    "CSV with an open quote": (csv_file(CSV.encode() + b'a,"b\n'), ["a.csv:31", "goes on in the next line"]),
+    "CSV with an open quote": (csv_file(CSV.encode() + b'a,"b\n'), ["a.csv:31", "continues on the next line"]),
     "CSV with text after a quote": (csv_file(b'"a" b,c\n' + CSV.encode()), ["a.csv:1", "double the quotes"]),
     "ragged CSV": (csv_file(CSV.encode() + b"a,b,c\n"), ["a.csv:31", "3 columns", "separators ','"]),
     "CSV of one column": (csv_file(b"hello\nworld\n"), ["a.csv:1", "1 column", "separated by ','"]),

@@ -323,7 +323,7 @@ def test_missing_data_is_no_fault_of_the_rows(tmp_path: Path):
 
 def test_help_loses_no_word():
     shown = " ".join(heedful("compare", "--help").out.split())
-    assert '"base" holds what all rows share, "rows" what each of them changes' in shown
+    assert '"base" has the settings that all rows share, "rows" the name and changes of each row' in shown
     assert "[base" not in shown
 
 

@@ -230,9 +230,9 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--to", "huggingface"], "takes a folder to write"),
-        (["out", "--to", "huggingface", "--int8"], "takes a folder to write"),
-        (["out", "--to", "onnx"], "engines go into the model folder"),
+        (["--to", "huggingface"], "needs a folder OUT"),
+        (["out", "--to", "huggingface", "--int8"], "needs a folder OUT"),
+        (["out", "--to", "onnx"], "engines take no OUT"),
         (["out", "--to", "huggingface"], "normalise after each sub-layer"),
     ],
 )

@@ -120,9 +120,7 @@ def test_bytes_that_are_not_utf8_are_replaced_and_told(trained: Trained):
     done = heedful("translate", trained.model, stdin=b"abc\nca\xfffe\nbad\n")
     assert done.code == 0
     assert len(lines_of(done.out)) == 3
-    assert lines_of(done.err) == [
-        "heedful: warning: standard input:2: not UTF-8; U+FFFD stands for the bytes that are not"
-    ]
+    assert lines_of(done.err) == ["heedful: warning: standard input:2: not UTF-8; invalid bytes read as U+FFFD"]
 
 
 def test_cut_lines_are_told_with_their_numbers(trained: Trained, tmp_path: Path):

@@ -128,7 +128,7 @@ def test_few_of_a_kind_are_only_a_note(tmp_path: Path):
     finding = found(check_corpus([write(tmp_path / "a.tsv", tsv(rows))]))["empty"]
     assert (finding.level, finding.count, finding.lines) == ("note", 1, (8,))
     assert str(finding) == (
-        f"note: {tmp_path}/a.tsv:8: 1 of 1,200 rows have nothing on one side or on both; training leaves them out"
+        f"note: {tmp_path}/a.tsv:8: 1 of 1,200 rows are empty on one or both sides; training leaves them out"
     )
 
 

@@ -58,7 +58,7 @@ def test_ten_pairs_are_validated_on_themselves_and_it_says_so(tmp_path: Path):
     assert training_pairs(prepared) == rows(10)
     assert prepared.dev.sources == [source for source, _ in rows(10)]
     assert len(prepared.test) == 0
-    assert any("says nothing of new ones" in line for line in prepared.report)
+    assert any("says nothing about new ones" in line for line in prepared.report)
 
 
 def test_nine_are_too_few(tmp_path: Path):

@@ -69,8 +69,8 @@ def test_other_scores_and_normalizers_are_the_models(exported: Make):
 @pytest.mark.parametrize(
     ("attention", "reason"),
     [
-        ({"normalizer": "linear_chain"}, "onnx: a chain is computed key after key"),
-        ({"normalizer": "entmax", "alpha": 1.3}, "onnx: entmax is found by bisection"),
+        ({"normalizer": "linear_chain"}, "onnx: a chain needs a loop over keys"),
+        ({"normalizer": "entmax", "alpha": 1.3}, "onnx: entmax needs bisection"),
     ],
 )
 def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, object], reason: str, tmp_path: Path):

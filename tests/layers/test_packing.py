@@ -38,7 +38,7 @@ def test_few_numbers_of_rows_occur():
 
 
 def test_lengths_that_do_not_fit_are_refused():
-    with pytest.raises(ShapeError, match="a sequence of 5 positions, but there are 4"):
+    with pytest.raises(ShapeError, match="a sequence has 5 positions, but the padded form only 4"):
         Packing.of(torch.tensor([2, 5]), 4)
 
 

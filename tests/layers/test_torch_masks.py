@@ -99,5 +99,5 @@ def test_a_mask_of_another_shape_is_refused(padding: Tensor | None, table: Tenso
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.complex64])
 def test_a_mask_of_another_type_is_refused(dtype: torch.dtype):
-    with pytest.raises(UsageError, match=f"bool .* or real, got {str(dtype)[6:]}"):
+    with pytest.raises(UsageError, match=f"bool .* or floating-point, got {str(dtype)[6:]}"):
         read_masks(torch.zeros(1, 2, dtype=dtype), None, (1, 1, 1, 2))

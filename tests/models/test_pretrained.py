@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_said():
         place_vectors(model, [given("source", 3)])
     shared = make_model("transformer-pre", is_shared=True)
     both = [given(side, 8, path=f"{side}.vec", num_tokens=NUM_SOURCE_TOKENS) for side in ("source", "target")]
-    with pytest.raises(ConfigError, match=r"one table serves both sides, and has source\.vec already"):
+    with pytest.raises(ConfigError, match=r"both sides share one table, which uses source\.vec already"):
         place_vectors(shared, both)
     place_vectors(shared, [given(side, 8, num_tokens=NUM_SOURCE_TOKENS) for side in ("source", "target")])
     place_vectors(shared, [])

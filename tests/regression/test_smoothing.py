@@ -249,3 +249,28 @@ def test_points_that_are_one_have_no_scale(num_features: int):
         tried = find(LeaveOneOut(np.full((3, num_features), 0.1), values, KERNELS["gaussian"]))
         assert tried[:, 0].tolist() == [1.0] * len(tried)
         assert tried[-1, 1] == pytest.approx(3.0**2 + 1.5**2 + 4.5**2)
+
+
+@pytest.mark.parametrize("kernel", [name for name, profile in KERNELS.items() if name != "constant"])
+@pytest.mark.parametrize("num_points", [8, 20, 63])
+def test_no_fine_grid_finds_a_smaller_error(kernel: str, num_points: int):
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        points = generator.normal(size=(num_points, 1))
+        targets = np.sin(3.0 * points) + 0.3 * generator.normal(size=(num_points, 1))
+        loss = LeaveOneOut(points, targets, KERNELS[kernel])
+        grid = np.exp(np.linspace(math.log(loss.smallest), math.log(loss.largest), 1500))
+        # A hundredth, for dips of the smoother kernels between two grid points of their own.
+        assert search_bandwidth(loss)[:, 1].min() <= 1.01 * loss.errors(grid).min()
+
+
+def test_intervals_are_those_between_distances():
+    points = np.array([[0.0], [1.0], [4.0]])
+    loss = LeaveOneOut(points, points, KERNELS["boxcar"])
+    assert loss.intervals().tolist() == pytest.approx([math.sqrt(3.0), math.sqrt(12.0), math.sqrt(4.0 * loss.largest)])
+    assert len(LeaveOneOut(points, points, KERNELS["gaussian"]).intervals()) == 0
+
+
+def test_intervals_of_many_points_are_few():
+    points = np.random.default_rng(0).normal(size=(3000, 1))
+    assert 10 <= len(LeaveOneOut(points, points, KERNELS["triangular"]).intervals()) <= 400_000_000 // 3000**2

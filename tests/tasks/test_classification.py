@@ -110,7 +110,7 @@ def test_python_trains_and_scores_the_test_set(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (("model.kind=rnnsearch",), "a rnnsearch is no model for classification"),
+        (("model.kind=rnnsearch",), "rnnsearch is not a model for classification"),
         (("training.select_by=bleu",), "no score 'bleu' in classification"),
     ],
 )

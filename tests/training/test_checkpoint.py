@@ -122,7 +122,7 @@ def test_any_flipped_bit_is_seen_and_the_one_before_is_taken(file: str, folder: 
         assert same(loaded, make(1)), f"byte {place}"
         assert len(warnings) == 1
         assert "000002" in warnings[0]
-        assert "taking the one before it" in warnings[0]
+        assert "using the previous one" in warnings[0]
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -81,7 +81,7 @@ def test_tensors_of_another_model_are_refused_and_none_before_them_is_taken(orde
 
 def test_an_older_one_of_another_model_is_not_called_damaged():
     said: list[str] = []
-    with pytest.raises(FileRefused, match="was it changed since"):
+    with pytest.raises(FileRefused, match="was the model changed"):
         CheckpointFolder(SAMPLES / "1" / "run/checkpoints", warn=said.append).load_newest(["nothing"])
     assert said == []
 
@@ -120,5 +120,5 @@ def test_a_state_keeps_what_it_knows():
 
 @pytest.mark.parametrize("facts", [{"step": "3"}, {"finished": 1}, {"seconds": None}, {"best": [1.0]}])
 def test_a_state_of_another_type_is_refused(facts: dict[str, object]):
-    with pytest.raises(FileRefused, match=f"^a: its {next(iter(facts))} is .*; delete it to take the one before"):
+    with pytest.raises(FileRefused, match=f"^a: its {next(iter(facts))} is .*; delete it to use the previous one"):
         read_state(TrainerState, facts, Path("a"))

@@ -397,7 +397,7 @@ def test_processes_that_see_different_folders_are_refused(tmp_path: Path):
     (tmp_path / "told").mkdir()
     for found in told(tmp_path / "told", 2, body):
         assert found[0] == "FileRefused"  # type: ignore[index]
-        assert "let all see one folder" in found[1]  # type: ignore[index]
+        assert "give all of them access to one folder" in found[1]  # type: ignore[index]
 
 
 def test_one_process_raises_what_it_always_did(tmp_path: Path):

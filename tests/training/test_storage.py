@@ -71,7 +71,7 @@ def test_a_failed_save_is_told_in_one_line_and_made_good_by_the_next(
         storage.save(make(2))
     assert len(warned) == 1
     assert "checkpoint of step 2 not saved: " in warned[0]
-    assert warned[0].endswith("; training goes on, and tries again at its next save")
+    assert warned[0].endswith("; training continues and retries at the next save")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     with pytest.raises(ResourceError, match=r"^done, but not saved: .*; the last checkpoint is of step 1;") as caught:
         storage.ensure("done")
@@ -100,7 +100,7 @@ def test_a_best_model_that_found_no_room_is_kept_as_it_was_by_the_next_save(
     storage.hold(Best(2.0, 2, {"w": weights}))
     kept.is_full = True
     storage.save(make(2, 2.0, 2))
-    assert warned == ["m: model not saved: full; training goes on, and tries again at its next save"]
+    assert warned == ["m: model not saved: full; training continues and retries at the next save"]
     found = newest(tmp_path)
     assert found is not None
     assert found.state == {"step": 2, "best": 1.0, "best_step": 1}  # what the folder holds, for who goes on from here
@@ -145,7 +145,7 @@ def test_a_log_that_cannot_be_written_fails_the_save_but_not_the_checkpoint(
     storage.metrics.add({"step": 1})
     storage.save(make(1))
     assert warned == [
-        f"{tmp_path / 'metrics.jsonl'}: not written: Is a directory; training goes on, and tries again at its next save"
+        f"{tmp_path / 'metrics.jsonl'}: not written: Is a directory; training continues and retries at the next save"
     ]
     assert newest(tmp_path) is not None
     (tmp_path / "metrics.jsonl").rmdir()

@@ -24,7 +24,7 @@ class AttentionInputs:
     """Mask bounds; None = every query may attend to every key."""
     normalizer: Normalizer
     row_ids: Tensor | None = None
-    """[*batch, query] index of each row, which noise is a function of; None without noise."""
+    """[*batch, query] index of each row, from which its noise is computed; None without noise."""
 
     def of_queries(self, rows: slice) -> "AttentionInputs":
         """Select queries.
@@ -33,7 +33,7 @@ class AttentionInputs:
             rows: along the query axis.
 
         Returns:
-            What is computed from for them; of tensors that have a query axis, views.
+            Inputs of those queries; tensors with a query axis are views.
         """
         return replace(
             self,
@@ -53,10 +53,10 @@ class AttentionInputs:
     def widened(self) -> "AttentionInputs":
         """Convert shared half-precision tensors to float32, so that gradients of many tiles are summed in float32.
 
-        In half precision a sum of many would lose what each adds.
+        A half-precision sum of many gradients would round away the small ones.
 
         Returns:
-            The same in numbers; to be `narrowed` before anything is computed.
+            The same numbers in wider types; call `narrowed` before computing with them.
         """
         wide = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
         return self.narrowed({name: wide.get(dtype, dtype) for name, dtype in self.types().items()})
@@ -68,7 +68,7 @@ class AttentionInputs:
             types: as `types` gives them.
 
         Returns:
-            The same in numbers, if it was widened from those types.
+            The same inputs in these types; no number changes if they were widened from them.
         """
         if self.types() == types:
             return self

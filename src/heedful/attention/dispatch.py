@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import fields, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attention.attention_inputs import AttentionInputs
@@ -21,7 +21,7 @@ from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
 from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
-from heedful.attention.masks import Mask, padding
+from heedful.attention.masks import Mask, padding, table_mask
 from heedful.attention.scores import Function
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tensor_tree import tensors_of, with_tensors
@@ -44,6 +44,9 @@ KERNELS: Final[tuple[Kernel, ...]] = (
 Scoring = Score | Callable[[Tensor, Tensor], Tensor]
 """Score module, or function from queries and keys to scores."""
 
+Masking = Mask | Bool[Tensor, "..."] | None
+"""Mask; or table of bools, True = may attend, broadcast as in PyTorch's `scaled_dot_product_attention`."""
+
 observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
 """Callback for capture: where set, every `attend` computes its weights and passes them on."""
 
@@ -59,7 +62,7 @@ class Choice(NamedTuple):
     memory: str
     """Memory allocated beside inputs and outputs."""
     standing: str = ""
-    """Reservation that users should know, such as that a kernel was never timed."""
+    """Caveat for users, for example that a kernel was never timed."""
 
 
 class _Call(NamedTuple):
@@ -79,10 +82,10 @@ def attend(
     value: Float[Tensor, "*#batch key value_size"],
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
     kernel: str = "auto",
 ) -> Attended:
     """Average the values by how well their keys match the query.
@@ -94,27 +97,29 @@ def attend(
         key: [*batch, key, key_size] what each position offers, or the result of `score.prepare` on it.
         value: [*batch, key, value_size] what each position returns.
         score: how a query is compared with a key; a plain function of queries and keys will do (`scores.Function`).
-        mask: who may attend whom; None = all.
+        mask: who may attend whom; None = all. A tensor of bools is a table, True = may attend, that is broadcast
+            against [*batch, query, key] from the right, as PyTorch does it.
         normalizer: scores to weights.
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
-        need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob.
+        need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob; one or several.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
 
     Returns:
-        The contexts and all that was asked; see `Attended`.
+        The contexts and the results named in `need`; see `Attended`.
 
     Raises:
-        ShapeError: query or keys have not the size the score was made for, leading axes do not fit, keys and values
-            differ in number, or the argmax of no keys is asked.
-        NeedError: the normalizer cannot provide what is asked.
+        ShapeError: query or key size differs from the score's, leading axes do not broadcast, keys and values differ in
+            number, or the argmax of zero keys is requested.
+        NeedError: the normalizer cannot provide a requested result.
         UsageError: tensors are not of one floating-point type, or dropout is not in [0, 1).
-        KernelUnsupported: the named kernel cannot do this, or there is none of that name.
+        KernelUnsupported: the named kernel does not exist or cannot run this call.
 
-    Scores must be numbers of their type: a dot product beyond its range (10^38; in float16 the range counts as its end)
-    gives NaN, so that it is seen. Those of a function count as the largest number where they are infinite.
+    Scores must be finite: a dot product that overflows gives NaN, so that the error is visible (float16 scores are
+    clamped to the largest float16 number). Infinite scores of a plain function are clamped likewise.
 
     Cost: query * key * (depth + value_size) multiply-adds for dot scores, query * key * hidden tanh for additive;
-    memory as `explain` says: linear, if neither weights are asked nor a trained tree or a dense mask is used.
+    memory as `explain` says: linear in query + key, unless weights, a dense mask or a tree normalizer in training need
+    query * key.
 
     Example:
         >>> from heedful.attention.scores import ScaledDot
@@ -123,9 +128,9 @@ def attend(
         >>> attend(q, k, k, score=ScaledDot(8, 8), mask=padding(torch.tensor([5, 0]))).context.sum((1, 2)).tolist()
         [24.0, 0.0]
     """
-    # A compiler cannot record the observer; nothing is watched in what it compiles.
+    # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
-    wanted = frozenset(need) | _WATCHED if watch else frozenset(need)
+    wanted = _names(need) | _WATCHED if watch else _names(need)
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
     attended = _run(_choose(call.request, kernel), call._replace(normalizer=call.normalizer.seeded()))
     if watch:
@@ -139,25 +144,25 @@ def explain(
     value: Tensor,
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
 ) -> list[Choice]:
-    """Return which kernel `attend` takes for the same arguments, and why others refuse.
+    """Return every kernel's answer to a call of `attend`: whether it can run, and if not, why.
 
     Args:
-        query: as for `attend`, as are all others.
+        query: as for `attend`, like all other arguments.
         key: keys.
         value: values.
         score: score.
         mask: mask.
         normalizer: normalizer.
         dropout: dropout.
-        need: what is asked beside the context.
+        need: results requested beside the context.
 
     Returns:
-        What each kernel says, in order of preference; `attend` takes the first that has no reason against it.
+        One choice per kernel, in order of preference; `attend` takes the first with an empty reason.
 
     Raises:
         ShapeError: as `attend`.
@@ -171,7 +176,7 @@ def explain(
         >>> next(choice.reason for choice in choices if choice.kernel == "sdpa")
         'gives the context only, not weights'
     """
-    request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+    request = _lower(query, key, value, score, mask, normalizer, dropout, _names(need)).request
     return [
         Choice(kernel.name, _against(kernel, request) or "", kernel.memory_of(request), kernel.standing)
         for kernel in KERNELS
@@ -184,22 +189,22 @@ def why_refused(
     value: Tensor,
     *,
     score: Scoring,
-    mask: Mask | None = None,
+    mask: Masking = None,
     normalizer: Normalizer = SOFTMAX,
     dropout: float = 0.0,
-    need: Iterable[Need] = (),
+    need: Need | Iterable[Need] = (),
 ) -> str:
     """Say why `attend` refuses the same arguments.
 
     Args:
-        query: as for `attend`, as are all others.
+        query: as for `attend`, like all other arguments.
         key: keys.
         value: values.
         score: score.
         mask: mask.
         normalizer: normalizer.
         dropout: dropout.
-        need: what is asked beside the context.
+        need: results requested beside the context.
 
     Returns:
         The reason, in one line; empty where a kernel takes the call.
@@ -211,10 +216,10 @@ def why_refused(
         'the score was made for key size 5, got key [5, 4]'
     """
     try:
-        request = _lower(query, key, value, score, mask, normalizer, dropout, frozenset(need)).request
+        request = _lower(query, key, value, score, mask, normalizer, dropout, _names(need)).request
     except HeedfulError as error:
         return " ".join(str(error).removeprefix("attend: ").split())
-    # The last kernel takes nearly everything, so the others are asked only where it does not.
+    # The last kernel supports nearly every call, so the others are asked only if it refuses.
     reasons = (_against(kernel, request) for kernel in reversed(KERNELS))
     first = next(reasons)
     return "" if first is None or any(reason is None for reason in reasons) else first
@@ -225,7 +230,7 @@ def _lower(
     key: Tensor | PreparedKey,
     value: Tensor,
     scoring: Scoring,
-    mask: Mask | None,
+    masking: Masking,
     normalizer: Normalizer,
     dropout: float,
     need: frozenset[Need],
@@ -233,8 +238,9 @@ def _lower(
     """Check a call, and convert it to the form that kernels take.
 
     Raises:
-        RuntimeError: a score of the user's raised it.
+        RuntimeError: a user-defined score raised it.
     """
+    _require_instances(scoring, normalizer)
     score = scoring if isinstance(scoring, Score) else Function(scoring)
     _check(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
     _sized(query, score.query_size, "query")
@@ -245,7 +251,8 @@ def _lower(
         _blame_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    # In a recorded graph the number of keys is a symbol, which a comparison would narrow.
+    mask = table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
+    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=query.device))
         mask = reach if mask is None else mask & reach
@@ -273,6 +280,24 @@ def _lower(
     return _Call(score, pairs, value, rows, normalizer, request)
 
 
+def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
+    return frozenset((need,) if isinstance(need, str) else need)
+
+
+def _require_instances(scoring: object, normalizer: object) -> None:
+    """Refuse a class where an instance of it is meant.
+
+    Raises:
+        UsageError: the score or the normalizer is a class.
+    """
+    if isinstance(scoring, type):
+        sizes = "(query_size, key_size)" if issubclass(scoring, Score) else "()"
+        raise UsageError(f"attend: score is the class {scoring.__name__}; pass an instance: {scoring.__name__}{sizes}")
+    if isinstance(normalizer, type):
+        name = normalizer.__name__
+        raise UsageError(f"attend: normalizer is the class {name}; pass an instance: {name}()")
+
+
 def _check(
     query: Tensor, key: Tensor, value: Tensor, normalizer: Normalizer, dropout: float, need: frozenset[Need]
 ) -> None:
@@ -296,7 +321,7 @@ def _check(
             f"attend: leading axes do not fit each other (query {list(query.shape)}, {_shapes(key, value)})"
         ) from error
     is_mixed = not query.dtype == key.dtype == value.dtype
-    # Under autocast a projection is narrower than what it projects.
+    # Under autocast the output of a projection is narrower than its input.
     if (is_mixed and not torch.is_autocast_enabled(value.device.type)) or not value.is_floating_point():
         names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value))
         raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
@@ -304,6 +329,8 @@ def _check(
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
     if reason := normalizer.why_not(query.shape[-2], num_keys):
         raise ShapeError(f"attend: {reason}")
+    for name in sorted(need - set(get_args(Need))):
+        raise NeedError(f"attend: need {name!r} is unknown{did_you_mean(name, get_args(Need))}")
     if missing := need - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
     if num_keys == 0 and "argmax" in need:
@@ -351,7 +378,7 @@ def _choose(request: Request, name: str) -> Kernel:
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
     if reason := named.supports(request):
-        raise KernelUnsupported(f"attend: kernel {name!r} cannot do this: {reason}")
+        raise KernelUnsupported(f"attend: kernel {name!r} cannot run this call: {reason}")
     return named
 
 
@@ -361,16 +388,16 @@ def _against(kernel: Kernel, request: Request) -> str | None:
 
 
 def _blame_types(score: Score, query: Tensor) -> None:
-    """Explain an error where the parameters of a score and its inputs differ in dtype.
+    """Raise a clear error if the parameters of a score and its inputs differ in dtype.
 
     Raises:
-        UsageError: they are.
+        UsageError: the dtypes differ.
     """
     others = {parameter.dtype for parameter in score.parameters()} - {query.dtype}
     if others and not torch.is_autocast_enabled(query.device.type):
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
         wanted = str(query.dtype).removeprefix("torch.")
-        raise UsageError(f"attend: the score has parameters of {names}, but query and key are {wanted}; convert one")
+        raise UsageError(f"attend: the score has {names} parameters, but query and key are {wanted}; convert one")
 
 
 def _sized(tensor: Tensor, size: int, role: str) -> Tensor:

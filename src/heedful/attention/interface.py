@@ -18,16 +18,16 @@ Scope = Literal["row", "matrix"]
 """Scores that a normalizer needs at once: those of one query, or those of all queries."""
 
 Scores = Float[Tensor, "*rows key"]
-"""Scores of whole rows, or the weights that come of them; the axes of the rows are [*batch, query]."""
+"""Scores or weights of whole rows; `*rows` stands for [*batch, query]."""
 
 Allowed = Bool[Tensor, "*#rows key"]
-"""Who may attend whom, True = may."""
+"""Mask as a table: True = the query may attend to the key."""
 
 RowIds = Int[Tensor, "*rows"]
-"""Numbers of the rows in a whole call, from which noise is drawn."""
+"""Indices of the rows within a whole call, from which their noise is computed."""
 
 OfRows = Float[Tensor, "*rows"]
-"""A number for each row."""
+"""One number per row."""
 
 Region = Literal["simplex", "sub-simplex", "box"]
 """Set that contains the weights of a query: sums of 1, sums of at most 1, or each in [0, 1]."""
@@ -36,12 +36,12 @@ Region = Literal["simplex", "sub-simplex", "box"]
 @final
 @dataclass(frozen=True)
 class PreparedKey:
-    """Keys after the part of a score that does not depend on the query, computed once per source."""
+    """Keys after the query-independent part of a score, computed once per source."""
 
     key: Float[Tensor, "*batch key size"]
     """[*batch, key, size]"""
     exp_key: ExpKey | None = None
-    """Exponentials of the keys of additive scores, for kernels that take them."""
+    """Exponentials of the keys, for kernels of additive scores."""
 
     def select(self, rows: Int[Tensor, " kept"]) -> "PreparedKey":
         """Select sources.
@@ -59,7 +59,7 @@ class PreparedKey:
 class Score(nn.Module, ABC):
     """Score function a(query, key), built from the sizes of both.
 
-    Every score has the same constructor, so that one can be put in another's place.
+    Every score has the same constructor, so that they are interchangeable.
     """
 
     max_keys: int | None = None
@@ -81,7 +81,7 @@ class Score(nn.Module, ABC):
             key: [*batch, key, key_size].
 
         Returns:
-            What `lower` takes.
+            The prepared keys, to be passed to `lower`.
         """
 
     @abstractmethod
@@ -96,10 +96,10 @@ class Score(nn.Module, ABC):
         Args:
             query: [*batch, query, query_size].
             prepared: from `prepare`.
-            inverse_temperature: scores are multiplied by it.
+            inverse_temperature: factor of the scores.
 
         Returns:
-            The pairs whose scores are a(query, key) * inverse_temperature.
+            Lowered score with the values a(query, key) * inverse_temperature.
         """
 
 
@@ -114,7 +114,7 @@ class Attended:
     weights: Float[Tensor, "*#batch query key"] | None = None
     """[*batch, query, key] before dropout."""
     log_normalizer: Float[Tensor, "*#batch query"] | None = None
-    """[*batch, query] log of the sum of exponentiated scores; of structured attention, of the sum over structures."""
+    """[*batch, query] log of the sum of exponentiated scores; for structured attention, of the sum over structures."""
     argmax: Int[Tensor, "*#batch query"] | None = None
     """[*batch, query] key of the largest weight; 0 where no key may be attended to."""
     entropy: Float[Tensor, "*#batch query"] | None = None
@@ -125,7 +125,7 @@ class Attended:
 
 @dataclass(frozen=True)
 class Normalized:
-    """Weights of whole rows and their by-products; None where derived from the weights, or unavailable."""
+    """Weights of whole rows and their by-products; None if it follows from the weights, or is unavailable."""
 
     weights: Scores
     """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
@@ -146,11 +146,11 @@ class Normalizer(ABC):
     is_random: ClassVar[bool] = False
     """Whether weights depend on noise, and so on row indices."""
     is_positional: ClassVar[bool] = False
-    """Whether weights depend on the order of the keys, as for structures over them."""
+    """Whether weights depend on the order of the keys, as in structured attention."""
     is_shift_invariant: ClassVar[bool] = True
     """Whether adding a constant to all scores of a row changes nothing."""
     has_gradient: ClassVar[bool] = True
-    """Whether weights send gradient to the scores."""
+    """Whether gradients flow from the weights to the scores."""
     learned: ClassVar[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
     """Fields that a model learns, with their shapes; each may have leading axes, aligned with those of the scores."""
 
@@ -168,30 +168,30 @@ class Normalizer(ABC):
         return self
 
     def without_noise(self) -> "Normalizer":
-        """Give the normalizer that a trained model is used with, which leaves nothing to chance.
+        """Return the deterministic normalizer for inference.
 
         Returns:
-            Itself, or the normalizer that takes its place at inference.
+            Itself, or its deterministic replacement.
         """
         return self
 
     def why_not(self, num_queries: int, num_keys: int) -> str | None:
-        """Say why there are no weights for some numbers of queries and keys.
+        """Say why weights are undefined for these numbers of queries and keys.
 
         Args:
-            num_queries: queries of a call.
-            num_keys: keys of a call.
+            num_queries: number of queries of a call.
+            num_keys: number of keys of a call.
 
         Returns:
-            The reason; None where there are weights, as by default for any numbers.
+            The reason; None if weights are defined, which is the default for any numbers.
         """
         return None
 
     def why_not_exported(self) -> str | None:
-        """Say why the normalizer cannot be part of a graph for another runtime.
+        """Say why the normalizer cannot be exported to a graph for another runtime.
 
         Returns:
-            The reason; None where it can.
+            The reason; None if it can be exported.
         """
         return None
 
@@ -205,7 +205,7 @@ class Normalizer(ABC):
             row_ids: [*batch, query] numbers of the rows in the whole call, for noise; None numbers them from 0.
 
         Returns:
-            The weights, and what is known beside them.
+            The weights and their by-products.
         """
 
     def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
-    """Return the common shape; fast where all are the same, as is usual.
+    """Return the shape that all shapes broadcast to; fast in the usual case that they are equal.
 
     Args:
         first: a shape.
@@ -21,7 +21,7 @@ def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
         The shape to which all can be expanded.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: the shapes do not broadcast.
     """
     return first if all(other == first for other in others) else torch.broadcast_shapes(first, *others)
 
@@ -38,9 +38,9 @@ class ExpKey:
     centre: Tensor
     """[hidden] offset subtracted from the keys: 0 where they lie around 0."""
     lowest: Tensor
-    """[hidden] smallest key - centre; -inf for a feature that is computed by tanh itself."""
+    """[hidden] smallest key - centre; -inf for a feature computed by tanh itself."""
     highest: Tensor
-    """[hidden] largest key - centre; inf for a feature that is computed by tanh itself."""
+    """[hidden] largest key - centre; inf for a feature computed by tanh itself."""
     order: Tensor
     """[slot] int64 feature in each slot, -1 = none."""
 
@@ -51,14 +51,14 @@ class ExpKey:
             rows: [selected] int64 indices into axis 0.
 
         Returns:
-            The same for those sources.
+            The exponentials of those sources.
         """
         exponential, rounding = (part.index_select(0, rows) for part in (self.exponential, self.rounding))
         return ExpKey(exponential, rounding, self.centre, self.lowest, self.highest, self.order)
 
     @cached_property
     def derived(self) -> dict[str, object]:
-        """Cache of other forms of these numbers, filled by kernels; a copy with other tensors starts with none."""
+        """Cache of derived forms, filled by kernels; a copy with other tensors starts empty."""
         return {}
 
 
@@ -100,7 +100,7 @@ class LoweredScore(ABC):
             rows: along the query axis.
 
         Returns:
-            Their pairs with all keys.
+            The lowered score of those queries with all keys.
         """
         return replace(self, query=self.query[..., rows, :])
 
@@ -111,7 +111,7 @@ class LoweredScore(ABC):
             key: [*batch, query, near, depth] some of the keys for each query.
 
         Returns:
-            Pairs with the query axis as one more leading axis: [*batch, query, 1, depth] and `key`.
+            Lowered score with the query axis as one more leading axis: [*batch, query, 1, depth] and `key`.
         """
         return replace(self, query=self.query[..., None, :], key=key)
 
@@ -174,5 +174,5 @@ class GivenScores(LoweredScore):
 
     function: Callable[[Tensor, Tensor], Tensor]
     """Function from [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; infinite scores
-    count as the largest finite ones."""
+    are clamped to the largest finite numbers."""
     inverse_temperature: Tensor | float = 1.0

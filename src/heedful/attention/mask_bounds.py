@@ -22,11 +22,11 @@ class Gaussian:
         """Compute the factors.
 
         Args:
-            positions: [key] or [*leading, query, key] which keys.
-            num_leading: leading axes of the weights they are for.
+            positions: [key] or [*leading, query, key] positions of the keys.
+            num_leading: number of leading axes of the weights.
 
         Returns:
-            [*leading, 1 or query, key], with as many leading axes.
+            [*leading, 1 or query, key], with that many leading axes.
         """
         centre = lead(self.centre, num_leading, 1)[..., None]
         return torch.exp(-0.5 * ((positions - centre) / self.sigma).square())
@@ -56,7 +56,7 @@ class MaskBounds:
             rows: along the query axis.
 
         Returns:
-            The normal form for them.
+            The bounds of those queries.
         """
 
         def cut(tensor: Tensor, axis: int) -> Tensor:
@@ -80,20 +80,20 @@ class MaskBounds:
             ShapeError: those of the mask, aligned from the left, are neither 1 nor equal.
         """
         tables = (self.start.shape[:-1], self.stop.shape[:-1], () if self.dense is None else self.dense.shape[:-2])
-        for given in tables:
-            _check_leading(len(given), len(leading))
-            # Not by a set: a size that is a symbol of a recorded graph has no hash.
-            if any(size not in (wanted, 1) for size, wanted in zip(given, leading, strict=False)):
+        for shape in tables:
+            _check_leading(len(shape), len(leading))
+            # No set here: symbolic sizes of an exported graph are not hashable.
+            if any(size not in (wanted, 1) for size, wanted in zip(shape, leading, strict=False)):
                 raise ShapeError(
-                    f"mask: its leading axes {list(given)} do not fit those of the scores {list(leading)}; "
+                    f"mask: its leading axes {list(shape)} do not fit those of the scores {list(leading)}; "
                     "they align from the left"
                 )
 
     def bounds(self, num_leading: int) -> tuple[Tensor, Tensor]:
-        """Return the intervals with a certain number of leading axes.
+        """Return the intervals, broadcastable against scores.
 
         Args:
-            num_leading: leading axes of the scores they are for.
+            num_leading: number of leading axes of the scores.
 
         Returns:
             [*leading, 1 or query] start and stop.
@@ -111,8 +111,8 @@ class MaskBounds:
         """Return the mask as a table.
 
         Args:
-            num_leading: leading axes of the scores it is for.
-            num_keys: keys.
+            num_leading: number of leading axes of the scores.
+            num_keys: number of keys.
 
         Returns:
             [*leading, 1 or query, key] bool with as many leading axes, broadcastable against the scores.
@@ -134,8 +134,8 @@ def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
 
     Args:
         bounds: [*leading, *trailing].
-        leading: leading axes there shall be, at least those there are.
-        trailing: how many axes are not leading ones.
+        leading: number of leading axes of the result, at least that of `bounds`.
+        trailing: number of axes that are not leading axes.
 
     Returns:
         [*leading, 1..., *trailing].
@@ -146,6 +146,6 @@ def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
 
 
-def _check_leading(given: int, num_leading: int) -> None:
-    if given > num_leading:
-        raise ShapeError(f"mask: it has {given} leading axes, but the scores have only {num_leading}")
+def _check_leading(num_axes: int, num_leading: int) -> None:
+    if num_axes > num_leading:
+        raise ShapeError(f"mask: {num_axes} leading axes, but the scores have only {num_leading}")

@@ -1,12 +1,12 @@
 """Masks: who may attend to whom, as values combined with ``& | ~``. True = may attend.
 
-Nearly every mask lets a query attend an interval of keys, so that is the normal form: for each row of queries the
-keys j with start <= j < stop; what is no interval (``|``, ``~``, a graph) becomes a dense table beside it. A Gaussian
-may multiply the weights after normalising. Leading axes align from the left: lengths [batch] mask every head alike.
+Nearly every mask lets a query attend an interval of keys, so the normal form has, for each query, the keys j with start
+<= j < stop; other masks (``|``, ``~``, a graph) add a dense table. A Gaussian may multiply the weights after
+normalising. Leading axes align from the left: lengths [batch] mask every head alike.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
@@ -20,19 +20,19 @@ from heedful.errors import ShapeError, UsageError
 
 
 class Mask(ABC):
-    """Mask that is independent of the numbers of queries and keys."""
+    """Mask for any numbers of queries and keys."""
 
     @abstractmethod
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        """Return the normal form for given sizes.
+        """Return the normal form for certain numbers of queries and keys.
 
         Args:
-            num_queries: queries it is used for; they are the last ones where there are fewer than keys.
-            num_keys: keys.
-            device: where the bounds should live.
+            num_queries: number of queries; if fewer than keys, they are the last positions.
+            num_keys: number of keys.
+            device: device of the bounds.
 
         Returns:
-            The intervals, and a dense table where they do not say all.
+            The intervals, with a dense table if intervals are not enough.
         """
 
     def __and__(self, other: "Mask") -> "Mask":
@@ -54,7 +54,7 @@ class _Interval(Mask):
     right: int | None
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        # The last query stands at the last key, so that one new query sees all cached keys.
+        # The last query has the position of the last key, so that one new query sees all cached keys.
         position = torch.arange(num_keys - num_queries, num_keys, device=device)
         start = torch.zeros_like(position) if self.left is None else position - self.left
         stop = torch.full_like(position, num_keys) if self.right is None else position + self.right + 1
@@ -88,7 +88,7 @@ class _Around(Mask):
     is_bounded: bool
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        # Half precision cannot tell places beyond 256 apart.
+        # Half precision cannot distinguish positions beyond 256.
         centre = self.centre.to(device, torch.promote_types(self.centre.dtype, torch.float32))
         if centre.shape[-1] not in (num_queries, 1):
             raise ShapeError(f"local-p: centres {list(centre.shape)}, but {num_queries} queries")
@@ -120,14 +120,17 @@ class _Monotonic(Mask):
 @dataclass(frozen=True, eq=False)
 class _Graph(Mask):
     adjacency: Tensor
+    name: str = "graph mask: adjacency"
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        shape = tuple(self.adjacency.shape[-2:])
-        if shape[-1:] != (num_keys,) or shape[0] not in (num_queries, 1):
+        table = self.adjacency
+        if table.shape[-1] not in (num_keys, 1) or table.shape[-2] not in (num_queries, 1):
+            rows, columns = table.shape[-2:]
             raise ShapeError(
-                f"graph mask: adjacency {list(self.adjacency.shape)}, but {num_queries} queries and {num_keys} keys"
+                f"{self.name} of {rows} queries and {columns} keys, "
+                f"but there are {num_queries} queries and {num_keys} keys"
             )
-        return _dense(self.adjacency.to(device), num_keys)
+        return _dense(table.to(device).expand(*table.shape[:-1], num_keys), num_keys)
 
 
 @final
@@ -139,7 +142,7 @@ class _Both(Mask):
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         one, two = (mask.rows(num_queries, num_keys, device) for mask in (self.left, self.right))
         if one.gaussian is not None and two.gaussian is not None:
-            raise UsageError("masks: only one of those joined by & may have a Gaussian")
+            raise UsageError("masks: only one of two masks joined by & may have a Gaussian")
         leading = max(_num_leading(one), _num_leading(two))
         start = torch.maximum(lead(one.start, leading, 1), lead(two.start, leading, 1))
         stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
@@ -180,11 +183,11 @@ def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) 
     """Normal form of a mask without a Gaussian.
 
     Raises:
-        UsageError: it has a Gaussian.
+        UsageError: the mask has a Gaussian.
     """
     rows = mask.rows(num_queries, num_keys, device)
     if rows.gaussian is not None:
-        raise UsageError("masks: one with a Gaussian can be joined by & only, not by | or ~")
+        raise UsageError("masks: a mask with a Gaussian can be combined by & only, not by | or ~")
     return rows
 
 
@@ -197,26 +200,27 @@ def _dense(table: Tensor, num_keys: int) -> MaskBounds:
     return MaskBounds(torch.zeros_like(stop), stop, table)
 
 
-def padding(lengths: Int[Tensor, "*leading"]) -> Mask:
+def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
     """Let every query attend the first `lengths` keys.
 
     Args:
-        lengths: [*leading] whole numbers, the real keys of each item.
+        lengths: [*leading] integers, the number of real keys of each item; a tensor, a number for all, or a list.
 
     Returns:
         The mask.
 
     Raises:
-        UsageError: the lengths are not whole numbers.
+        UsageError: the lengths are not integers.
 
     Cost: an interval, two comparisons per pair.
     """
-    _require_whole("padding: lengths", lengths)
-    return _Padding(lengths)
+    numbers = torch.as_tensor(lengths)
+    _require_whole("padding: lengths", numbers)
+    return _Padding(numbers)
 
 
 def causal() -> Mask:
-    """Let a query attend keys up to its own place; the last query stands at the last key.
+    """Let a query attend keys up to its own position; the last query has the position of the last key.
 
     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
 
@@ -233,21 +237,21 @@ def causal() -> Mask:
 
 
 def window(left: int, right: int) -> Mask:
-    """Let a query attend keys from `left` places before its own to `right` places after.
+    """Let a query attend keys from `left` positions before its own to `right` positions after.
 
     Beltagy, Peters and Cohan 2020, arXiv:2004.05150.
 
     Args:
-        left: places, at least 0.
-        right: places, at least 0.
+        left: number of positions before, at least 0.
+        right: number of positions after, at least 0.
 
     Returns:
         The mask.
 
     Raises:
-        UsageError: one of them is below 0.
+        UsageError: `left` or `right` is negative.
 
-    Cost: where keys are many, only left + right + 1 pairs per query are computed; else as `padding`.
+    Cost: left + right + 1 pairs per query if there are many keys; else as `padding`.
     """
     for name, size in (("left", left), ("right", right)):
         _require_count(f"window: {name}", size)
@@ -257,22 +261,21 @@ def window(left: int, right: int) -> Mask:
 def local_monotonic(half_width: int, first: int = 0, lengths: Int[Tensor, "*leading"] | None = None) -> Mask:
     """Let target position t attend source positions from t - half_width to t + half_width: local-m.
 
-    Source and target are taken to run side by side from their first words on. Luong et al. 2015, arXiv:1508.04025,
-    section 3.2.
+    Source and target are assumed to be roughly monotonically aligned. Luong et al. 2015, arXiv:1508.04025, section 3.2.
 
     Args:
         half_width: the paper's D, at least 0; 10 there.
         first: target position of the first query, when decoding step by step.
-        lengths: [*leading] real keys; where given, positions beyond the source stay at its last word, as the authors'
-            code does it. None: they move on, in the end beyond every key.
+        lengths: [*leading] numbers of real keys. With them, the window stops at the last word of the source, as in the
+            authors' code; None = it moves on, eventually beyond all keys.
 
     Returns:
         The mask.
 
     Raises:
-        UsageError: `half_width` is below 0, or the lengths are not whole numbers.
+        UsageError: `half_width` is negative, or the lengths are not integers.
 
-    Cost: where keys are many, only 2 half_width + 1 pairs per query are computed; else as `padding`.
+    Cost: 2 half_width + 1 pairs per query if there are many keys; else as `padding`.
     """
     _require_count("local-m: half_width", half_width)
     if lengths is not None:
@@ -289,29 +292,31 @@ def local_predictive(
     """Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p.
 
     weights[s] = softmax(scores)[s] exp(-(s - centre)^2 / (2 sigma^2)), not renormalised, so that they sum to at most
-    1. Gradient reaches the centre through the Gaussian; the bounds of the window have none. Luong et al. 2015,
+    1. The centre receives gradient through the Gaussian, but not through the bounds of the window. Luong et al. 2015,
     arXiv:1508.04025, eq. 9-10.
 
     Args:
-        centre: [*leading, 1 or query] the paper's p_t, counted in keys from 0 on.
+        centre: [*leading, 1 or query] the paper's p_t, a position among the keys, from 0.
         half_width: the paper's D, at least 0; 10 there.
-        sigma: of the Gaussian, in keys, above 0; a tensor has shape [] and receives gradient; None = half_width / 2,
-            as in the paper.
-        over: what the softmax runs over: the keys within half_width of the centre, as in the paper, or the whole
-            source, as some descriptions have it.
+        sigma: standard deviation of the Gaussian, in keys, above 0; a tensor has shape [] and receives gradient; None =
+            half_width / 2, as in the paper.
+        over: keys that the softmax runs over: those within half_width of the centre, as in the paper, or the whole
+            source.
 
     Returns:
         The mask.
 
     Raises:
-        UsageError: `half_width` is below 0, sigma is not above 0, or `over` is neither of the two.
-        ShapeError: the centre has no axis of queries, or sigma has axes.
+        UsageError: `half_width` is negative, sigma is not above 0, or `over` is unknown.
+        ShapeError: the centre has no query axis, or sigma has axes.
 
     Cost: as `local_monotonic`, with an exponential per pair; over the whole source, all pairs.
     """
     _require_count("local-p: half_width", half_width)
     if centre.dim() == 0:
-        raise ShapeError("local-p: expected centres [*leading, 1 or query], got []; for one for all give [1]")
+        raise ShapeError(
+            "local-p: expected centres [*leading, 1 or query], got []; give [1] for one centre for all queries"
+        )
     if over not in {"window", "source"}:
         raise UsageError(f"local-p: over must be 'window' or 'source', got {over!r}")
     chosen = half_width / 2.0 if sigma is None else sigma
@@ -320,39 +325,64 @@ def local_predictive(
     # A tensor is looked into only where that costs no waiting.
     is_known = not isinstance(chosen, Tensor) or (chosen.device.type == "cpu" and concrete(chosen))
     if is_known and not chosen > 0.0:
-        raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; with half_width 0 give one")
+        raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; give one explicitly with half_width 0")
     return _Around(centre, half_width, chosen, over == "window")
 
 
-def graph(adjacency: Bool[Tensor, "*leading #query key"]) -> Mask:
-    """Let a query attend the keys that a table names: the neighbours in a graph.
+def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:
+    """Let a query attend the keys that a table allows, such as the neighbours in a graph.
 
     Velickovic et al. 2018, arXiv:1710.10903, section 2.1.
 
     Args:
-        adjacency: [*leading, 1 or query, key] bool, True = may attend.
+        adjacency: [*leading, 1 or query, 1 or key] bool, True = may attend.
+
+    Returns:
+        The mask.
+
+    Raises:
+        UsageError: the table is not boolean.
+
+    Cost: one bool per pair in memory.
+    """
+    if adjacency.dtype != torch.bool or adjacency.dim() < 2:
+        raise UsageError(f"graph mask: expected a boolean table [query, key], got {_described(adjacency)}")
+    return _Graph(adjacency)
+
+
+def table_mask(allowed: Bool[Tensor, "..."], num_leading: int) -> Mask:
+    """Make a mask of a table that is broadcast from the right, as PyTorch's `scaled_dot_product_attention` takes it.
+
+    Args:
+        allowed: [#*batch, #query, #key] bool, True = may attend; leading axes may be left out.
+        num_leading: leading axes of the scores.
 
     Returns:
         The mask.
 
     Raises:
         UsageError: the table is not of bools.
-
-    Cost: a table, a bool per pair in memory.
+        ShapeError: it has more axes than the scores.
     """
-    if adjacency.dtype != torch.bool or adjacency.dim() < 2:
-        raise UsageError(f"graph mask: expected a table [query, key] of bools, got {_described(adjacency)}")
-    return _Graph(adjacency)
+    if allowed.dtype != torch.bool:
+        raise UsageError(
+            f"mask: expected a table of bools, True = may attend, got {_described(allowed)}; "
+            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
+        )
+    missing = num_leading + 2 - allowed.dim()
+    if missing < 0:
+        raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
+    return _Graph(allowed[(None,) * missing], "mask: table")
 
 
 def _require_count(name: str, value: int) -> None:
     if value != int(value) or value < 0:
-        raise UsageError(f"{name} must be a whole number of at least 0, got {value}")
+        raise UsageError(f"{name} must be an integer of at least 0, got {value}")
 
 
 def _require_whole(name: str, numbers: Tensor) -> None:
     if numbers.is_floating_point() or numbers.dtype == torch.bool:
-        raise UsageError(f"{name} must be whole numbers, got {_described(numbers)}")
+        raise UsageError(f"{name} must be integers, got {_described(numbers)}")
 
 
 def _described(tensor: Tensor) -> str:
@@ -367,4 +397,4 @@ MASKS: Final[dict[str, Callable[..., Mask]]] = {
     "local_predictive": local_predictive,
     "graph": graph,
 }
-"""All functions that make masks, by name."""
+"""All mask functions, by name."""

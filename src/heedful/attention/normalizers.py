@@ -20,4 +20,4 @@ NORMALIZERS: Final[dict[str, type[Normalizer]]] = {
     "normalized_linear_chain": NormalizedLinearChain,
     "projective_tree": ProjectiveTree,
 }
-"""All normalizers; each can be made without arguments."""
+"""All normalizers; each constructor works without arguments."""

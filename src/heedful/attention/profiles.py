@@ -1,5 +1,6 @@
 """Profiles of Nadaraya-Watson kernels: log K of a scaled squared distance."""
 
+import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -13,7 +14,23 @@ class Profile(NamedTuple):
     log_kernel: Callable[[Tensor], Tensor]
     """Function from u^2 to log K, both [*]; any finite number beyond `reach`."""
     reach: float
-    """Least u with K = 0; infinite where there is none."""
+    """Least u with K = 0, or infinity."""
+
+
+def unit_of(bandwidth: Tensor) -> Tensor:
+    """Return the power of two that brings a bandwidth to about 1.
+
+    Multiplying points by a power of two rounds nothing. So distances and bandwidth are compared exactly, and no square
+    of theirs leaves the range of the dtype: u^2 = |unit q - unit k|^2 / (unit bandwidth)^2.
+
+    Args:
+        bandwidth: [] above 0.
+
+    Returns:
+        [] the factor, without gradient.
+    """
+    largest = -math.log2(torch.finfo(bandwidth.dtype).tiny)
+    return torch.exp2(-bandwidth.detach().log2().floor().clamp(-largest, largest))
 
 
 def _zero(squared: Tensor) -> Tensor:
@@ -21,7 +38,7 @@ def _zero(squared: Tensor) -> Tensor:
 
 
 def _root(squared: Tensor) -> Tensor:
-    # The slope of the root is infinite at 0, where the distance has none: it is taken as 0.
+    # At 0 the slope of the root is infinite and that of the distance undefined; it is set to 0.
     positive = squared > 0
     return torch.where(positive, squared.masked_fill(~positive, 1.0).sqrt(), torch.zeros_like(squared))
 

@@ -1,8 +1,8 @@
 """Checkpointing: tensors saved for the backward pass are dropped and recomputed there.
 
-Chen et al. 2016 (arXiv 1604.06174), as `torch.utils.checkpoint`, but for functions called in a row whose gradients are
-wanted in a row: what one of them saved is let go when the next one is computed again. PyTorch's holds on to all that
-the backward pass did not come to ask for, which is much where a function has results that no loss depends on.
+Chen et al. 2016 (arXiv:1604.06174), like `torch.utils.checkpoint`, but for a sequence of functions whose gradients are
+computed in sequence: the tensors saved by one are freed when the next is recomputed. PyTorch's version keeps all
+tensors that the backward pass never requests, which are many if a function has results that no loss depends on.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ class Recomputation:
     """Checkpointed calls; each function is called once more in the backward pass."""
 
     def __init__(self, device_type: str) -> None:
-        """Start without calls.
+        """Create a sequence without calls.
 
         Args:
-            device_type: where the work is done, "cpu" or "cuda": there mixed precision is as it was in the first call.
+            device_type: "cpu" or "cuda"; recomputation restores the autocast state of this device type.
         """
         self._device_type = device_type
         self._num_calls = 0
@@ -31,14 +31,14 @@ class Recomputation:
         self._saved: list[Tensor] = []
 
     def call(self, compute: Callable[[], Result]) -> Result:
-        """Call a function, keeping nothing for its gradients.
+        """Call a function without saving tensors for its gradients.
 
         Args:
-            compute: gives the same numbers whenever it is called, if only the tensors that it reads are not changed; to
-                draw numbers it seeds a generator itself.
+            compute: deterministic function of the tensors that it reads; if it draws random numbers, it seeds the
+                generator itself.
 
         Returns:
-            What `compute` returns. Its tensors can be differentiated, more than once too.
+            The result of `compute`, which can be differentiated, even repeatedly.
         """
         number, self._num_calls = self._num_calls, self._num_calls + 1
         dtype, is_mixed = torch.get_autocast_dtype(self._device_type), torch.is_autocast_enabled(self._device_type)
@@ -69,12 +69,12 @@ def _saved_by(compute: Callable[[], object], num_saved: int) -> list[Tensor]:
     """Recompute up to the last saved tensor.
 
     Raises:
-        RuntimeError: fewer are saved than at first.
+        RuntimeError: fewer tensors are saved than the first time.
     """
     saved: list[Tensor] = []
 
     def pack(tensor: Tensor) -> int:
-        # Without its history: PyTorch gives it the one it had.
+        # Detached, because PyTorch restores the graph history of saved tensors.
         saved.append(tensor.detach())
         if len(saved) == num_saved:
             raise _AllSaved
@@ -85,4 +85,6 @@ def _saved_by(compute: Callable[[], object], num_saved: int) -> list[Tensor]:
             compute()
         except _AllSaved:
             return saved
-    raise RuntimeError(f"computed again, {len(saved)} tensors were saved instead of {num_saved}: the function changed")
+    raise RuntimeError(
+        f"recomputation saved {len(saved)} tensors instead of {num_saved}: the function is not deterministic"
+    )

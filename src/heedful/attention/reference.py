@@ -1,6 +1,6 @@
-"""Oracle: attention as sums over single numbers in float64, slow on purpose; kernels are tested against it.
+"""Oracle for tests of kernels: attention as sums over single numbers in float64, slow on purpose.
 
-Nothing here is a tensor operation that a kernel might share. None stands for a key that has no score or may not be
+It uses no tensor operation that a kernel might share. None stands for a key without a score or that may not be
 attended.
 """
 
@@ -35,9 +35,9 @@ def reference_attention(
     Args:
         pairs: without leading axes.
         value: [key, value_size].
-        normalize: from all scores to all weights; `by_row` makes it of a function of one row.
+        normalize: function from all scores to all weights; see `by_row`.
         allowed: [query, key] bool; None = all.
-        factors: of the weights after normalising, such as `gaussian_factors`; None = 1.
+        factors: factors of the weights after normalising, such as `gaussian_factors`; None = 1.
 
     Returns:
         [query, value_size] contexts and [query, key] weights, float64.
@@ -64,9 +64,9 @@ def gaussian_factors(centres: Sequence[float], sigma: float, num_keys: int) -> W
     """Compute exp(-(j - centre)^2 / (2 sigma^2)) for every key j: local-p, Luong et al. 2015, eq. 10.
 
     Args:
-        centres: a place among the keys for each query.
-        sigma: above 0, in keys.
-        num_keys: keys.
+        centres: a real position among the keys for each query.
+        sigma: standard deviation in keys, above 0.
+        num_keys: number of keys.
 
     Returns:
         The factors.
@@ -81,10 +81,10 @@ def reference_scores(pairs: LoweredScore) -> Scores:
         pairs: without leading axes.
 
     Returns:
-        The scores, inverse temperature included where the pairs hold it apart.
+        The scores, times the inverse temperature if the lowered score stores it separately.
 
     Raises:
-        TypeError: there is no formula for this kind of pairs.
+        TypeError: there is no formula for this kind of lowered score.
     """
     if isinstance(pairs, GivenScores):
         factor = float(pairs.inverse_temperature)
@@ -102,8 +102,8 @@ def _score(pairs: LoweredScore, query: list[float], key: list[float]) -> float |
         vector = pairs.vector.double().tolist()
         return math.fsum(v * math.tanh(q + k) for v, q, k in zip(vector, query, key, strict=True))
     if isinstance(pairs, LoweredDistance):
-        distance = math.sqrt(math.fsum((q - k) ** 2 for q, k in zip(query, key, strict=True)))
-        kernel = _KERNELS[pairs.profile](distance / float(pairs.bandwidth))
+        squared = math.fsum((q - k) ** 2 for q, k in zip(query, key, strict=True))
+        kernel = _KERNELS[pairs.profile](math.sqrt(squared / float(pairs.bandwidth) ** 2))
         return None if kernel is None else float(pairs.inverse_temperature) * kernel
     raise TypeError(f"reference: no formula for {type(pairs).__name__}")
 
@@ -124,13 +124,14 @@ _KERNELS: Final[dict[str, Callable[[float], float | None]]] = {
 
 
 def by_row(weigh: Callable[[list[float]], list[float]]) -> Callable[[Scores], Weights]:
-    """Make a normalizer of all scores from one of a single row.
+    """Extend a normalizer of one row to all scores.
 
     Args:
-        weigh: from the scores of the keys that a query may attend, in order, to their weights; not called for none.
+        weigh: function from the scores of the allowed keys of a query, in order, to their weights; not called for empty
+            rows.
 
     Returns:
-        What `reference_attention` takes.
+        A function for `reference_attention`.
 
     Example:
         >>> by_row(softmax)([[0.0, None, 0.0], [None, None, None]])
@@ -165,10 +166,10 @@ def softmax(scores: list[float]) -> list[float]:
 
 
 def sparsemax(scores: list[float]) -> list[float]:
-    """Find the point p of the simplex with the smallest |p - scores|^2, by trying how many keys have weight.
+    """Find the point p of the simplex with the smallest |p - scores|^2, trying every size of the support.
 
     For k keys p_j = z_j - threshold, threshold = (sum of the k largest - 1) / k, is the nearest point of
-    the plane; it is the answer where the k-th weight is positive and that of the next key would not be.
+    the plane; it is the solution if the k-th weight is positive and the next key's would not be.
 
     Args:
         scores: at least one.
@@ -177,7 +178,7 @@ def sparsemax(scores: list[float]) -> list[float]:
         As many weights.
 
     Raises:
-        ArithmeticError: no number of keys fits, so a score is not finite.
+        ArithmeticError: no support size fits, because a score is not finite.
     """
     ordered = sorted(scores, reverse=True)
     for size in range(1, len(scores) + 1):
@@ -211,7 +212,7 @@ def entmax(scores: list[float], alpha: float) -> list[float]:
 
 
 def hard(scores: list[float]) -> list[float]:
-    """Give all weight to the largest score; of equal ones to the first.
+    """Give all weight to the largest score, in a tie to the first.
 
     Args:
         scores: at least one.
@@ -227,7 +228,7 @@ def linear_chain(scores: list[float], transition: Weights, start: list[float], s
     """Sum over all 2^keys sequences of states: the probability that a key is in state 1.
 
     Args:
-        scores: at least one, of state 1; state 0 has 0.
+        scores: at least one score of state 1; state 0 has score 0.
         transition: [2, 2] of a state followed by another.
         start: [2] of the first state.
         stop: [2] of the last state.
@@ -253,14 +254,14 @@ def linear_chain(scores: list[float], transition: Weights, start: list[float], s
 def projective_tree(scores: Scores) -> Weights:
     """Sum over all projective trees: the probability that key j is the head of query i; the first key is the root.
 
-    A query is in the tree if it may attend some key and its own key may be attended by some query; the root counts
-    as a query where there are as many queries as keys.
+    A query is in the tree if it may attend some key and its own key may be attended by some query; with as many queries
+    as keys, the root is a query too.
 
     Args:
         scores: [query, key], with as many queries as keys or one less.
 
     Returns:
-        The weights; all zero where there is no tree.
+        The weights; all zero if there is no tree.
     """
     rootless = len(scores[0]) - len(scores)
     arcs = [[None] * len(scores[0])] * rootless + scores

@@ -1,4 +1,4 @@
-"""Scores: functions that compare a query with a key. Each lowers to a form that kernels compute.
+"""Score functions, which compare a query with a key; each lowers to a form that kernels compute.
 
 Paper's names: Bahdanau et al. 2015 (arXiv:1409.0473) e_ij = a(s_{i-1}, h_j); Luong et al. 2015 (arXiv:1508.04025)
 score(h_t, h_s); Vaswani et al. 2017 (arXiv:1706.03762) Q K^T / sqrt(d_k).
@@ -76,7 +76,7 @@ class General(Score):
         nn.init.xavier_uniform_(self.weight)
 
     def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
-        # W k, so that a step costs no projection of the keys.
+        # Keys are projected, W k, so that decoding steps need not project them.
         return PreparedKey(key @ self.weight.mT)
 
     def lower(
@@ -110,7 +110,9 @@ class Cosine(_Dot):
 
 def _unit(vectors: Tensor) -> Tensor:
     length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    return vectors / length.masked_fill(length == 0, 1.0)  # zeros stay zeros, with a modest gradient, in every type
+    return vectors / length.masked_fill(
+        length == 0, 1.0
+    )  # zero vectors stay zero, with a bounded gradient, in every dtype
 
 
 @final
@@ -134,10 +136,10 @@ class Uniform(Score):
 
 @final
 class Location(Score):
-    """a(q, k_j) = (W q)_j, W [position, query_size]: where a key stands counts, not what it is.
+    """a(q, k_j) = (W q)_j, W [position, query_size]: it depends on the position of a key, not on its content.
 
-    Luong et al. 2015, arXiv:1508.04025, eq. 8 and note 7. Of a source shorter than W the first rows count, of a longer
-    one the words beyond it are not attended. `hidden_size` is the number of positions, 50 by default.
+    Luong et al. 2015, arXiv:1508.04025, eq. 8 and note 7. A source shorter than W uses its first rows; words beyond the
+    last row are not attended. `hidden_size` is the number of positions, 50 by default.
 
     Cost: query_size multiply-adds per pair.
     """
@@ -161,7 +163,7 @@ class Location(Score):
     ) -> LoweredDot:
         *leading, num_keys, _ = prepared.key.shape
         if torch.compiler.is_exporting():
-            # The number of keys is a symbol, which a comparison would narrow.
+            # The number of keys is symbolic here, and a comparison would specialize the graph.
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:
             rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
@@ -193,8 +195,8 @@ class _Additive(Score):
             or supports_additive(mapped.dtype, mapped.device.type) is not None
         ):
             return PreparedKey(mapped)
-        # Computed in float32 whatever the type: widened here, they need not be at every step of a decoder. Only mixed
-        # precision may have keys wider than values.
+        # The kernel computes in float32 for every dtype; widening here saves widening at every decoding step. Only
+        # mixed precision allows keys wider than values.
         is_mixed = torch.is_autocast_enabled(mapped.device.type)
         mapped = mapped.float() if is_mixed and mapped.dtype in {torch.bfloat16, torch.float16} else mapped
         return PreparedKey(mapped, prepare_exp_key(mapped.detach()))
@@ -226,8 +228,8 @@ class Additive(_Additive):
 class Concat(_Additive):
     """a(q, k) = v . tanh(W [q; k]), W [hidden, query + key], v [hidden].
 
-    Luong et al. 2015, arXiv:1508.04025, section 3.1, concat. The same function as additive, with W and U side by side
-    in one matrix.
+    Luong et al. 2015, arXiv:1508.04025, section 3.1, concat. The same function as additive, with W and U joined in one
+    matrix.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
@@ -243,7 +245,7 @@ class Concat(_Additive):
 
 
 class _Kernel(Score, ABC):
-    """a(q, k) = log K(|q - k| / bandwidth): weights are those of Nadaraya-Watson kernel regression."""
+    """a(q, k) = log K(|q - k| / bandwidth): the weights of Nadaraya-Watson kernel regression."""
 
     profile: ClassVar[str]
     """Name in `profiles.PROFILES`."""
@@ -265,14 +267,23 @@ class _Kernel(Score, ABC):
         if not 0.0 < bandwidth < math.inf:
             raise UsageError(f"{self.profile} score: bandwidth must be above 0 and finite, got {bandwidth}")
         super().__init__(query_size, key_size, hidden_size)
-        # By its logarithm, so that it stays above 0 while it learns.
-        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)), requires_grad=has_learned_bandwidth)
+        # The bandwidth is learned as its logarithm, so that it stays above 0.
+        logarithm = torch.tensor(math.log(bandwidth), device="cpu")
+        self.log_bandwidth = nn.Parameter(logarithm.to(torch.get_default_device()), requires_grad=has_learned_bandwidth)
+        # Before any update the bandwidth is exactly the number passed; the exponential of its rounded logarithm is not.
+        self._initial = bandwidth, logarithm.item()
 
     def prepare(self, key: Tensor) -> PreparedKey:
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDistance:
-        return LoweredDistance(query, prepared.key, self.log_bandwidth.exp(), self.profile, inverse_temperature)
+        return LoweredDistance(query, prepared.key, self.bandwidth, self.profile, inverse_temperature)
+
+    @property
+    def bandwidth(self) -> Tensor:
+        """[] bandwidth in the unit of the points."""
+        initial, logarithm = self._initial
+        return initial * (self.log_bandwidth - logarithm).exp()
 
 
 @final
@@ -291,7 +302,7 @@ class Laplacian(_Kernel):
 
 @final
 class Boxcar(_Kernel):
-    """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean of the near ones."""
+    """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean over near keys."""
 
     profile = "boxcar"
 
@@ -312,16 +323,16 @@ class Epanechnikov(_Kernel):
 
 @final
 class Constant(_Kernel):
-    """a(q, k) = 0 at any distance: average pooling, as the kernel that ignores the query."""
+    """a(q, k) = 0 at any distance: average pooling, because this kernel ignores the query."""
 
     profile = "constant"
 
 
 @final
 class Function(Score):
-    """a(q, k) = any function of yours, given whole: scores = function(query, key).
+    """a(q, k) = any user function of whole tensors: scores = function(query, key).
 
-    `attend(score=lambda query, key: ...)` makes it of a plain function.
+    `attend(score=lambda query, key: ...)` wraps a plain function in this class.
     """
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -329,7 +340,7 @@ class Function(Score):
 
         Args:
             function: from [*batch, query, query_size] and [*batch, key, key_size] to [*batch, query, key]; it must
-                treat queries one by one, as they may come in several tiles, and is called again for gradients.
+                treat queries independently, because it is called for tiles of them, and again for gradients.
         """
         super().__init__(0, 0)
         self.function = function
@@ -362,4 +373,4 @@ SCORES: Final[dict[str, type[Score]]] = {
     "epanechnikov": Epanechnikov,
     "constant": Constant,
 }
-"""All scores by name; each is made from (query_size, key_size, hidden_size)."""
+"""All scores by name; constructors take (query_size, key_size, hidden_size)."""

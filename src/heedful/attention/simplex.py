@@ -36,7 +36,7 @@ def sparsemax(scores: Scores, allowed: Allowed | None = None) -> Scores:
     Returns:
         [*batch, query, key] weights in the dtype of the scores; a zero row, without gradient, where nothing is allowed.
 
-    Cost: a sort of each row; backward is one pass. Kept for it: the weights.
+    Cost: a sort of each row; backward is one pass. It saves the weights only.
 
     Example:
         >>> sparsemax(torch.tensor([[1.0, 0.5, -1.0]])).tolist()
@@ -49,7 +49,7 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
     """Turn scores into weights that are the sparser the larger alpha is.
 
     alpha = 1.5 (Peters et al. 2019, arXiv:1905.05702, algorithm 2) and 2 are exact by sorting, 1 is softmax; every
-    other number, and every tensor, is found by bisection to the last bits of the dtype and divided by its sum.
+    other number, and every tensor, is solved by bisection to the last bits of the dtype, and normalised.
 
     Args:
         scores: [*batch, query, key] finite, any floating dtype; computed in float32 at least.
@@ -64,7 +64,8 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
         UsageError: alpha is a number below 1 or not finite.
         ShapeError: alpha is a tensor that does not fit the rows of the scores.
 
-    Cost: a sort of each row, or 28 (float64: 58) passes of log and exp; backward is one pass. Kept for it: the weights.
+    Cost: a sort of each row, or 28 (float64: 58) passes of log and exp; backward is one pass. It saves the weights
+    only.
 
     Example:
         >>> [round(weight, 4) for weight in entmax(torch.tensor([0.4, 0.0, -2.0])).tolist()]
@@ -86,7 +87,7 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype of the computation.
+    """Return the dtype to compute in.
 
     Args:
         dtype: of the scores.
@@ -98,7 +99,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def shift(scores: Scores, allowed: Allowed | None) -> Scores:
-    """Shift each row so that its largest allowed score is 0, which changes no softmax and no entmax.
+    """Shift each row so that its largest allowed score is 0, which changes neither softmax nor entmax.
 
     Args:
         scores: [*batch, query, key].
@@ -112,7 +113,7 @@ def shift(scores: Scores, allowed: Allowed | None) -> Scores:
         return wide
     hidden = wide if allowed is None else wide.masked_fill(~allowed, -torch.inf)
     largest = hidden.detach().amax(dim=-1, keepdim=True)
-    # The largest of a row that allows nothing is -inf, and -inf - -inf would not be a number.
+    # In a row without allowed keys the largest score is -inf, and -inf - -inf would be NaN.
     return (hidden - largest.masked_fill(largest == -torch.inf, 0.0)).clamp_min(FLOOR)
 
 
@@ -213,9 +214,9 @@ class _Jacobian(NamedTuple):
 def _bends(weights: Tensor, excess: Tensor | float) -> Tensor:
     """Derivative of p = [1 + (alpha - 1) (z - t)]_+ ^ (1 / (alpha - 1)) by alpha at constant t; `excess` is alpha - 1.
 
-    d p / d alpha = -p (log p)^2 (e^-u - 1 + u) / u^2, u = (alpha - 1) log p; the caller then lets t keep the sum at 1.
-    Together they equal Correia et al. 2019, proposition 1, without its differences divided by (alpha - 1)^2, which
-    lose all digits near alpha = 1.
+    d p / d alpha = -p (log p)^2 (e^-u - 1 + u) / u^2, u = (alpha - 1) log p; the caller then adds the effect of t,
+    which keeps the sum at 1. Together they equal Correia et al. 2019, proposition 1, without its differences divided by
+    (alpha - 1)^2, which lose all digits near alpha = 1.
     """
     logs = weights.log()
     u = excess * logs
@@ -256,7 +257,7 @@ def _entmax15_by_sorting(shifted: Tensor) -> Tensor:
     variance = ordered.square().cumsum(dim=-1) / counts - mean.square()
     thresholds = mean - (1.0 / counts - variance).clamp_min_(0.0).sqrt_()
     threshold = _last(thresholds, thresholds <= ordered)
-    # The variance is a difference of like numbers; two steps of Newton's method bring back the digits it lost.
+    # The variance is a difference of similar numbers; two steps of Newton's method restore the lost digits.
     for _ in range(2):
         roots = (half - threshold).clamp_min_(0.0)
         threshold += (roots.square().sum(dim=-1, keepdim=True) - 1.0) / (2.0 * roots.sum(dim=-1, keepdim=True))
@@ -277,7 +278,7 @@ def _last(thresholds: Tensor, has_weight: Tensor) -> Tensor:
 def _bisect(shifted: Tensor, excess: Tensor) -> Tensor:
     """Find log p_max in [-log num_keys, 0] by bisection; `excess` is alpha - 1.
 
-    Seen from it p_j = p_max [1 + (alpha - 1) z_j / p_max^(alpha - 1)]_+ ^ (1 / (alpha - 1)), which is accurate for
+    In terms of it, p_j = p_max [1 + (alpha - 1) z_j / p_max^(alpha - 1)]_+ ^ (1 / (alpha - 1)), which is accurate for
     every alpha and becomes exp(z_j) p_max as alpha approaches 1.
     """
     excess = excess.clamp_min(torch.finfo(shifted.dtype).eps)
@@ -334,8 +335,8 @@ class Entmax(Normalizer):
     """
 
     alpha: Tensor | float = 1.5
-    """Exponent from 1 (softmax) over 2 (sparsemax) on; a tensor receives gradient and has shape [], or [*leading, 1,
-    1] such as [head, 1, 1]: all queries share it, as they may come in several tiles."""
+    """Order, at least 1: 1 is softmax, 2 is sparsemax. A tensor receives gradient and has shape [] or [*leading, 1, 1],
+    such as [head, 1, 1]; all queries share it, because they are computed in tiles."""
     temperature: Tensor | float = 1.0
     """Temperature above 0; a tensor has shape [] and receives gradient."""
 
@@ -356,7 +357,7 @@ class Entmax(Normalizer):
     def why_not_exported(self) -> str | None:
         if isinstance(self.alpha, float | int) and self.alpha in (1.0, 1.5, 2.0):
             return None
-        return "entmax is found by bisection but for alpha 1, 1.5 and 2, which a graph has no loop for"
+        return "entmax needs bisection unless alpha is 1, 1.5 or 2, and exported graphs have no loops"
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         return Normalized(entmax(scores, allowed, self.alpha))

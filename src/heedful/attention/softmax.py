@@ -15,12 +15,12 @@ def require_positive(temperature: Tensor | float, name: str) -> None:
     """Refuse a temperature that is not above 0; a tensor is inspected only where that needs no synchronisation.
 
     Args:
-        temperature: what scores are divided by.
-        name: of the normalizer, for the message.
+        temperature: divisor of the scores.
+        name: name of the normalizer, for the message.
 
     Raises:
-        UsageError: it is not above 0.
-        ShapeError: it is a tensor with axes.
+        UsageError: the temperature is not above 0.
+        ShapeError: the temperature is a tensor with axes.
     """
     if isinstance(temperature, Tensor):
         if temperature.dim():
@@ -35,7 +35,7 @@ def require_positive(temperature: Tensor | float, name: str) -> None:
 @final
 @dataclass(frozen=True, eq=False)
 class Softmax(Normalizer):
-    """weights = exp(scores / temperature) / sum; temperature to 0 gives the argmax, to infinity the mean.
+    """weights = exp(scores / temperature) / sum; temperature -> 0 gives the argmax, -> infinity the mean.
 
     Bahdanau et al. 2015, arXiv:1409.0473, eq. 6; with a temperature, Hinton et al. 2015, arXiv:1503.02531, eq. 1.
 
@@ -71,10 +71,10 @@ class Softmax(Normalizer):
 
 
 def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Set scores of forbidden keys to -inf, and return which rows allow none [*batch, query, 1].
+    """Set scores of forbidden keys to -inf, and return the empty rows [*batch, query, 1].
 
-    Such a row would be 0/0: it keeps all its scores, and what comes of it is set to zero afterwards, so that neither
-    its values nor its gradients are ever NaN.
+    The softmax of an empty row would be 0/0. So the row keeps its scores, and its results are zeroed afterwards; thus
+    neither values nor gradients are ever NaN.
     """
     empty = ~allowed.any(dim=-1, keepdim=True)
     return scores.masked_fill(~(allowed | empty), -torch.inf), empty

@@ -1,8 +1,8 @@
 """Values of step-by-step attention, whose gradient is computed once for all steps in one batched product.
 
-A decoder that feeds what it attended back to itself asks `attend` once for each word. Each time the gradient of all
-values would be made, and added to the one before; sum_t weights_t^T grad_t is one product of matrices instead. In mixed
-precision the values are also rounded once, rather than at every step, and the sum over steps is never rounded.
+A decoder with feedback calls `attend` once per word, and autograd would compute and add up a gradient of all values for
+each call. Instead, sum_t weights_t^T grad_t is computed as one matrix product. In mixed precision the values are
+rounded once rather than at every step, and the sum over steps is not rounded at all.
 """
 
 from dataclasses import replace
@@ -52,20 +52,20 @@ class StepwiseValue:
 
     @property
     def need(self) -> tuple[Need, ...]:
-        """Results that `attend` must be asked for: weights where there is a gradient, else none."""
+        """Results to request from `attend`: the weights if the values need gradient, else none."""
         return () if self._anchor is None else ("weights",)
 
     def accumulate_value_grad(self, attended: Attended) -> Attended:
         """Register a step for the gradient of the values.
 
         Args:
-            attended: what `attend` gave for `constant`, with its weights, and without dropout.
+            attended: result of `attend` for `constant`, with weights and without dropout.
 
         Returns:
-            The same; its context sends gradient to the values too.
+            The same result, whose context sends gradient to the values, too.
 
         Raises:
-            ValueError: the weights were not asked.
+            ValueError: the weights were not requested.
         """
         if self._anchor is None:
             return attended
@@ -83,7 +83,7 @@ class _Gathered(torch.autograd.Function):
     def forward(ctx: Any, value: Tensor, steps: list[tuple[Tensor, Tensor]]) -> Tensor:
         ctx.read, ctx.shape, ctx.dtype = steps, value.shape, value.dtype
         ctx.set_materialize_grads(False)
-        # Nothing but a place in the graph.
+        # An empty tensor that merely links the steps to the values in the graph.
         return value.new_empty(0)
 
     @staticmethod

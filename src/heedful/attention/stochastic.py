@@ -1,12 +1,11 @@
 """Hard attention: one key per query, the best or a drawn one, and ways to learn through the choice.
 
-Xu et al. 2015, arXiv:1502.03044, section 4.1: the key s ~ softmax(scores) is drawn and learnt with REINFORCE
-(Williams 1992). Gumbel-softmax and straight-through: Jang, Gu and Poole 2017, arXiv:1611.01144; Bengio, Leonard and
-Courville 2013, arXiv:1308.3432.
+Xu et al. 2015, arXiv:1502.03044, section 4.1: the key s ~ softmax(scores) is drawn, and the scores are learned by
+REINFORCE (Williams 1992). Gumbel-softmax and straight-through: Jang, Gu and Poole 2017, arXiv:1611.01144; Bengio,
+Leonard and Courville 2013, arXiv:1308.3432.
 
-Noise is a function of (seed, row, key) and of nothing else, so that a tile of rows computed again draws the same keys,
-on every device and whatever was computed between. The same seed in two calls draws the same noise; without one every
-call draws a fresh seed from torch's generator.
+Noise is a function of (seed, row, key) alone, so that a recomputed tile of rows draws the same keys on every device.
+Two calls with the same seed draw the same noise; without a seed, each call draws one from torch's generator.
 """
 
 from dataclasses import dataclass, replace
@@ -48,7 +47,7 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
         device: where the scores live.
 
     Returns:
-        [*batch, query] int64; the `row_ids` of a tile are the same slice of it as the scores are.
+        [*batch, query] int64; slice it like the scores to get the `row_ids` of a tile.
     """
     # A product of sizes, for in a recorded graph they may be symbols.
     return torch.arange(prod(leading), device=device).reshape(leading)
@@ -58,15 +57,15 @@ def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Tensor:
     """Make 64 random bits for each row and key by hashing: every row is a SplitMix64 stream.
 
     Args:
-        seed: [] int64, or any integer, of which the last 64 bits count.
+        seed: [] int64, or any integer, of which the low 64 bits are used.
         row_ids: [*batch, query] int64, any numbers; equal numbers give equal bits.
-        num_keys: bits of the first keys do not depend on how many there are.
+        num_keys: number of keys; the bits of a key do not depend on it.
 
     Returns:
-        [*batch, query, key] int64, all values alike probable.
+        [*batch, query, key] int64, uniformly distributed.
     """
     if not isinstance(seed, Tensor):
-        # Two's complement: what int64 holds of a larger number.
+        # Two's complement, to fit a larger number into int64.
         seed = torch.tensor((seed + (1 << 63)) % (1 << 64) - (1 << 63))
     seed = seed.to(row_ids.device)
     rows = _mix(_mix(seed + _STEP) + row_ids * _STEP)
@@ -74,7 +73,7 @@ def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Tensor:
 
 
 def gumbel_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torch.dtype = torch.float32) -> Scores:
-    """Make noise -log(-log u), u uniform in (0, 1): the argmax of scores + noise is a draw from their softmax.
+    """Draw noise -log(-log u), u uniform in (0, 1): the argmax of scores + noise is a draw from their softmax.
 
     Args:
         seed: as for `random_bits`.
@@ -86,14 +85,15 @@ def gumbel_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torc
         [*batch, query, key] finite, between -4 and 38.
     """
     bits = random_bits(seed, row_ids, num_keys)
-    # 1 - u rather than u: the largest noise decides, and floating point is finest near 0. 53 bits are a float64's.
+    # 1 - u rather than u, because large noise decides the argmax, and floating point is finest near 0. A float64 holds
+    # 53 bits.
     uniform = ((bits >> 11) & ((1 << 53) - 1)).to(dtype) * 2.0**-53
     uniform = uniform.clamp_(2.0**-54, 1.0 - torch.finfo(dtype).eps / 2)
     return uniform.neg_().log1p_().neg_().log_().neg_()
 
 
 def hard(scores: Scores, allowed: Allowed | None = None) -> Scores:
-    """Put all weight on the key of the largest score; of equal ones on the first.
+    """Put all weight on the key with the largest score, in a tie on the first.
 
     Args:
         scores: [*batch, query, key] finite.
@@ -125,7 +125,7 @@ def sample(scores: Scores, allowed: Allowed | None, seed: Tensor | int, row_ids:
         row_ids: [*batch, query] numbers of the rows; None numbers them from 0.
 
     Returns:
-        The draw, and what REINFORCE needs of its distribution.
+        The drawn key, and the statistics of its distribution that REINFORCE needs.
     """
     shifted = shift(scores, allowed)
     log_probs = torch.log_softmax(shifted, dim=-1)
@@ -212,7 +212,7 @@ def _noise(scores: Tensor, seed: Tensor | int, row_ids: Tensor | None) -> Tensor
 
 
 def _with_gradient_of(soft: Tensor, choice: Tensor) -> Tensor:
-    # Their difference is exactly 0, so that the choice stays exactly one-hot.
+    # The soft weights cancel exactly, so that the result is exactly one-hot.
     return choice + (soft - soft.detach())
 
 
@@ -224,7 +224,7 @@ def _relax(
     seed: Tensor | int,
     row_ids: Tensor | None,
 ) -> Tensor:
-    """Gumbel-softmax of scores that are divided by the temperature already."""
+    """Gumbel-softmax of scores already divided by the temperature."""
     wide = scaled.to(wide_dtype(scaled.dtype))
     noisy = wide + _noise(wide, seed, row_ids) * inverse_temperature
     soft = SOFTMAX.normalize(noisy, allowed).weights
@@ -329,7 +329,7 @@ class GumbelSoftmax(Normalizer):
     seed: Tensor | int | None = None
     """Seed as for `random_bits`; None draws a new one from torch's generator in every call."""
     temperature: Tensor | float = 1.0
-    """Temperature of the relaxation, above 0: 0 would be the one-hot draw; a tensor receives gradient."""
+    """Temperature of the relaxation, above 0; towards 0 the weights become one-hot. A tensor receives gradient."""
     is_hard: bool = False
     """Whether the forward pass uses the one-hot draw."""
 

@@ -22,10 +22,10 @@ class LinearChain(Normalizer):
 
     p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_j+1]) / Z. Kim et al. 2017, arXiv:1702.00887.
 
-    Each weight lies in [0, 1]; a query may attend any number of keys, none as well. With a transition of zeros weights
-    are the sigmoid of the scores. Keys that are not allowed are no part of the chain: those about them are neighbours.
+    Each weight lies in [0, 1]; a query may attend any number of keys, including none. With zero transitions, the
+    weights are the sigmoid of the scores. Masked keys are not part of the chain: the keys around them are neighbours.
 
-    Cost: a dozen exponentials and logarithms per score, one key after the other.
+    Cost: a dozen exponentials and logarithms per score, sequential in the keys.
     """
 
     transition: Tensor | None = None
@@ -47,7 +47,7 @@ class LinearChain(Normalizer):
         return 1.0
 
     def why_not_exported(self) -> str | None:
-        return "a chain is computed key after key, which a graph has no loop for"
+        return "a chain needs a loop over keys, and exported graphs have no loops"
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
@@ -58,9 +58,9 @@ class LinearChain(Normalizer):
 @final
 @dataclass(frozen=True, eq=False)
 class NormalizedLinearChain(Normalizer):
-    """As `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
+    """Like `LinearChain`, divided by the sum of the row: weights[j] = p(z_j = 1) / sum_k p(z_k = 1).
 
-    Kim et al. 2017, arXiv:1702.00887. Their translation model reads lambda = 2 times the context of these weights.
+    Kim et al. 2017, arXiv:1702.00887. Their translation model multiplies the context of these weights by lambda = 2.
 
     Cost: that of `LinearChain`, and two exponentials per score.
     """
@@ -83,11 +83,11 @@ class NormalizedLinearChain(Normalizer):
         return 1.0
 
     def why_not_exported(self) -> str | None:
-        return "a chain is computed key after key, which a graph has no loop for"
+        return "a chain needs a loop over keys, and exported graphs have no loops"
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
-        # In logs, so that marginals too small for a float still share out the weight.
+        # Computed in logs, so that rows whose marginals underflow still have proper weights.
         return Normalized(SOFTMAX.normalize(functional.logsigmoid(log_odds), allowed).weights, log_normalizer)
 
 
@@ -116,14 +116,14 @@ def _aligned(tensor: Tensor, trailing: int, num_leading: int) -> Tensor:
     """Insert axes after the leading ones, so that leading axes align from the left.
 
     Raises:
-        ShapeError: it has more leading axes than the scores.
+        ShapeError: the tensor has more leading axes than the scores.
     """
-    given = tensor.dim() - trailing
-    if given >= num_leading:
+    num_axes = tensor.dim() - trailing
+    if num_axes >= num_leading:
         raise ShapeError(
-            f"chain: {list(tensor.shape)} has {given} leading axes, but the scores have only {num_leading - 1}"
+            f"chain: {list(tensor.shape)} has {num_axes} leading axes, but the scores have only {num_leading - 1}"
         )
-    return tensor.reshape(*tensor.shape[:given], *(1,) * (num_leading - given), *tensor.shape[given:])
+    return tensor.reshape(*tensor.shape[:num_axes], *(1,) * (num_leading - num_axes), *tensor.shape[num_axes:])
 
 
 @final
@@ -134,13 +134,12 @@ class ProjectiveTree(Normalizer):
     p(tree) = exp(sum of scores[i, j] over its arcs j -> i) / Z; the first key is the root. Kim et al. 2017,
     arXiv:1702.00887.
 
-    With as many queries as keys, both are the root and then the words: the root's own row is zero. With one query
-    less, the queries are the words. Every other row sums to 1. A word is in the tree if its key may be attended by
-    some query and its row may attend some key, so a mask of padding is enough; then the mask says which arcs may be.
-    Without a possible tree all weights are zero. The log of the sum over trees, one number for all rows, is given by
-    `projective_tree_marginals`.
+    With as many queries as keys, both are the root followed by the words, and the root's row is zero; with one query
+    less, the queries are the words. Every other row sums to 1. A word is in the tree if some query may attend its key
+    and its row may attend some key, so a padding mask suffices; the mask also says which arcs are allowed. If no tree
+    is possible, all weights are zero. `projective_tree_marginals` also returns the log of the sum over trees.
 
-    Cost: some ten exponentials per score and key, keys^3 in all; all scores in memory.
+    Cost: about ten exponentials per score and key, keys^3 in total; all scores in memory.
     """
 
     provides = frozenset({"weights", "argmax", "entropy"})
@@ -153,7 +152,7 @@ class ProjectiveTree(Normalizer):
         return 1.0
 
     def why_not_exported(self) -> str | None:
-        return "a tree is computed span after span, which a graph has no loop for"
+        return "a tree needs a loop over spans, and exported graphs have no loops"
 
     def why_not(self, num_queries: int, num_keys: int) -> str | None:
         if num_keys - num_queries in {0, 1} and num_keys > 0:

@@ -1,7 +1,7 @@
-"""Marginals of linear chains: one state per position, scores of neighbouring states.
+"""Marginals of linear chains: one state per position, with scores of states and of neighbouring states.
 
-Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions are one walk, side by side, and what is
-passed on is normalised at every step, so that neither long chains nor large scores lose digits.
+Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions run side by side in one pass, and
+messages are normalised at every step, so that neither long chains nor large scores lose digits.
 """
 
 from typing import Final, NamedTuple
@@ -27,14 +27,14 @@ class Marginals(NamedTuple):
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:
-    """Compute the log of a sum of exponentials; -inf for only -inf, with gradients that are never NaN.
+    """Compute log sum exp; -inf if all terms are -inf; gradients are never NaN.
 
     Args:
         terms: finite or -inf.
         dim: axis to sum over.
 
     Returns:
-        Without that axis.
+        The logarithms, without that axis.
 
     Example:
         >>> log_sum(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]), 1).exp().tolist()
@@ -47,14 +47,14 @@ def log_sum(terms: Tensor, dim: int) -> Tensor:
 
 
 def shares(terms: Tensor, dim: int) -> Tensor:
-    """Compute the softmax; zero for only -inf, with gradients that are never NaN.
+    """Compute the softmax; zero if all terms are -inf; gradients are never NaN.
 
     Args:
         terms: finite or -inf.
-        dim: axis that is shared among its places.
+        dim: axis to normalise over.
 
     Returns:
-        As large as `terms`; in [0, 1].
+        Shares in [0, 1], of the shape of `terms`.
     """
     exponentials, _ = _exponentials(terms, dim)
     total = exponentials.sum(dim, keepdim=True)
@@ -78,23 +78,24 @@ def linear_chain_marginals(
 
     p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_i+1] + stop[z_n]) / Z
 
-    A position that is not allowed is no part of the chain: its neighbours follow each other.
+    A masked position is not part of the chain: its neighbours follow each other.
 
     Args:
         unary: [*batch, position, state] score of a state at a position.
         transition: [state, state] score of a state (first axis) followed by another, or [*#batch, 1 or position - 1,
-            state, state] where it differs; -inf forbids. Of two allowed positions with others between them, the
-            transition into the second counts.
+            state, state] where it differs; -inf forbids. Between two allowed positions with masked ones between them,
+            the transition into the second applies.
         allowed: [*#batch, position] bool, True = part of the chain; None = all.
         start: [state] or [*#batch, state] score of the state of the first position; None = 0.
         stop: [state] or [*#batch, state] score of the state of the last position; None = 0.
 
     Returns:
         Weights [*batch, position, state], which sum to 1 over the states of each allowed position and are 0 elsewhere.
-        A chain without positions has log normalizer 0; one without a possible sequence of states -inf, and weights 0.
+        An empty chain has log normalizer 0; a chain without a possible sequence of states has log normalizer -inf and
+        weights 0.
 
     Raises:
-        ShapeError: axes of the arguments do not fit each other.
+        ShapeError: axes of the arguments do not match.
 
     Cost: position * state^2 exponentials; memory the same when training.
 
@@ -127,8 +128,8 @@ def binary_chain_log_odds(
 ) -> tuple[Tensor, Tensor]:
     """Compute log p(z_i = 1) - log p(z_i = 0) at every position of a chain of two states.
 
-    The same as `linear_chain_marginals` where state 0 has score 0 everywhere, with a quarter of its numbers: what is
-    passed on is one log odds. Its sigmoid is the marginal.
+    Equivalent to `linear_chain_marginals` with score 0 for state 0, but with a quarter of its numbers, because each
+    message is one log odds. The sigmoid of the result is the marginal.
 
     Args:
         scores: [*batch, position] score of state 1 at a position.
@@ -138,11 +139,10 @@ def binary_chain_log_odds(
         stop: [2] or [*#batch, 2] score of the state of the last position; None = 0.
 
     Returns:
-        [*batch, position] log odds, without meaning where not allowed, and [*batch] log normalizer, 0 for a chain
-        without positions.
+        [*batch, position] log odds, undefined at masked positions, and [*batch] log normalizer, 0 for an empty chain.
 
     Raises:
-        ShapeError: axes of the arguments do not fit each other.
+        ShapeError: axes of the arguments do not match.
     """
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if scores.shape[-1] == 0:
@@ -173,7 +173,7 @@ class _Walk(NamedTuple):
     """[position, 2, *#batch] whether the chain begins here."""
 
     def step(self, position: int) -> int:
-        """Index of the row of `steps` that leads into a position."""
+        """Index of the row of `steps` with the transitions into a position."""
         return position - 1 if self.steps.shape[0] > 1 else 0
 
 
@@ -199,8 +199,8 @@ def _walk(
         allowed = _led(allowed, leading, "allowed").movedim(-1, 0)
         left = right if right.shape[0] == 1 else _leaving(right, allowed)
     steps = torch.stack(torch.broadcast_tensors(right, left.flip(0).transpose(1, 2)), dim=1)
-    given = [transition.new_zeros(num_states) if end is None else end.to(transition.dtype) for end in (start, stop)]
-    ends = torch.broadcast_tensors(*(_led(end, leading, "start or stop") for end in given))
+    vectors = [transition.new_zeros(num_states) if end is None else end.to(transition.dtype) for end in (start, stop)]
+    ends = torch.broadcast_tensors(*(_led(end, leading, "start or stop") for end in vectors))
     ends = torch.stack(ends).movedim(-1, 1)
     if allowed is None:
         return _Walk(steps, ends, None, None)
@@ -211,7 +211,7 @@ def _walk(
 def _leaving(steps: Tensor, allowed: Tensor) -> Tensor:
     """Transition of every position but the last into the next allowed one, which need not be its neighbour."""
     places = _places(allowed)
-    # Where none follows, the last will do: nothing comes from there.
+    # If no allowed position follows, the last position serves as a placeholder: its messages are unused.
     following = torch.where(allowed, places, places[-1]).flip(0).cummin(0).values.flip(0)[1:]
     batch = torch.broadcast_shapes(steps.shape[3:], allowed.shape[1:])
     index = (following - 1)[:, None, None].expand(*steps.shape[:3], *batch)
@@ -226,12 +226,12 @@ def _led(tensor: Tensor, leading: int, name: str) -> Tensor:
     """Insert leading axes into a tensor that has none.
 
     Raises:
-        ShapeError: it has some, but not as many as the scores.
+        ShapeError: the tensor has leading axes, but not as many as the scores.
     """
-    given = tensor.dim() - 1
-    if given not in {0, leading}:
-        raise ShapeError(f"chain: {name} {list(tensor.shape)} has {given} leading axes, the scores have {leading}")
-    return tensor if given else tensor[(None,) * leading]
+    num_axes = tensor.dim() - 1
+    if num_axes not in {0, leading}:
+        raise ShapeError(f"chain: {name} {list(tensor.shape)} has {num_axes} leading axes, the scores have {leading}")
+    return tensor if num_axes else tensor[(None,) * leading]
 
 
 def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:

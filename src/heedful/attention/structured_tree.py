@@ -1,15 +1,15 @@
 """Marginals of projective dependency trees, by inside-outside over Eisner's spans.
 
-Kim et al. 2017, section 3.2.2. Node 0 is the root, left of all words; several words may hang on it. For nodes s < t
+Kim et al. 2017, section 3.2.2. Node 0 is the root, left of all words; it may have several dependents. For nodes s < t
 
     joined(s, t)       = log sum over s <= u < t of complete(s -> u) + complete(t -> u + 1)
     incomplete(s -> t) = joined(s, t) + score of the arc s -> t
     complete(s -> t)   = log sum over s < u <= t of incomplete(s -> u) + complete(u -> t)
 
-and mirrored for t -> s; log Z = complete(0 -> n). On the way down the probability of a span is handed to its halves by
-their shares in those sums; no large logs are subtracted. The marginals are the gradient of log Z, so the product of a
-vector with their Jacobian, a Hessian and symmetric, is their derivative in the direction of that vector: the same two
-passes carry it along. Training thus keeps node^2 numbers, not the node^3 that a recorded graph would.
+and mirrored for t -> s; log Z = complete(0 -> n). The outside pass distributes the probability of a span to its halves
+in proportion to their shares of those sums, without subtracting large logs. The marginals are the gradient of log Z, so
+their Jacobian is a symmetric Hessian, and its product with a vector is their derivative in the direction of that
+vector, which the same two passes compute. Training thus stores node^2 numbers, not the node^3 of a recorded graph.
 """
 
 from typing import Any, NamedTuple, final
@@ -32,18 +32,18 @@ def projective_tree_marginals(
 
     Args:
         scores: [*batch, head, dependent] score of an arc; node 0 is the root, node j the j-th word. -inf forbids an
-            arc; those into the root and from a node to itself are forbidden anyway.
-        lengths: [*leading] words of each sentence, the root not counted, at most head - 1; leading axes align from the
-            left. None = all.
+            arc; arcs into the root and from a node to itself are always forbidden.
+        lengths: [*leading] number of words of each sentence, without the root, at most head - 1; leading axes align
+            from the left. None = all.
 
     Returns:
         Weights [*batch, head, dependent], which sum to 1 over the heads of each word and are 0 elsewhere. A sentence
-        without words has log normalizer 0; one without a possible tree -inf, and weights 0.
+        without words has log normalizer 0; a sentence without a possible tree has log normalizer -inf and weights 0.
 
     Raises:
-        ShapeError: the scores are not square, or the lengths have axes the scores have not.
+        ShapeError: the scores are not square, or the lengths have more axes than the scores.
 
-    Cost: words^3 exponentials in 4 words tensor operations; memory words^2, for gradients too.
+    Cost: words^3 exponentials in 4 * words tensor operations; memory words^2, also for gradients.
 
     Example:
         >>> tree = projective_tree_marginals(torch.zeros(3, 3))
@@ -63,8 +63,8 @@ def projective_tree_marginals(
     real = nodes <= lengths[..., None]
     possible = real[..., :, None] & real[..., None, :] & (nodes > 0) & (nodes[:, None] != nodes)
     arcs = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~possible, -torch.inf)
-    # Every word has exactly one head: taking a word's best score off all its arcs changes no probability, and keeps
-    # the sums small.
+    # Every word has exactly one head, so subtracting a word's best score from all its arcs changes no probability and
+    # keeps the sums small.
     best = arcs.detach().amax(dim=-2)
     best = best.masked_fill(best == -torch.inf, 0.0)
     shifted = (arcs - best[..., None, :]).reshape(-1, num_nodes, num_nodes)
@@ -78,8 +78,8 @@ def projective_tree_marginals(
 class _Spans(NamedTuple):
     """Number per span, indexed by direction (right, left), one end, and width.
 
-    To the left, places count from the right, so that both directions look the same: a span of width w whose head is at
-    place h ends at place h + w.
+    In the left direction, positions are counted from the right, so that both directions are alike: a span of width w
+    with its head at position h ends at position h + w.
     """
 
     by_head: Tensor
@@ -149,7 +149,7 @@ def _outside(spans: _Spans, changes: _Spans | None, lengths: Tensor) -> tuple[Te
         [batch, node, node] marginals of the arcs and their change.
     """
     num_nodes = spans.by_head.shape[-1]
-    # One more axis in front: probabilities, and their changes where asked.
+    # The first axis holds probabilities and, if requested, their changes.
     num_kinds = 1 if changes is None else 2
     # Made like the changes, of which there may be many at a time (`vmap`).
     like = spans.by_head if changes is None else changes.by_head
@@ -213,16 +213,16 @@ class _InsideOutsideFunction(Function):
         ctx.save_for_forward(*kept)
         ctx.set_materialize_grads(False)
 
-    # The base class's method says less.
+    # The base class's method has a wider type.
     @staticmethod
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, grad_marginals: Tensor | None, grad_log_normalizer: Tensor | None
     ) -> tuple[Tensor | None, None]:
-        # Nothing here hides from autograd: asked to, it differentiates these lines once more.
+        # These are ordinary tensor operations, so autograd can differentiate them again.
         arcs, lengths, marginals = ctx.saved_tensors
         gradient = None if grad_log_normalizer is None else grad_log_normalizer[:, None, None] * marginals
         if grad_marginals is not None:
-            # A gradient may be infinite where a weight is zero (that of an entropy is): no share of it comes through.
+            # A gradient may be infinite where a weight is zero (that of the entropy is), so it is masked there.
             _, change = _outside(*_inside(arcs, grad_marginals.masked_fill(marginals == 0, 0.0)), lengths)
             gradient = change if gradient is None else gradient + change
         return gradient, None

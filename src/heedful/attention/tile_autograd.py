@@ -1,8 +1,7 @@
 """Attention tile by tile under autograd: results and gradients of all tiles go into preallocated arrays.
 
-Of a call only what it was computed from is kept; each tile is computed again for its gradients. Nothing that outlives
-a tile is made while one is computed, so that the next uses the same memory: what one large array was freed from, a few
-small ones would break up.
+Only the inputs of a call are saved; each tile is recomputed for its gradients. All long-lived tensors are allocated
+before the first tile, because small allocations in between would fragment the memory that a tile frees for the next.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from heedful.attention.tensor_tree import is_open, tensors_of, with_tensors
 from heedful.compiled.concrete import concrete
 
 Compute = Callable[[AttentionInputs], Attended]
-"""Function that attends for some queries, from inputs that may be widened; a pure function."""
+"""Pure function that attends for some queries, from inputs that may be widened."""
 
 _RESULTS: Final = tuple(each.name for each in fields(Attended) if each.name != "kernel")
 _WITH_KEYS: Final = frozenset({"context", "weights"})
@@ -32,14 +31,14 @@ def in_tiles(compute: Compute, operands: AttentionInputs, request: Request, num_
     """Compute attention tile by tile.
 
     Args:
-        compute: attends for the queries of a tile; all it reads is in the operands, but for what a score function
-            holds by itself.
+        compute: attends for the queries of a tile; it reads the operands alone, except for tensors inside a score
+            function.
         operands: of the whole call.
         request: of the whole call.
         num_rows: queries of a tile.
 
     Returns:
-        The parts side by side. They can be differentiated more than once if all that a tile does can.
+        The results of all tiles, concatenated. They can be differentiated repeatedly if the operations of a tile can.
     """
     tiling = _Tiling(compute, request, num_rows, _draw_seed(request))
     if not torch.is_grad_enabled():
@@ -49,7 +48,7 @@ def in_tiles(compute: Compute, operands: AttentionInputs, request: Request, num_
     tensors = tensors_of(operands)
     if not any(tensor.requires_grad for tensor in tensors):
         return tiling.run(operands)
-    # PyTorch's functions return tensors only: which they are, and the kernel, is written here.
+    # Autograd functions return tensors only, so the names of the results, and the kernel, are recorded here.
     names: list[str] = []
     results = _Tilewise.apply(tiling, with_tensors(operands, [_NOTHING] * len(tensors)), names, *tensors)
     return Attended(kernel=names.pop(), **dict(zip(names, results, strict=True)))
@@ -67,7 +66,7 @@ class _Tiling:
     request: Request
     num_rows: int
     seed: int | None
-    """Seed of dropout, from which each tile draws its numbers again; None without dropout."""
+    """Seed of dropout, from which each recomputed tile draws the same numbers; None without dropout."""
 
     def slices(self) -> list[slice]:
         """Queries of each tile."""
@@ -79,7 +78,7 @@ class _Tiling:
         if self.seed is None:
             return self.compute(tile)
         is_cuda = self.request.device == "cuda"
-        # Not torch.manual_seed, which seeds every device there is.
+        # Not torch.manual_seed, which would seed all devices.
         start = torch.cuda.manual_seed if is_cuda else torch.default_generator.manual_seed
         with torch.random.fork_rng([torch.cuda.current_device()] if is_cuda else []):
             start(self.seed + part.start)
@@ -97,7 +96,7 @@ class _Tiling:
         return whole
 
     def run_recorded(self, operands: AttentionInputs) -> Attended:
-        """Compute attention for all queries with a graph of each tile, where not all tensors are known."""
+        """Compute attention for all queries with a graph of each tile, for score functions with own tensors."""
         wide, again = operands.widened(), Recomputation(self.request.device)
 
         def one(part: slice) -> Attended:
@@ -110,7 +109,7 @@ class _Tiling:
         wide = operands.widened()
         tensors = tensors_of(wide)
         sums = [torch.zeros_like(tensors[i], memory_format=torch.contiguous_format) for i in wanted]
-        # Cut like the operands, they show where the gradients of a tile belong.
+        # The indices are sliced like the operands, and so map the gradients of a tile to their position.
         whole = with_tensors(wide, _put(tensors, wanted, sums))
         for part in self.slices():
             self._add_gradients(wide.of_queries(part), wanted, grads, tensors_of(whole.of_queries(part)), part)
@@ -178,7 +177,7 @@ class _Tilewise(torch.autograd.Function):
 def _gradients(
     attended: Attended, inputs: Sequence[Tensor], grads: dict[str, Tensor], is_graph_kept: bool = False
 ) -> Sequence[Tensor | None]:
-    """Gradients through those results that have one and depend on anything."""
+    """Gradients through the results that have a gradient and a graph."""
     names = [name for name in grads if getattr(attended, name).requires_grad]
     if not names:
         return [None] * len(inputs)
@@ -202,7 +201,7 @@ def _put(items: Sequence[Any], indices: Sequence[int], others: Sequence[Any]) ->
 def _draw_seed(request: Request) -> int | None:
     """Seed for all tiles, drawn from the caller's generator.
 
-    Only dropout draws from PyTorch's generator: normalizers make their noise from the numbers of the rows.
+    Only dropout uses PyTorch's generator: normalizers compute their noise from row indices.
     """
     return int(torch.randint(1 << 62, ())) if request.dropout else None
 
@@ -251,7 +250,7 @@ def join(parts: list[Attended]) -> Attended:
 def _moved(attended: Attended) -> Attended:
     """Copy of results out of the memory of a tile's scores.
 
-    They came into memory after the scores, which have gone: where they are, they would keep the next tile from using
-    the same memory, and the process would grow by all query-key pairs.
+    The results were allocated after the scores, which are freed by now. In place they would fragment that memory, and
+    the process would grow with the number of query-key pairs.
     """
     return replace(attended, **{name: getattr(attended, name).clone() for name in _present(attended)})

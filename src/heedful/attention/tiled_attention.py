@@ -1,7 +1,7 @@
 """Tiled driver: any score kernel x mask x normalizer, one tile of queries at a time, memory linear in query + key.
 
-Of a tile only the inputs are kept; its scores and weights are computed again for the backward pass. So sparsemax, drawn
-keys or chains are linear in memory over any score, without a kernel of their own.
+Only the inputs of a tile are saved; its scores and weights are recomputed for the backward pass. So sparsemax, drawn
+keys or chains need linear memory with any score, without a kernel of their own.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from heedful.attention.stochastic import number_rows
 from heedful.attention.tile_autograd import in_tiles
 
 WHOLE: Final = 1 << 22
-"""Number of scores up to which all queries are one tile and nothing is recomputed."""
+"""Number of scores up to which all queries form one tile and nothing is recomputed."""
 TILE: Final = 1 << 19
 """Number of scores in a tile, unless a single query has more."""
 
@@ -33,7 +33,7 @@ _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
 
 @final
 class Tiled(Kernel):
-    """Kernel made of a score kernel and the tiled driver."""
+    """Kernel composed of a score kernel and the tiled driver."""
 
     has_second_derivatives = True
 
@@ -43,8 +43,8 @@ class Tiled(Kernel):
         """Wrap a score kernel.
 
         Args:
-            scoring: makes the scores of a tile.
-            memory: what it allocates, in words.
+            scoring: kernel of the scores.
+            memory: description of the memory it allocates.
         """
         self.scoring = scoring
         self.name = scoring.name
@@ -61,7 +61,7 @@ class Tiled(Kernel):
         if request.normalizer.scope == "matrix":
             return "query * key (a tree needs all scores at once)"
         if request.mode != "eager":
-            return "query * key (recorded operations are one tile)"
+            return "query * key (traced operations form one tile)"
         return self.memory
 
     def run(
@@ -71,7 +71,7 @@ class Tiled(Kernel):
         operands = AttentionInputs(pairs, value, rows, normalizer, row_ids)
         compute = partial(run_tile, self.scoring, request, operands.types())
         per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
-        # What is recorded must hold for any size; a tree needs all queries at once.
+        # A traced graph must be valid for all sizes; a tree needs all queries at once.
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
         if is_one_tile or per_query * request.num_queries <= WHOLE:
             return compute(operands)
@@ -84,13 +84,13 @@ def run_tile(
     """Compute attention with all scores in memory.
 
     Args:
-        scoring: makes the scores.
+        scoring: kernel of the scores.
         request: of the whole call.
-        types: what `AttentionInputs.types` of the whole call says.
-        tile: of some of its queries, maybe widened.
+        types: `AttentionInputs.types` of the whole call.
+        tile: inputs of some of its queries, possibly widened.
 
     Returns:
-        The contexts and all that was asked.
+        The contexts and the requested results.
     """
     operands, rows = tile.narrowed(types), tile.rows
     scores, exists = scoring.scores(operands.pairs)
@@ -135,15 +135,15 @@ def read_out(
     Args:
         scores: [*batch, query, key].
         allowed: [#*batch, #query, key] bool; None = all.
-        factors: [#*batch, #query, key] of the weights after normalising; None = 1.
-        averaged: contexts [*batch, query, value_size] from weights.
+        factors: [#*batch, #query, key] factors of the weights after normalising; None = 1.
+        averaged: function from weights to contexts [*batch, query, value_size].
         normalizer: scores to weights.
-        row_ids: [*batch, query] numbers of the rows.
-        request: says what is needed.
-        kernel: name to report.
+        row_ids: [*batch, query] indices of the rows.
+        request: facts about the call.
+        kernel: name of the kernel to report.
 
     Returns:
-        The contexts and all that was asked.
+        The contexts and the requested results.
     """
     need = request.need
     if need <= _FROM_WEIGHTS:
@@ -170,11 +170,11 @@ def _dropped(weights: Tensor, probability: float) -> Tensor:
 
 
 def _best(weights: Tensor, allowed: Tensor | None) -> Tensor:
-    """Key of the largest weight; never a forbidden one, even where a Gaussian leaves only zeros."""
+    """Key of the largest weight; never a forbidden key, even if a Gaussian makes all weights zero."""
     return (weights if allowed is None else weights.masked_fill(~allowed, -1.0)).argmax(dim=-1)
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    """Entropy -sum w log w; zero weights add nothing, nor to the gradient, whose limit there is infinite."""
+    """Entropy -sum w log w; zero weights contribute neither to it nor to its gradient, which is infinite there."""
     positive = weights.masked_fill(weights <= 0, 1.0)
     return -(positive * positive.log()).sum(dim=-1)

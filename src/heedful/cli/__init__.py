@@ -1,1 +1,1 @@
-"""Command line: one file a command, imported only when that command runs."""
+"""Command line: one module per command, imported only when that command runs."""

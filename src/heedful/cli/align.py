@@ -1,16 +1,17 @@
 """Print the word alignments of given pairs.
 
 Each target is scored by forced decoding, and the attention of each word gives its link to the source. DATA is one
-file of pairs, or two files whose lines belong together. Words are separated by spaces; for text
-without spaces, such as Chinese, use --tokens.
+file of pairs, or two aligned files. Words are separated by spaces; for text without spaces, such as Chinese, use
+--tokens.
 
-Output, UTF-8, a line for each pair:
-  text     links such as 0-0 1-2: source word - target word, from 0
+Output, UTF-8, one line per pair:
+  text     links such as 0-0 1-2: source word - target word, counted from 0
   jsonl    an object: links, tokens and log probability
 
-With --gold, manual links, the error rate (AER), precision and recall are printed instead, and links go to
---output only. FILE has a line of links for each pair, 0-0 sure and 0p0 or 0?0 possible; or such lines behind the
-0-based number of the pair and a tab; or a link a line, as in the tasks of NAACL 2003 and RWTH Aachen.
+With --gold FILE (manual links), alignment error rate (AER), precision and recall are printed instead, and links go to
+--output only. FILE has one line of links per pair, 0-0 for sure and 0p0 or 0?0 for possible links, optionally after the
+0-based number of the pair and a tab; or one link per line, as in the shared task of NAACL 2003 and the data of RWTH
+Aachen.
 """
 
 import json
@@ -50,17 +51,17 @@ def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
-    tokens: Annotated[bool, typer.Option("--tokens", help="Link the model's tokens instead of words.")] = False,
+    output_format: Annotated[OutputFormat, typer.Option("--format", help="Output format.")] = "text",
+    tokens: Annotated[bool, typer.Option("--tokens", help="Align the model's tokens instead of words.")] = False,
     columns: ColumnsText = "1,2",
     gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Compare with these links.", rich_help_panel=_GOLD)
+        Path | None, typer.Option(metavar="FILE", help="Manual links to compare with.", rich_help_panel=_GOLD)
     ] = None,
     one_based: Annotated[
-        bool, typer.Option("--one-based", help="Its words are counted from 1.", rich_help_panel=_GOLD)
+        bool, typer.Option("--one-based", help="FILE counts words from 1.", rich_help_panel=_GOLD)
     ] = False,
     turned: Annotated[
-        bool, typer.Option("--turned", help="Its links are target-source.", rich_help_panel=_GOLD)
+        bool, typer.Option("--turned", help="FILE gives links as target-source.", rich_help_panel=_GOLD)
     ] = False,
     batch_tokens: ReadTokens = 4096,
     device: Device = "auto",
@@ -71,7 +72,7 @@ def run(
     """Align words.
 
     Raises:
-        UsageError: options that do not go together.
+        UsageError: the options conflict.
     """
     use_threads(threads)
     messages = Messages(quiet)

@@ -1,7 +1,7 @@
-"""Check data files for everything that would stop a training or spoil it.
+"""Check data files for problems that would stop or spoil training.
 
-DATA is as for `heedful train`. Errors stop a training, warnings hurt the model or its scores, notes are good to know.
-The exit code is 2 if there are errors, or with --strict warnings.
+DATA is as for `heedful train`. Errors stop training, warnings harm the model or its scores, notes are for information.
+The exit code is 2 if there are errors, or, with --strict, warnings.
 """
 
 import json
@@ -35,7 +35,7 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
-    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 2 on warnings, too.")] = False,
     output_format: ReportFormat = "text",
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
@@ -45,7 +45,7 @@ def run(
     """Check data.
 
     Raises:
-        Exit: with code 2, where the data fail.
+        Exit: with code 2, if the data fail the check.
     """
     from heedful.data.check import check_corpus
 
@@ -83,7 +83,7 @@ def _draw(report: "CheckReport") -> None:
         for heading in ("", "where", "what", "what to do"):
             table.add_column(heading)
         for finding in report.findings:
-            # Text, not str: names of files may hold what rich would read as markup.
+            # Text, not str: rich would interpret brackets in file names as markup.
             cells = (finding.where, finding.message, finding.advice)
             table.add_row(Text(finding.level, style=_STYLES[finding.level]), *map(Text, cells))
         console.print(table)

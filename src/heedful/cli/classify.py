@@ -1,7 +1,7 @@
-"""Give texts their labels.
+"""Classify texts.
 
-Texts come from the command line, from a file, or from standard input; one line in, one line out: the label, a tab and
-its probability. With --format jsonl each line tells the probability of every label.
+Texts are arguments, lines of a file, or lines of standard input; one line in, one line out: the label, a tab and its
+probability. With --format jsonl, each line gives the probability of every label.
 
 Examples:
   heedful classify reviews.model 'A quiet room with a view'
@@ -22,9 +22,9 @@ from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Qu
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to classify.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to classify.", show_default=False)]
 InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Classify its lines; - is standard input.")
+    Path | None, typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.")
 ]
 
 
@@ -33,9 +33,7 @@ def run(
     texts: Texts = None,
     source: InputPath = None,
     output: OutputPath = None,
-    output_format: Annotated[
-        Literal["text", "jsonl"], typer.Option("--format", help="How output is written.")
-    ] = "text",
+    output_format: Annotated[Literal["text", "jsonl"], typer.Option("--format", help="Output format.")] = "text",
     engine: Engine = "auto",
     device: Device = "auto",
     threads: Threads = 0,
@@ -52,8 +50,8 @@ def run(
     window = 1 if not texts and source is None and sys.stdin.isatty() else 2048
     with ExitStack() as stack:
         stream = sys.stdout if output is None else stack.enter_context(written_whole(output))
-        for found in classifier.stream(_lines(texts, source), window):
-            print(_line(found, output_format), file=stream, flush=window == 1)
+        for result in classifier.stream(_lines(texts, source), window):
+            print(_line(result, output_format), file=stream, flush=window == 1)
 
 
 def _lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
@@ -74,10 +72,15 @@ def _file_lines(source: Path) -> Iterator[str]:
     yield from read_lines(source)
 
 
-def _line(found: "Classification", output_format: str) -> str:
+def _line(result: "Classification", output_format: str) -> str:
     if output_format == "text":
-        return f"{found.label}\t{found.probability:.4f}"
-    facts = {"text": found.text, "label": found.label, "probabilities": found.probabilities, "was_cut": found.was_cut}
-    if found.attention is not None:
-        facts |= {"pieces": found.pieces, "attention": [round(float(weight), 6) for weight in found.attention]}
+        return f"{result.label}\t{result.probability:.4f}"
+    facts = {
+        "text": result.text,
+        "label": result.label,
+        "probabilities": result.probabilities,
+        "was_cut": result.was_cut,
+    }
+    if result.attention is not None:
+        facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
     return json.dumps(facts, ensure_ascii=False)

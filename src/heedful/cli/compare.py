@@ -1,13 +1,13 @@
-"""Train a grid of variants on one corpus and print the table of a paper.
+"""Train a grid of variants on one corpus and print a table of results.
 
-GRID is a TOML file: "base" holds what all rows share, "rows" what each of them changes, with a name, and every
-combination of "axes" is a row too; examples/compare_attention.toml is one. Every row sees the same pairs, seeds and
-budget. The result of each run is a file in --out, and the same command again goes on where it stopped, even within a
-training. A row that cannot be run is named, and the others are run.
+GRID is a TOML file: "base" has the settings that all rows share, "rows" the name and changes of each row, and every
+combination of "axes" is a row too; see examples/compare_attention.toml. Every row sees the same pairs, seeds and
+budget. The result of each run is a file in --out; run the same command again to continue where it stopped, even within
+a training. A row that cannot run is reported, and the others run.
 
 With --gold, or with "links" in the grid's table "gold", the table has a column AER: every row whose model has attention
-aligns the test pairs, or those of --gold-pairs, and its links are compared with manual ones. FILE is as for
-heedful align --gold. It may be asked for later, too: what was trained stays.
+aligns the test pairs, or those of --gold-pairs, and its links are compared with the manual ones. FILE is as for heedful
+align --gold. AER can be added later without training again.
 
 Examples:
   heedful compare grid.toml pairs.tsv --minutes-per-run 10
@@ -42,32 +42,39 @@ from heedful.errors import UsageError
 _GOLD: Final = "Alignments against manual links"
 GoldPath = Annotated[
     Path | None,
-    typer.Option("--gold", metavar="FILE", help="Links for the test pairs: adds a column AER.", rich_help_panel=_GOLD),
+    typer.Option(
+        "--gold", metavar="FILE", help="Manual links of the test pairs; adds the column AER.", rich_help_panel=_GOLD
+    ),
 ]
 GoldPairs = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE", help="Or for these pairs; give it twice for two aligned files.", rich_help_panel=_GOLD
+        metavar="FILE",
+        help="Pairs of these links, if not the test pairs; twice for two aligned files.",
+        rich_help_panel=_GOLD,
     ),
 ]
-OneBased = Annotated[bool, typer.Option("--one-based", help="Its words are counted from 1.", rich_help_panel=_GOLD)]
-Turned = Annotated[bool, typer.Option("--turned", help="Its links are target-source.", rich_help_panel=_GOLD)]
+OneBased = Annotated[bool, typer.Option("--one-based", help="FILE counts words from 1.", rich_help_panel=_GOLD)]
+Turned = Annotated[bool, typer.Option("--turned", help="FILE gives links as target-source.", rich_help_panel=_GOLD)]
 
 
 def run(
-    grid: Annotated[Path, typer.Argument(metavar="GRID", help="A TOML file of rows.", show_default=False)],
+    grid: Annotated[Path, typer.Argument(metavar="GRID", help="TOML file with the grid.", show_default=False)],
     data: DataPaths,
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
     languages: Languages = "",
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="For runs and tables.", show_default="GRID.compare")
+        Path | None, typer.Option(metavar="DIR", help="Folder for runs and tables.", show_default="GRID.compare")
     ] = None,
     minutes_per_run: Annotated[
-        float, typer.Option(min=0, help="Train each for at most so long; 0 = what the grid says.")
+        float, typer.Option(min=0, help="Longest training time per run; 0 = as the grid says.")
     ] = 0,
-    seeds: Annotated[str, typer.Option(metavar="A,B,...", help="Train with each.", show_default="the grid's")] = "",
+    seeds: Annotated[
+        str,
+        typer.Option(metavar="A,B,...", help="Seeds; each row is trained once with each.", show_default="the grid's"),
+    ] = "",
     gold: GoldPath = None,
     gold_pairs: GoldPairs = None,
     one_based: OneBased = False,
@@ -103,7 +110,7 @@ def run(
 
 
 def _gold_settings(gold: Path | None, pairs: Sequence[Path], one_based: bool, turned: bool) -> dict[str, Any]:
-    """Settings of manual alignments from the options; the rest are the grid's."""
+    """Settings of manual alignments: the options, then the grid's for the rest."""
     settings = {"links": str(gold or ""), "pairs": [str(path) for path in pairs]}
     flags = {"is_one_based": one_based, "is_turned": turned}
     return {key: value for key, value in {**settings, **flags}.items() if value}
@@ -116,10 +123,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         text: such as "1,2,3"; may be empty.
 
     Returns:
-        Different numbers of at least 0.
+        Distinct numbers, each at least 0.
 
     Raises:
-        UsageError: it is anything else.
+        UsageError: the text is not such a list.
 
     Example:
         >>> parse_seeds("1,2,3")
@@ -127,5 +134,5 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isdecimal() for part in parts) or len({*parts}) < len(parts):
-        raise UsageError(f"--seeds {text!r}: expected different numbers with commas between, such as 1,2,3")
+        raise UsageError(f"--seeds {text!r}: expected distinct numbers separated by commas, such as 1,2,3")
     return tuple(int(part) for part in parts)

@@ -1,4 +1,4 @@
-"""Number of threads for this machine: one for each physical core that the process may use."""
+"""Number of threads for this machine: one per physical core that the process may use."""
 
 import os
 import re
@@ -13,7 +13,7 @@ def physical_cores() -> int:
     """Count the physical cores that this process may use, within its container's quota.
 
     Returns:
-        At least 1; all logical ones where the system does not tell which of them share a core.
+        At least 1; the number of logical processors if the system does not say which of them share a core.
     """
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     cores = _cores(_read(_CPU_INFO), allowed) or len(allowed)
@@ -28,7 +28,7 @@ def _read(path: Path) -> str:
 
 
 def _cores(cpu_info: str, allowed: set[int]) -> int:
-    """Count different (socket, core) among the allowed processors; 0 where they are not listed."""
+    """Count distinct (socket, core) pairs among the allowed processors; 0 if the system does not list them."""
     cores: set[tuple[str, str]] = set()
     for block in cpu_info.split("\n\n"):
         facts = dict(re.findall(r"^([\w ]+?)\s*: *(.*)$", block, flags=re.MULTILINE))
@@ -38,6 +38,6 @@ def _cores(cpu_info: str, allowed: set[int]) -> int:
 
 
 def _quota(cpu_max: str) -> int:
-    """Number of processors that the control group grants, rounded up; 0 where it sets no limit."""
+    """Number of processors that the control group grants, rounded up; 0 = no limit."""
     quota, _, period = cpu_max.strip().partition(" ")
     return -(-int(quota) // int(period)) if quota.isdecimal() and period.isdecimal() and int(period) else 0

@@ -1,8 +1,8 @@
-"""Show everything in a minute and a half: make data, train, evaluate, look inside.
+"""Demonstrate heedful in a minute and a half: make data, train, evaluate, look inside.
 
-Generates dates and numbers as people write them, in English and Chinese, and trains a model that writes them in one
-form (Mar 5th, 2021 becomes 2021-03-05). Leaves that model, to be used like any other, and a picture of what it
-attends to.
+Generates dates and numbers as people write them, in English and Chinese, and trains a model that converts them to a
+standard form (Mar 5th, 2021 becomes 2021-03-05). The model stays, to be used like any other, with a picture of its
+attention.
 """
 
 import shlex
@@ -60,8 +60,8 @@ SAMPLES: Final = {
 
 def run(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder.")] = Path("dates.model"),
-    minutes: Annotated[float, typer.Option(min=0, help="Train for at most so long; 0 = until it is done.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of data, weights and order.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0, help="Longest training time; 0 = no limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, weights and order.")] = 1,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -89,16 +89,16 @@ def run(
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write training and validation pairs into the run's folder; always the same.
+    """Write training and validation pairs into the run's folder; the same pairs in every run.
 
     Raises:
-        UsageError: the folder belongs to something else.
+        UsageError: the folder holds files of another run.
     """
     from heedful.synthetic.corpus import generate
 
     folder = out / "run"
     if out.is_dir() and any(out.iterdir()) and not (folder / "dates.tsv").is_file():
-        raise UsageError(f"{out}: holds files of something else; choose another --out")
+        raise UsageError(f"{out}: holds other files; choose another --out")
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[Split, int] = {"train": NUM_PAIRS, "dev": NUM_VALIDATION}
     names = {"train": "dates.tsv", "dev": "dates-validation.tsv"}
@@ -130,12 +130,12 @@ def _conversions(translator: "Translator") -> str:
         (output.text, source, "" if output.text == target else f"(should be {target})")
         for output, (source, target) in zip(outputs, SAMPLES.items(), strict=True)
     ]
-    # Chinese characters are two columns wide, so what may hold them comes after what is aligned.
+    # Chinese characters are two columns wide, so text that may contain them follows the aligned columns.
     return "\n".join(f"  {line}" for line in aligned([("model says", "for", ""), *rows]).split("\n"))
 
 
 def _attention(translator: "Translator", out: Path, messages: Messages) -> str:
-    """Draw the attention for the first sample, into a file and for the terminal."""
+    """Draw the attention of the first sample, as a file and for the terminal."""
     from heedful.inspection.plot import save_heat_map, text_heat_map
 
     (output,) = translator.translate([next(iter(SAMPLES))], attention=True)

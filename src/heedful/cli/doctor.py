@@ -1,6 +1,6 @@
-"""Show what this installation and this machine can do.
+"""Report on this installation and this machine.
 
-Versions of all packages and what is missing, PyTorch's devices and number formats, processor, memory and disk.
+Lists package versions and missing packages, PyTorch's devices and number formats, processor, memory and disk.
 """
 
 import os
@@ -52,7 +52,7 @@ def _requirements() -> list[str]:
     try:
         return metadata.requires("heedful") or []
     except metadata.PackageNotFoundError:
-        pass  # it runs from its sources, which say the same
+        pass  # heedful runs from its sources, where pyproject.toml states the same requirements
     project = Path(__file__).parents[3] / "pyproject.toml"
     if not project.is_file():
         return []

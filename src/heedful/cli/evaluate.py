@@ -1,7 +1,7 @@
-"""Translate an evaluation set and score the outputs, alone or against another model.
+"""Evaluate a model on a test set, alone or against another model.
 
-DATA is one file of pairs, or two files whose lines belong together; rows with the same source are its
-references. Scores come with 95 % intervals, with the signatures that make them comparable, and by source length.
+DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are printed with
+95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
 """
 
 import json
@@ -42,22 +42,24 @@ def run(
     model: ModelPath,
     data: DataPaths,
     versus: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="A baseline, compared by paired bootstrap resampling.")
+        Path | None, typer.Option(metavar="MODEL", help="Baseline model, compared by paired bootstrap resampling.")
     ] = None,
     metrics: Annotated[
         str,
-        typer.Option(metavar="A,B,...", help="See: heedful list metrics.", show_default="what suits the model"),
+        typer.Option(
+            metavar="A,B,...", help="Metrics; see: heedful list metrics.", show_default="what suits the model"
+        ),
     ] = "",
     beam: Beam = None,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     columns: ColumnsText = "1,2",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without regard to case.")] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Score only so many sources; 0 = all.")] = 0,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Source positions times beam decoded together.")] = 4096,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Number of sources to score; 0 = all.")] = 0,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam.")] = 4096,
     output_format: ReportFormat = "text",
-    seed: Annotated[int, typer.Option(min=0, help="Of the resamples behind intervals.")] = 12345,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap resamples.")] = 12345,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -104,7 +106,7 @@ def run(
 
 
 def _other_task(model: Path, device: str) -> "Predictor | None":
-    """The predictor of a model that does another task than translation, which knows no options of search."""
+    """Open a model of a task other than translation, which has no search options."""
     from heedful.predictors.table import load
     from heedful.runtime.folder import open_folder
 
@@ -140,7 +142,7 @@ def _print_measured(measured: "Measured", output_format: str) -> None:
 
 
 def _check_metrics(keys: tuple[str, ...]) -> None:
-    """Refuse a misspelt metric before an hour of translating."""
+    """Refuse an unknown metric before translating."""
     from heedful.evaluation.interface import Setting
     from heedful.evaluation.metrics.table import build_metric
 

@@ -1,7 +1,7 @@
-"""Export a model: as an engine that runs without PyTorch, or in the layout of transformers.
+"""Export a model as an engine that runs without PyTorch, or in the layout of Hugging Face transformers.
 
-An engine goes into the model folder, `engines/NAME/`, with its measured difference from PyTorch; from then on
-`heedful translate` and `heedful evaluate` use the fastest engine that gives the model's own answers.
+An engine is written to `engines/NAME/` in the model folder, with its measured difference from PyTorch; from then on
+`heedful translate` and `heedful evaluate` use the fastest engine that gives the same outputs as the model.
 
   onnx          any model, for ONNX Runtime; every kind of search
   ctranslate2   Transformers, for CTranslate2: greedy search; a beam where it is named, --engine ctranslate2, by its own
@@ -31,10 +31,10 @@ def run(
     model: ModelPath,
     to: Annotated[
         Literal["onnx", "ctranslate2", "huggingface"],
-        typer.Option("--to", help="What will run it.", show_default=False),
+        typer.Option("--to", help="Target runtime.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The folder for --to huggingface.", show_default=False)
+        Path | None, typer.Argument(metavar="[OUT]", help="Folder to write with --to huggingface.", show_default=False)
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     device: IdleDevice = "auto",
@@ -45,13 +45,13 @@ def run(
     """Export a model.
 
     Raises:
-        UsageError: options that do not go together.
+        UsageError: the options conflict.
     """
     use_threads(threads)
     messages = Messages(quiet)
     if (to == "huggingface") != (out is not None) or (int8 and out is not None):
         raise UsageError(
-            "export: --to huggingface takes a folder to write and no --int8; engines go into the model folder: "
+            "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
     from heedful.predictors.classifier import Classifier
@@ -67,7 +67,7 @@ def run(
         print(_described(export_classifier(predictor.model(), predictor.folder, num_tokens, most)))
         return
     if not isinstance(predictor, Translator):
-        raise UsageError(f"{model}: a model for {predictor.folder.task}, which is exported with --to onnx alone")
+        raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
     translator = predictor
     if to == "huggingface":
         _export_huggingface(translator, out or Path(), messages)
@@ -80,11 +80,11 @@ def run(
     print(_described(export_engine(translator.model(), translator.folder, to, int8, draw, most)))
 
 
-def _described(made: "Exported") -> str:
-    parity = made.parity
-    size = sum(path.stat().st_size for path in made.path.iterdir())
+def _described(exported: "Exported") -> str:
+    parity = exported.parity
+    size = sum(path.stat().st_size for path in exported.path.iterdir())
     return (
-        f"{made.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
+        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"
     )
 

@@ -31,7 +31,7 @@ class Failure(NamedTuple):
     """Message and exit code of an error."""
 
     message: str
-    """Text after "heedful: "; empty where nothing is to be printed."""
+    """Text after "heedful: "; empty = print nothing."""
     exit_code: int
 
 
@@ -39,7 +39,7 @@ def explain(error: BaseException) -> Failure:
     """Explain an error in one line.
 
     Args:
-        error: whatever ended the command.
+        error: exception that ended the command.
 
     Returns:
         The line and the exit code.
@@ -52,7 +52,7 @@ def explain(error: BaseException) -> Failure:
         case KeyboardInterrupt():
             return Failure("interrupted", 130)
         case BrokenPipeError():
-            # Who reads only the beginning, as `head` does, has got what they wanted; 141 is what a shell calls SIGPIPE.
+            # The reader of the output left early, as `head` does: no error. A shell reports SIGPIPE as 141.
             return Failure("", 141)
         case HeedfulError():
             return _failure(str(error), error.exit_code)
@@ -76,13 +76,13 @@ def _failure(message: str, exit_code: int) -> Failure:
 
 
 def _one_line(message: str) -> str:
-    # Arguments and names of files come with their bytes hidden in surrogates where the locale knows no UTF-8.
+    # In a locale without UTF-8, Python hides undecodable bytes of arguments and file names in surrogates.
     text = message.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return _LINE_ENDS.sub(" ", text).strip()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    # PyTorch is not imported to ask: its errors are known by their name and words.
+    # PyTorch's error is recognised by name and message, so that PyTorch need not be imported.
     words = str(error).lower()
     is_torch = isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or is_torch
@@ -97,7 +97,7 @@ def _system_failure(error: OSError) -> Failure:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """Message about the command line in our form: the command, what is wrong, what to do."""
+    """Usage error in one line: the command, the problem, what to do."""
     context = getattr(error, "ctx", None)
     command = str(context.command_path) if context is not None else "heedful"
     name = command.partition(" ")[2]

@@ -1,8 +1,8 @@
-"""Make a model folder of a Marian model, such as those of OPUS-MT.
+"""Import a Marian model, such as those of OPUS-MT, as a model folder.
 
-DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. The result is a
-model folder like any other: translate, evaluate, align, score and export take it. Weights in a pickle, such as
-pytorch_model.bin, are refused: reading one can run code.
+DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. The result works
+with translate, evaluate, align, score and export. Pickled weights, such as pytorch_model.bin, are refused, because
+reading a pickle can run code.
 """
 
 from pathlib import Path
@@ -16,10 +16,12 @@ from heedful.errors import UsageError
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder in Hugging Face's layout.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder in Hugging Face's layout.")],
     out: Annotated[
         Path | None,
-        typer.Option("--output", "--out", "-o", metavar="MODEL", help="The model folder.", show_default="DIR.model"),
+        typer.Option(
+            "--output", "--out", "-o", metavar="MODEL", help="Model folder to write.", show_default="DIR.model"
+        ),
     ] = None,
     languages: Languages = "",
     device: IdleDevice = "auto",
@@ -30,7 +32,7 @@ def run(
     """Import a model.
 
     Raises:
-        UsageError: there is something at MODEL already.
+        UsageError: the model folder exists already.
     """
     use_threads(threads)
     target = out or Path(f"{folder.resolve().name}.model")

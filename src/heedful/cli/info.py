@@ -78,7 +78,7 @@ def num_parameters(weights: Path) -> int:
         weights: a safetensors file.
 
     Returns:
-        How many numbers it holds.
+        The number of parameters.
     """
     with weights.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -97,7 +97,7 @@ def _about_files(model: Path) -> list[Row]:
     run_size = _size(model / "run")
     return [
         ("size", f"{readable_size(_size(model) - run_size - _size(model / _ENGINES))} to use it"),
-        ("run", f"{readable_size(run_size)} to go on training it; may be deleted"),
+        ("run", f"{readable_size(run_size)} to continue training; may be deleted"),
     ]
 
 

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from heedful.attention.normalizers import Normalizer
 
 TableRows = Iterable[tuple[str, ...]]
-"""Rows of a table: a name, and texts about it."""
+"""Rows of a table: a name and its descriptions."""
 
 YEAR: Final = re.compile(r"\b(18|19|20)\d\d\b")
 SENTENCES: Final = re.compile(r"(?<=[^\s.])\.\s+(?=[A-Z`])")
 SECTION: Final = re.compile(r"(Args|Attributes|Cost|Example|Raises|Returns):")
 NARROW: Final = 40
-"""Least terminal columns for the text beside a name; with fewer, the text goes below."""
+"""Minimum width of the text beside a name, in columns; in narrower terminals the text goes below."""
 PLACES: Final = 64
 """Number of keys and queries of example masks."""
 
 
 def run(
-    topic: Annotated[str, typer.Argument(help="Which of them.", metavar="TOPIC", show_default=False)],
+    topic: Annotated[str, typer.Argument(help="Table to print.", metavar="TOPIC", show_default=False)],
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,
@@ -44,7 +44,7 @@ def run(
     """List a table.
 
     Raises:
-        UsageError: there is no such table.
+        UsageError: the topic is unknown.
     """
     if topic not in TOPICS:
         raise UsageError(f"list: no table {topic!r}{did_you_mean(topic, TOPICS)}")
@@ -59,11 +59,11 @@ def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
     """Wrap rows for a terminal: names to the left, texts beside them.
 
     Args:
-        rows: a name and texts; empty texts are left out.
-        columns: of the terminal.
+        rows: names and descriptions; empty descriptions are left out.
+        columns: width of the terminal.
 
     Returns:
-        Lines of at most so many columns, unless a word is longer.
+        Lines no wider than the terminal, unless a single word is wider.
 
     Example:
         >>> print(wrapped([("dot", "a(q, k) = q . k", "Luong et al. 2015, section 3.1")], 50))
@@ -92,10 +92,10 @@ def first_line(thing: object) -> str:
     """Return the first line of a docstring.
 
     Args:
-        thing: whatever has a docstring.
+        thing: any object with a docstring.
 
     Returns:
-        Its first paragraph on one line; empty where there is none.
+        Its first paragraph on one line; empty without a docstring.
     """
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
@@ -166,7 +166,7 @@ def list_scores() -> list[Mechanism]:
     """List the scores.
 
     Returns:
-        One for each in SCORES; the cost is that of the pairs it lowers to, where it says nothing of its own.
+        One per entry of SCORES; without a cost of its own, a score has that of its lowered form.
     """
     from heedful.attention.scores import SCORES
 
@@ -186,7 +186,7 @@ def list_masks() -> list[Mechanism]:
     """List the masks.
 
     Returns:
-        One for each in MASKS.
+        One per entry of MASKS.
     """
     from heedful.attention.masks import MASKS
 
@@ -216,7 +216,7 @@ def list_normalizers() -> list[Mechanism]:
     """List the normalizers.
 
     Returns:
-        One for each in NORMALIZERS.
+        One per entry of NORMALIZERS.
     """
     from heedful.attention.normalizers import NORMALIZERS
 
@@ -230,7 +230,7 @@ def _of_normalizer(name: str, normalizer: "type[Normalizer]") -> Mechanism:
 
 
 def _kernels(**facts: Any) -> "list[Kernel]":
-    """Kernels that take requests of this kind, with all or with few keys for each query."""
+    """Kernels that support such requests, with all keys or with a narrow window."""
     from heedful.attention.dispatch import KERNELS
 
     requests = [*_requests(facts)]
@@ -265,7 +265,7 @@ def _requests(facts: dict[str, Any]) -> "Iterable[Request]":
 
 
 def _memory(kernels: "Sequence[Kernel]") -> str:
-    """Memory class of the preferred kernel, without its remarks."""
+    """Memory class of the preferred kernel, without remarks."""
     return re.split(r"[;(]", kernels[0].memory)[0].strip() if kernels else ""
 
 
@@ -277,12 +277,12 @@ def list_kernels() -> list[tuple[str, str, str]]:
     """List the kernels.
 
     Returns:
-        For each in KERNELS, in order of preference, its name, its summary, and its memory.
+        Name, summary and memory of each kernel, in order of preference.
     """
     from heedful.attention.dispatch import KERNELS
     from heedful.attention.tiled_attention import Tiled
 
-    # The driver is the same for all kernels of scores; what they are is said by those.
+    # All score kernels share the tiled driver, so the score kernel's docstring describes the row.
     return [
         (
             kernel.name,

@@ -36,7 +36,7 @@ COMMANDS: Final = (
     "list",
     "doctor",
 )
-"""All commands; each is a module here with a function `run`, and the module's docstring is its help."""
+"""All commands; each is a module here with a function `run` and its help as docstring."""
 RENAMED: Final = {"import": "import_model"}
 """Modules of commands whose names are keywords of Python."""
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: what follows `heedful`; None takes the process's own.
+        arguments: words after `heedful`; None = those of the process.
 
     Returns:
         The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
@@ -71,14 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _without_code(given: list[str]) -> tuple[list[str], list[str]]:
-    """Take --code and what follows it out of the arguments: every command takes it, wherever it stands.
+def _without_code(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Split the arguments into --code options, which every command accepts anywhere, and the rest.
 
-    Classes that --set names are named by the user as well.
+    Classes named by --set count too.
     """
     rest: list[str] = []
     code: list[str] = []
-    words = iter(given)
+    words = iter(arguments)
     for word in words:
         if word == "--":
             return [*rest, word, *words], code
@@ -98,7 +98,7 @@ def _run(words: Sequence[str]) -> int:
     named = next((word for word in words if not word.startswith("-")), "")
     if named and named not in COMMANDS:
         raise UsageError(f"no command {named!r}{did_you_mean(named, COMMANDS)}")
-    # Only the command that runs is imported; help and completion need them all.
+    # Import only the command that runs; help and completion need all of them.
     app = _app([named] if named else COMMANDS)
     return int(typer.main.get_command(app).main(words, prog_name="heedful", standalone_mode=False) or 0)
 
@@ -138,14 +138,14 @@ def _global_options(
         typer.Option(
             "--code",
             metavar="MODULE:CLASS",
-            help="Let a model import this class from outside the package; may stand anywhere, and be repeated.",
+            help="Allow a model to import this class from outside the package; may stand anywhere and be repeated.",
         ),
     ] = "",
 ) -> None: ...
 
 
 class _Carried(Exception):
-    """Carrier of an error past typer, which would end the process in its own way."""
+    """Wrapper that carries an error past typer, which would otherwise end the process itself."""
 
 
 def _carry(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
@@ -160,7 +160,7 @@ def _carry(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
 
 def _prepare_process(is_debug: bool) -> None:
-    """Read and write UTF-8 with LF whatever the platform, and keep libraries' warnings for those who debug."""
+    """Use UTF-8 and LF on every platform, and hide warnings of libraries unless debugging."""
     for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
@@ -169,7 +169,7 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush standard output; where that fails, keep Python from trying again at exit."""
+    """Flush standard output; if that fails, keep Python from flushing again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

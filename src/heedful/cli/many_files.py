@@ -1,7 +1,7 @@
 """Translate many files with Ray Data: `heedful translate MODEL --ray FILE... --output FOLDER`.
 
 Every worker loads the model once and translates shard after shard. Ray reassigns the shard of a lost worker; finished
-shards are not translated again, so the same command goes on where a run was stopped.
+shards are not translated again, so running the same command again continues where it stopped.
 """
 
 import logging
@@ -23,13 +23,13 @@ QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS"
 
 
 class Opener(Protocol):
-    """Description of the work that is sent to a worker, which loads the model itself."""
+    """Work description sent to a worker, which loads the model itself."""
 
     def load(self) -> Callable[[Shard], int]:
         """Load the model.
 
         Returns:
-            A function that writes a shard's outputs and gives the number of lines that were cut.
+            A function that writes a shard's outputs and returns the number of lines that were cut.
         """
         ...
 
@@ -49,13 +49,13 @@ def translate_files(files: ManyFiles, about: dict[str, Any], opener: Opener, mes
     """Translate files into a folder, or continue an earlier run.
 
     Args:
-        files: inputs, and where outputs go.
-        about: what outputs depend on beside their inputs.
-        opener: makes what translates a shard.
-        messages: where to say which file is complete.
+        files: inputs and output folder.
+        about: facts beside the inputs that determine the outputs.
+        opener: loads the model in a worker.
+        messages: printer of progress.
 
     Raises:
-        UsageError: the inputs or the folder do not fit.
+        UsageError: the inputs or the folder are unsuitable.
         MissingExtra: Ray is not installed.
         ResourceError: a worker ran out of disk or memory.
     """
@@ -78,13 +78,13 @@ def run_with_ray(
     """Translate shards on Ray's workers: those of the cluster that RAY_ADDRESS names, or processes of this machine.
 
     Args:
-        shards: what to do.
-        opener: makes what translates a shard.
-        files: how many workers, of how many threads.
-        messages: where to warn of lines that were cut.
+        shards: work to do.
+        opener: loads the model in a worker.
+        files: numbers of workers and of threads per worker.
+        messages: printer of warnings about cut lines.
 
     Yields:
-        Each shard when its outputs are there.
+        Each shard once its outputs are written.
 
     Raises:
         UsageError: a worker met an input that cannot be read.
@@ -116,30 +116,30 @@ def run_with_ray(
 
 @contextmanager
 def _only_our_messages() -> Generator[None]:
-    """Keep Ray's own messages from standard error; they are in its log files too.
+    """Keep Ray's messages off standard error; its log files have them too.
 
-    Its C++ parts write to the file descriptor, so that one is turned away, and Python's stream goes where it went.
+    Ray's C++ parts write to the file descriptor, so the descriptor is redirected, and Python's stream goes to a copy.
     """
     disabled = logging.root.manager.disable
     logging.disable(logging.ERROR)
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr_copy = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
-        with open(kept, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
+        with open(stderr_copy, "w", encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
             is_ours = sys.stderr is sys.__stderr__
             with redirect_stderr(stream) if is_ours else nullcontext():
                 yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
         logging.disable(disabled)
 
 
 @final
 class _Worker:
-    """Worker in a process of Ray: takes a shard, returns its outcome."""
+    """Worker in a Ray process: translates a shard and returns the outcome."""
 
     def __init__(self, opener: Opener) -> None:
         self._translate = opener.load()
@@ -148,7 +148,7 @@ class _Worker:
         shard = Shard(**row)
         outcome = {**row, "num_cut": 0, "fault": "", "exit_code": 0}
         try:
-            # Another worker may have done it just before it was lost.
+            # A lost worker may have finished the shard just before.
             outcome["num_cut"] = 0 if shard.is_done else self._translate(shard)
         except HeedfulError as error:
             outcome |= {"fault": str(error), "exit_code": error.exit_code}

@@ -29,7 +29,7 @@ class Messages:
             print(text, file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
-        """Print a line that must not be missed.
+        """Print a warning, even if quiet.
 
         Args:
             text: one line.
@@ -39,14 +39,14 @@ class Messages:
 
 @final
 class RepeatedWarning:
-    """Warning about many lines of a file: the first ones in full, then the count."""
+    """Warning about many lines of a file: the first few in full, then a count."""
 
     def __init__(self, messages: Messages, what: str) -> None:
         """Start at zero.
 
         Args:
             messages: where to print.
-            what: said of all lines together, such as "lines were cut".
+            what: summary for the count, such as "lines were cut".
         """
         self._messages: Final = messages
         self._what: Final = what
@@ -56,14 +56,14 @@ class RepeatedWarning:
         """Warn of one line.
 
         Args:
-            text: where and what.
+            text: position and problem.
         """
         self._count += 1
         if self._count <= MOST_WARNINGS:
             self._messages.warn(text)
 
     def close(self) -> None:
-        """Print the count where not all warnings were printed."""
+        """Print the count if some warnings were not printed."""
         if self._count > MOST_WARNINGS:
             self._messages.warn(f"... {self._count:,} {self._what} in all")
 
@@ -72,10 +72,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Write rows with aligned columns, two spaces apart.
 
     Args:
-        rows: cells; all rows have as many.
+        rows: cells, the same number in every row.
 
     Returns:
-        Lines without trailing blanks, joined by line feeds, without one at the end.
+        Lines joined by line feeds, without trailing blanks and without a final line feed.
 
     Example:
         >>> print(aligned([("dot", "short"), ("additive", "longer")]))
@@ -88,7 +88,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def readable_size(num_bytes: int) -> str:
-    """Write a number of bytes for people.
+    """Format a number of bytes for people.
 
     Args:
         num_bytes: 0 or more.

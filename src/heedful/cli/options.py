@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _PANEL: Final = "Everywhere"
 
 Device = Annotated[
-    str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, mps.", metavar="NAME", rich_help_panel=_PANEL)
+    str, typer.Option(help="Device: auto, cpu, cuda, cuda:1, mps.", metavar="NAME", rich_help_panel=_PANEL)
 ]
 Threads = Annotated[
-    int, typer.Option(min=0, help="Processor threads; 0 = one for each physical core.", rich_help_panel=_PANEL)
+    int, typer.Option(min=0, help="Number of threads; 0 = one per physical core.", rich_help_panel=_PANEL)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.", rich_help_panel=_PANEL)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and warnings only.", rich_help_panel=_PANEL)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=_PANEL)]
-# Accepted by commands that compute nothing, so that one set of options suits every command.
+# Commands that compute nothing accept it too, so that every command has the same set.
 IdleDevice = Annotated[str, typer.Option("--device", hidden=True)]
 IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
 
@@ -42,30 +42,30 @@ ColumnsText = Annotated[
     typer.Option(
         "--columns",
         metavar="N,M",
-        help="Columns of source and target, by number or name; of two files, which is which.",
+        help="Columns of source and target, by number or name; 2,1 swaps two files.",
     ),
 ]
 Dev = Annotated[
     list[Path] | None,
-    typer.Option("--dev", metavar="FILE", help="Pairs to validate on; give it twice for two aligned files."),
+    typer.Option("--dev", metavar="FILE", help="Validation pairs; twice for two aligned files."),
 ]
 Test = Annotated[
     list[Path] | None,
-    typer.Option("--test", metavar="FILE", help="Pairs to measure on; give it twice for two aligned files."),
+    typer.Option("--test", metavar="FILE", help="Test pairs; twice for two aligned files."),
 ]
 Languages = Annotated[
     str, typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from file names")
 ]
 OutputPath = Annotated[
     Path | None,
-    typer.Option("--output", "--out", "-o", metavar="FILE", help="Write there; FILE.part until it is complete."),
+    typer.Option("--output", "--out", "-o", metavar="FILE", help="Output file; named FILE.part until complete."),
 ]
-ReadTokens = Annotated[int, typer.Option("--batch-tokens", min=1, help="Source positions read together.")]
+ReadTokens = Annotated[int, typer.Option("--batch-tokens", min=1, help="Batch size: source positions scored together.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
 Engine = Annotated[
     str,
     typer.Option(
-        help="What computes: auto, torch, onnx, ctranslate2, onnx-int8, ctranslate2-int8; see: heedful export --help.",
+        help="Engine: auto, torch, onnx, ctranslate2, onnx-int8, ctranslate2-int8; see: heedful export --help.",
         metavar="NAME",
     ),
 ]
@@ -74,7 +74,7 @@ EnsembleModels = Annotated[
     typer.Option(
         "--ensemble",
         metavar="MODEL",
-        help="Average with this model's probabilities, of the same vocabulary; may be repeated.",
+        help="Decode with an ensemble of this model too, which must have the same vocabulary; may be repeated.",
         show_default=False,
     ),
 ]
@@ -82,18 +82,18 @@ ReplaceUnknown = Annotated[
     bool | None,
     typer.Option(
         "--replace-unknown/--keep-unknown",
-        help="Replace unknown words of an output by translations of the words they attend to, or write <unk>.",
+        help="Replace unknown words by translations of the source words they attend to, or write <unk>.",
         show_default="the model's",
     ),
 ]
-ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="How results are printed.")]
+ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 
 
 def use_threads(threads: int) -> None:
     """Set the number of threads of numeric libraries; call it before they are imported.
 
     Args:
-        threads: how many; 0 = what OMP_NUM_THREADS says, or else one for each physical core.
+        threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core.
     """
     if not threads and os.environ.get("OMP_NUM_THREADS"):
         return
@@ -119,13 +119,13 @@ def choose_device(name: str) -> str:
     """Choose the device.
 
     Args:
-        name: what the user asked for; "auto" takes a CUDA device where there is one.
+        name: device that the user named; "auto" = a CUDA device if there is one, else the CPU.
 
     Returns:
-        A name that PyTorch knows; "cpu" for auto where PyTorch is not installed.
+        A device name of PyTorch; "cpu" for auto without PyTorch.
 
     Raises:
-        UsageError: there is no such device.
+        UsageError: the device does not exist.
         ModuleNotFoundError: a device was named but PyTorch is not installed.
     """
     try:
@@ -157,7 +157,7 @@ def parse_columns(text: str) -> "Columns":
         Columns of source and target: 1-based numbers, or names.
 
     Raises:
-        UsageError: it is not two numbers or names.
+        UsageError: the text is not two numbers or names.
 
     Example:
         >>> parse_columns("2,1"), parse_columns("english, german")
@@ -166,7 +166,7 @@ def parse_columns(text: str) -> "Columns":
     words = [word.strip() for word in text.split(",")]
     if len(words) != 2 or not all(words):
         raise UsageError(
-            f"--columns {text!r}: expected two numbers or names with a comma between, such as 2,1 or english,german"
+            f"--columns {text!r}: expected two numbers or names separated by a comma, such as 2,1 or english,german"
         )
     source, target = (int(word) if word.isdecimal() else word for word in words)
     return source, target
@@ -179,10 +179,10 @@ def parse_languages(text: str) -> tuple[str, str]:
         text: such as "de:en"; may be empty.
 
     Returns:
-        Codes of source and target; two empty ones where nothing was given.
+        Codes of source and target; two empty strings for an empty text.
 
     Raises:
-        UsageError: it is not two codes.
+        UsageError: the text is not two codes.
 
     Example:
         >>> parse_languages("de:en")
@@ -190,5 +190,5 @@ def parse_languages(text: str) -> tuple[str, str]:
     """
     source, colon, target = text.partition(":")
     if text and not (source and colon and target):
-        raise UsageError(f"--languages {text!r}: expected two codes with a colon between, such as de:en")
+        raise UsageError(f"--languages {text!r}: expected two codes separated by a colon, such as de:en")
     return source, target

@@ -1,7 +1,7 @@
-"""Pack a model to ship it: the folder without `run/`, which only training needs.
+"""Pack a model for shipping: the folder without `run/`, which only training needs.
 
-OUT is a folder to make, which is a model like any other, or an archive that holds one, where its name ends in .zip or
-.tar. Every file is compared with the hash that was noted when it was written; OUT is there whole or not at all.
+OUT is a new model folder, or an archive of one if its name ends in .zip or .tar. Every file is checked against its
+recorded hash; OUT is written completely or not at all.
 """
 
 from pathlib import Path

@@ -30,10 +30,10 @@ def followed(messages: Messages) -> "Generator[Watcher]":
     """Show the progress of a training while it runs.
 
     Args:
-        messages: where plain lines go; a quiet one shows nothing.
+        messages: printer of plain lines; shows nothing if quiet.
 
     Yields:
-        What the training reports to.
+        The callback for progress reports.
     """
     if messages.is_quiet:
         yield lambda progress: None
@@ -47,13 +47,13 @@ def followed(messages: Messages) -> "Generator[Watcher]":
 
 @final
 class PlainLines:
-    """Plain progress: a line for each validation with a sample below it, and one every half minute."""
+    """Plain progress: a line with a sample per validation, and a line every half minute."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         """Start the clock.
 
         Args:
-            say: prints a line.
+            say: function that prints a line.
         """
         self._say: Final = say
         self._said_at = time.monotonic()
@@ -62,7 +62,7 @@ class PlainLines:
         """Print the lines that are due.
 
         Args:
-            progress: where training is.
+            progress: current state of the training.
         """
         if progress.validation is not None:
             best = " (best so far)" if progress.is_best else ""
@@ -98,7 +98,7 @@ class LiveDisplay:
         """Update the display.
 
         Args:
-            progress: where training is.
+            progress: current state of the training.
         """
         if progress.validation is not None:
             self._last = progress.validation
@@ -117,7 +117,7 @@ class LiveDisplay:
         table.add_row("validation", Text(scores(self._last.scores)))
         table.add_row("best", Text(self._best))
         for label, text in zip(SAMPLE_LABELS, self._last.sample, strict=True):
-            # Text, not str: data may hold what rich would read as markup.
+            # Text, not str: rich would interpret brackets in the data as markup.
             table.add_row(label, Text(one_line(text), style="bold" if label == "model" else ""))
         return Group(self._bar, table)
 
@@ -129,7 +129,7 @@ def where(progress: "TrainingProgress") -> str:
         progress: a report.
 
     Returns:
-        Step, epoch, speed, loss, and the time left where there is a limit.
+        Step, epoch, speed, loss, and the remaining time if there is a limit.
     """
     left = progress.seconds * (1.0 - progress.done) / progress.done if progress.done else 0.0
     parts = [
@@ -144,10 +144,10 @@ def where(progress: "TrainingProgress") -> str:
 
 
 def scores(values: Mapping[str, float]) -> str:
-    """Write validation scores.
+    """Format validation scores.
 
     Args:
-        values: by metric.
+        values: scores by metric.
 
     Returns:
         Such as "loss 3.212, bleu 25.10".
@@ -156,13 +156,13 @@ def scores(values: Mapping[str, float]) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Replace characters that would break the line a text is printed on.
+    r"""Replace characters that would break a line of output.
 
     Args:
         text: any text.
 
     Returns:
-        The text with spaces for line ends, and escapes for other control characters.
+        The text with line ends as spaces and other control characters as escapes.
 
     Example:
         >>> one_line("a\nb\x1bc")

@@ -1,7 +1,7 @@
-"""Write a page about a training: curves, samples getting better, data, configuration, how it ended.
+"""Write the report page of a training: curves, samples over time, data, configuration, outcome.
 
-One HTML file that needs no network. Training writes it too when it ends; this command shows a training that still
-runs, or writes the page elsewhere.
+The page is one HTML file that needs no network. Training also writes it when it ends; use this command for a training
+that is still running, or to write the page elsewhere.
 """
 
 from pathlib import Path

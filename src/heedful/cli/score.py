@@ -1,10 +1,10 @@
-"""Print the log probabilities that a model gives to targets.
+"""Print the log probability of each target given its source.
 
-Each target is scored given its source (forced decoding). DATA is one file of pairs, or two files
-whose lines belong together. Log probabilities are natural; EOS counts as a token.
+Targets are scored by forced decoding. DATA is one file of pairs, or two aligned files. Log probabilities are natural
+logarithms; EOS counts as a token.
 
-Output, UTF-8, a line for each pair:
-  text       log probability TAB log probability a token TAB tokens
+Output, UTF-8, one line per pair:
+  text       log probability TAB log probability per token TAB tokens
   jsonl      an object: all of this, token by token
   --total    one line for all pairs together, with the perplexity
 """
@@ -43,7 +43,7 @@ def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="How output is written.")] = "text",
+    output_format: Annotated[OutputFormat, typer.Option("--format", help="Output format.")] = "text",
     total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
     columns: ColumnsText = "1,2",
     batch_tokens: ReadTokens = 4096,

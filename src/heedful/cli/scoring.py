@@ -1,4 +1,4 @@
-"""Evaluation on a set, shared by `evaluate`, `train` and `demo`: translate and score."""
+"""Model loading and search options, shared by the commands that decode or score."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
-    """Open a model for running, with PyTorch only where PyTorch runs it.
+    """Open a model for inference; PyTorch is imported only if it runs the model.
 
     Args:
         path: the model folder.
-        engine: as the user named it.
-        device: as the user named it.
+        engine: value of --engine.
+        device: value of --device.
         ensemble: folders of models that decode together with it.
 
     Returns:
         The translator.
 
     Raises:
-        UsageError: there is no such model, engine or device, or they do not go together.
+        UsageError: the model, engine or device does not exist, or they cannot be combined.
     """
     from heedful.predictors.translator import load_translator
 
@@ -37,7 +37,7 @@ def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] =
         return load_translator(path, choose_device(device), "torch", ensemble)
     if engine == "torch":
         return load_translator(path, choose_device(device), engine, ensemble)
-    # Which device PyTorch would take is asked only when PyTorch is needed: to ask, it must be loaded.
+    # Choosing a device imports PyTorch, so it waits until PyTorch is needed.
     return load_translator(path, device, engine, ensemble)
 
 
@@ -49,18 +49,18 @@ def tell_engine(
     constraints: "Constraints | None" = None,
     is_exact: bool = False,
 ) -> "SearchConfig":
-    """Load the engine, and print its name where there is a choice.
+    """Load the engine, and print its name if there are several.
 
     Args:
         translator: the model.
-        search: beam and the like.
-        attention: whether attention is wanted.
-        messages: where to say it.
-        constraints: what outputs begin with, hold and do not hold.
-        is_exact: whether no bit may depend on what is decoded beside.
+        search: settings of the search.
+        attention: whether attention weights are needed.
+        messages: printer of the name.
+        constraints: prefix, required and forbidden phrases of the outputs.
+        is_exact: whether outputs must not depend on the rest of the batch.
 
     Returns:
-        The search, as it was given.
+        The search settings, unchanged.
     """
     backend = translator.backends.searching(search, attention, constraints, is_exact)
     if translator.backends.exported:
@@ -80,9 +80,9 @@ def changed_search(
 
     Args:
         translator: the model.
-        beam: hypotheses carried; None = the model's own.
-        nbest: outputs wanted; a smaller beam grows to it.
-        changes: other settings of the search by name; those that are None stay as the model has them.
+        beam: beam size; None = the model's own.
+        nbest: number of outputs; a smaller beam is enlarged to it.
+        changes: other search settings by name; None = the model's own.
 
     Returns:
         The settings.

@@ -11,51 +11,60 @@ if TYPE_CHECKING:
     from heedful.search.config import SearchConfig
 
 _SEARCH: Final = "Search"
-_WORDING: Final = "What outputs hold"
+_WORDING: Final = "Constraints on outputs"
 _SAMPLING: Final = "Sampling instead of search"
 
 SearchBeam = Annotated[
     int | None,
     typer.Option("--beam", min=1, help="Hypotheses carried; 1 = greedy.", rich_help_panel=_SEARCH, show_default=False),
 ]
-Nbest = Annotated[int, typer.Option(min=1, help="Outputs wanted for each line.", rich_help_panel=_SEARCH)]
+Nbest = Annotated[int, typer.Option(min=1, help="Number of outputs per line.", rich_help_panel=_SEARCH)]
 Groups = Annotated[
-    int | None, typer.Option(min=1, help="Part the beam into groups unlike each other.", rich_help_panel=_SEARCH)
+    int | None, typer.Option(min=1, help="Number of groups of diverse beam search.", rich_help_panel=_SEARCH)
 ]
 Diversity = Annotated[
     float | None,
     typer.Option(
         min=0.0,
-        help="How unlike: nats that a token costs which an earlier group took; 0.5 with --groups.",
+        help="Penalty, in nats, on tokens that earlier groups chose; default with --groups: 0.5.",
         rich_help_panel=_SEARCH,
     ),
 ]
-Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Begin every output so.", rich_help_panel=_WORDING)]
+Prefix = Annotated[
+    str, typer.Option(metavar="TEXT", help="Text that every output begins with.", rich_help_panel=_WORDING)
+]
 Require = Annotated[
     list[str] | None,
-    typer.Option(metavar="PHRASE", help="Put this into every output; may be repeated.", rich_help_panel=_WORDING),
+    typer.Option(
+        metavar="PHRASE", help="Phrase that every output contains; may be repeated.", rich_help_panel=_WORDING
+    ),
 ]
 Ban = Annotated[
     list[str] | None,
-    typer.Option(metavar="PHRASE", help="Keep this out of every output; may be repeated.", rich_help_panel=_WORDING),
+    typer.Option(metavar="PHRASE", help="Phrase that no output contains; may be repeated.", rich_help_panel=_WORDING),
 ]
 Sample = Annotated[
-    bool, typer.Option("--sample", help="Draw outputs; the options below imply it.", rich_help_panel=_SAMPLING)
+    bool, typer.Option("--sample", help="Sample outputs; implied by the options below.", rich_help_panel=_SAMPLING)
 ]
 Temperature = Annotated[
-    float | None, typer.Option(min=0.0, help="Below 1 likelier, above 1 wilder.", rich_help_panel=_SAMPLING)
+    float | None,
+    typer.Option(min=0.0, help="Softmax temperature; below 1 sharpens, above 1 flattens.", rich_help_panel=_SAMPLING),
 ]
-TopK = Annotated[int | None, typer.Option(min=0, help="Among so many likeliest tokens.", rich_help_panel=_SAMPLING)]
+TopK = Annotated[
+    int | None, typer.Option(min=0, help="Sample from the N most probable tokens.", rich_help_panel=_SAMPLING)
+]
 TopP = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help="Among the fewest tokens of this probability.", rich_help_panel=_SAMPLING),
+    typer.Option(
+        min=0.0, max=1.0, help="Sample from the fewest tokens with this total probability.", rich_help_panel=_SAMPLING
+    ),
 ]
 MinP = Annotated[
     float | None,
     typer.Option(
         min=0.0,
         max=1.0,
-        help="Among tokens at least this fraction as likely as the likeliest.",
+        help="Sample from tokens at least this fraction as probable as the best.",
         rich_help_panel=_SAMPLING,
     ),
 ]
@@ -65,7 +74,7 @@ SampleSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Of the dr
 @final
 @dataclass(frozen=True)
 class SearchOptions:
-    """Search options of the user; None = the model's setting."""
+    """Search options of the command line; None = the model's setting."""
 
     beam: int | None
     nbest: int
@@ -77,7 +86,7 @@ class SearchOptions:
     replace_unknown: bool | None
 
     def search(self, translator: "Translator") -> "SearchConfig":
-        """Apply the options to a model's own settings.
+        """Apply the options to the model's own search settings.
 
         Args:
             translator: the model.
@@ -92,7 +101,7 @@ class SearchOptions:
         return changed_search(translator, self.beam, self.nbest, {**changes, "replace_unknown": self.replace_unknown})
 
     def _sampling(self) -> dict[str, Any]:
-        """Settings of sampling, whatever search is the model's own."""
+        """Settings of sampling; the model's own search settings are ignored."""
         settings = {"num_groups": self.groups or 1, "diversity": self.diversity or 0.0, "beam": self.beam or 1}
         return {**self.drawn, **settings, "method": "sampling", "stopping": "likely"}
 

@@ -1,7 +1,7 @@
-"""Train a model from pairs of texts; the same command again goes on where it stopped.
+"""Train a model from pairs of texts; run the same command again to resume.
 
-DATA is one file of pairs, or two files whose lines belong together; any may be gzipped. Without --dev
-and --test, some pairs are held out for both.
+DATA is one file of pairs, or two aligned files; any may be gzipped. Without --dev and --test, some pairs are held out
+for validation and testing.
 
 Examples:
   heedful train pairs.tsv
@@ -49,13 +49,17 @@ def run(
     test: Test = None,
     columns: ColumnsText = "1,2",
     languages: Languages = "",
-    preset: Annotated[str, typer.Option(help="Model sizes; see: heedful list presets.", show_default="small")] = "",
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML.")] = None,
+    preset: Annotated[
+        str, typer.Option(help="Preset of model and training; see: heedful list presets.", show_default="small")
+    ] = "",
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file of settings.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as model.dropout=0.3; may be repeated."),
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0, help="Longest time; 0 = until validation gets no better.")] = 0,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Longest training time; 0 = until validation stops improving.")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
@@ -64,7 +68,7 @@ def run(
         int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Print where the time of a step goes, beside its lower bound.")
+        bool, typer.Option("--profile", help="Print the time of each part of a training step beside its lower bound.")
     ] = False,
     device: Device = "auto",
     threads: Threads = 0,
@@ -120,14 +124,14 @@ def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = Fa
 
     Args:
         recipe: data and settings.
-        messages: where to.
-        is_profiled: whether to say where a step's time goes.
+        messages: printer of the progress.
+        is_profiled: whether to print the times of a step's parts.
 
     Returns:
-        What was known at the start, and how it ended.
+        The facts at the start, and the outcome.
 
     Raises:
-        EndedElsewhere: another process of the same training says all that.
+        EndedElsewhere: this process is not the first of its training, which reports the outcome.
     """
     from heedful.cli.progress import followed
     from heedful.recipe import train
@@ -151,11 +155,11 @@ def describe(started: "Started", preset: str) -> list[str]:
     """Describe data and model before training.
 
     Args:
-        started: what is known before the first step.
-        preset: as the user gave it.
+        started: facts before the first step.
+        preset: value of --preset.
 
     Returns:
-        Lines.
+        Lines for a person.
     """
     model = started.experiment.model
     lines = [
@@ -171,14 +175,14 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     """Describe how a training ended.
 
     Args:
-        started: what was known before the first step.
-        outcome: how it ended.
+        started: facts before the first step.
+        outcome: end of the training.
 
     Returns:
         Two lines.
     """
     was_done = started.step > 0 and outcome.step == started.step
-    status = "had already finished" if was_done else "finished"
+    status = "already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (

@@ -1,17 +1,17 @@
 """Translate texts: one line in, one line out.
 
-Texts are the arguments, the lines of a file, or standard input; on a terminal each line is answered at once. Lines
-end at line feeds and nowhere else, an empty line gives an empty line, and a line too long for the model is cut with a
-warning.
+Texts are arguments, lines of a file, or lines of standard input; on a terminal, each line is translated at once. Only
+line feeds end a line, an empty line gives an empty line, and a line too long for the model is truncated with a warning.
 
 Output, UTF-8:
   text                 the translation
-  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, from 0)
-  text --nbest N       Moses's form: line number from 0 ||| translation ||| log_prob= X ||| score
-  jsonl                an object for each line: all of this
+  text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0)
+  text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
+  jsonl                one object per line with all of this
 
-Many files: heedful translate MODEL --ray FILE... --output FOLDER cuts them into shards, which --workers processes, or
-the cluster that RAY_ADDRESS names, translate as one process would. The same command goes on where a run was stopped.
+Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
+processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
+resume.
 """
 
 import io
@@ -68,22 +68,20 @@ if TYPE_CHECKING:
     from heedful.text.lines import Lines
 
 OutputFormat = Literal["text", "jsonl"]
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to translate.", show_default=False)]
 InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate its lines; - is standard input.")
+    Path | None, typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.")
 ]
-Format = Annotated[OutputFormat, typer.Option("--format", help="How output is written.")]
-Align = Annotated[bool, typer.Option("--align", help="Say which source word each target word comes from.")]
-BatchTokens = Annotated[
-    int, typer.Option(min=1, help="Source positions times beam decoded together; 1 answers line by line.")
-]
+Format = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
+Align = Annotated[bool, typer.Option("--align", help="Add word alignments.")]
+BatchTokens = Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam; 1 = line by line.")]
 Exact = Annotated[
-    bool, typer.Option("--exact", help="Give each line the same bits whatever lines are beside it; slower.")
+    bool, typer.Option("--exact", help="Make each output independent of the rest of its batch, to the bit; slower.")
 ]
 Ray = Annotated[
-    bool, typer.Option("--ray", help="TEXTs are files; translate them into the folder --output with Ray Data.")
+    bool, typer.Option("--ray", help="Take TEXT as files, and translate them into the folder --output with Ray Data.")
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Processes with --ray; 0 = one for each physical core.")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of processes with --ray; 0 = one per physical core.")]
 
 STANDARD: Final = Path("-")
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
@@ -125,7 +123,7 @@ def run(
     """Translate texts.
 
     Raises:
-        UsageError: options that do not go together.
+        UsageError: the options conflict.
     """
     use_threads(threads)
     if texts and source is not None:
@@ -179,7 +177,7 @@ class _Written:
         with _opened_input(texts, source) as lines, opened_output(target) as output:
             remaining = _watched(lines, messages, is_prompting)
             index = 0
-            # A window at a time, so that what is translated is also written.
+            # One window at a time, so that translations are written as soon as they are made.
             while window := list(islice(remaining, window_lines)):
                 for translation, text in self.texts(translator, search, window, index):
                     if translation.was_cut:
@@ -209,7 +207,7 @@ class _Written:
 @final
 @dataclass(frozen=True)
 class _Work:
-    """Work description for a worker that translates as one process does."""
+    """Work description for a worker, so that it translates exactly as a single process."""
 
     model: Path
     engine: str
@@ -218,7 +216,7 @@ class _Work:
     options: SearchOptions
     written: _Written
     code: tuple[str, ...] = field(default_factory=allowed_code)
-    """Classes outside the package that the user named; a worker is another process."""
+    """Classes outside the package that the user named, because a worker is another process."""
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
@@ -252,7 +250,7 @@ class _Work:
         translate_files(files, about, self, messages)
 
     def load(self) -> "Callable[[Shard], int]":
-        """Load the model, in a worker."""
+        """Load the model in a worker."""
         allow_code(self.code)
         translator = self.translator()
         search = self.options.search(translator)
@@ -278,7 +276,7 @@ def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines
     from heedful.text.text_files import check_file
 
     if texts:
-        # As the shell gave them, byte for byte.
+        # The bytes of the argument, exactly as the shell passed them.
         joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
         yield read_lines(joined, "argument", bad_bytes="replace")
     elif source is None or source == STANDARD:
@@ -296,7 +294,7 @@ def _standard_input() -> BinaryIO:
 
 
 def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
-    """Lines as they pass; prompts on a terminal, and reports bytes that are not UTF-8."""
+    """Lines of the input; prompts on a terminal, and warns of bytes that are not UTF-8."""
     replaced = RepeatedWarning(messages, "lines were not UTF-8")
     num_replaced = 0
     while True:
@@ -307,7 +305,7 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
             break
         if lines.num_replaced > num_replaced:
             num_replaced = lines.num_replaced
-            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; U+FFFD stands for the bytes that are not")
+            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; invalid bytes read as U+FFFD")
         yield line
     if is_prompting:
         print(file=sys.stderr)
@@ -316,16 +314,16 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
 
 @contextmanager
 def opened_output(path: Path | None) -> Generator[TextIO]:
-    """Open a file that gets its name only when it is complete.
+    """Open a file that is renamed to its final name once it is complete.
 
     Args:
-        path: where to write; None or "-" is standard output. Devices and pipes are written to directly.
+        path: output file; None or "-" = standard output. Devices and pipes are written to directly.
 
     Yields:
         A text stream, UTF-8 with LF.
 
     Raises:
-        OSError: it cannot be written; the message names the file.
+        OSError: writing failed; the message names the file.
     """
     if path is None or path == STANDARD:
         yield sys.stdout
@@ -339,7 +337,7 @@ def opened_output(path: Path | None) -> Generator[TextIO]:
         if is_plain:
             written.replace(path)
     except OSError as error:
-        # Errors of writing come without a name.
+        # OSErrors of write calls do not name the file.
         error.filename = error.filename or str(written)
         raise
 

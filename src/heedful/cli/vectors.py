@@ -1,7 +1,7 @@
 """Train word vectors on text, for the embeddings of a model.
 
-CORPUS is text, a sentence a line, words separated by spaces; gzip or not. The result is word2vec text, which a model
-takes with --set text.source_vectors=FILE or text.target_vectors=FILE, and other tools read too.
+CORPUS is text, one sentence per line, words separated by spaces, optionally gzipped. The output is in word2vec text
+format, which other tools read too; use it with --set text.source_vectors=FILE or text.target_vectors=FILE.
 """
 
 from pathlib import Path
@@ -16,20 +16,20 @@ from heedful.text.durations import duration
 
 def run(
     corpus: Annotated[
-        list[Path], typer.Argument(metavar="CORPUS", help="Files of text, all of one language.", show_default=False)
+        list[Path], typer.Argument(metavar="CORPUS", help="Text files of one language.", show_default=False)
     ],
-    target: Annotated[Path, typer.Option("--output", "--out", "-o", metavar="FILE", help="Write the vectors there.")],
+    target: Annotated[Path, typer.Option("--output", "--out", "-o", metavar="FILE", help="Output file.")],
     column: Annotated[
-        int, typer.Option(min=0, help="Read this column between tabs; 0 = the whole line.", metavar="N")
+        int, typer.Option(min=0, help="Tab-separated column to read; 0 = the whole line.", metavar="N")
     ] = 0,
-    size: Annotated[int, typer.Option(min=1, help="Numbers in each vector; that of the model's embedding.")] = 100,
+    size: Annotated[int, typer.Option(min=1, help="Size of the vectors, equal to the model's embedding size.")] = 100,
     method: Annotated[
-        Literal["skip-gram", "cbow"], typer.Option(help="cbow is faster, and worse on rare words.")
+        Literal["skip-gram", "cbow"], typer.Option(help="Architecture; cbow is faster, but worse on rare words.")
     ] = "skip-gram",
-    window: Annotated[int, typer.Option(min=1, help="Words to either side that count.")] = 5,
-    min_count: Annotated[int, typer.Option(min=1, help="Words seen less often get no vector.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Times the text is gone through.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random numbers.")] = 1,
+    window: Annotated[int, typer.Option(min=1, help="Context words on each side.")] = 5,
+    min_count: Annotated[int, typer.Option(min=1, help="Least frequency of a word with a vector.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes through the text.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,

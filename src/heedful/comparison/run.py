@@ -225,8 +225,8 @@ def _check_held_out(recipe: Recipe) -> None:
     if recipe.dev or recipe.test:
         return
     enough = 10 * MIN_PAIRS
-    kept = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
-    if sum(1 for _ in islice(kept, enough)) < enough:
+    pairs = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
+    if sum(1 for _ in islice(pairs, enough)) < enough:
         raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
 
 

@@ -1,4 +1,4 @@
-"""Interfaces of batches and samplers: all that a training loop knows of its data."""
+"""Interfaces of batches and samplers, the only view that the training loop has of its data."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 
 class Position(NamedTuple):
-    """The point that a sampler has reached: the next batch is number `batch` of epoch `epoch`."""
+    """Position of a sampler: the next batch is number `batch` of epoch `epoch`."""
 
     epoch: int
     batch: int
 
 
 class Batch(Protocol):
-    """Examples that are trained on together."""
+    """Examples of one training step."""
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -22,22 +22,22 @@ class Batch(Protocol):
 
     @property
     def num_units(self) -> int:
-        """Number of terms of the loss, by which its sum is divided: real target tokens, or labels."""
+        """Number of loss terms, the divisor of their sum: real target tokens, or labels."""
         ...
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """List the padded arrays that the task's training step takes.
+        """List the padded arrays for the task's training step.
 
         Returns:
-            Arrays in the order of the step's parameters; PyTorch is not needed to make them.
+            NumPy arrays in the order of the step's parameters.
         """
         ...
 
-    def rows(self, kept: slice) -> "Batch":
-        """Take some of the examples, without the padding that they no longer need.
+    def rows(self, selection: slice) -> "Batch":
+        """Select some of the examples, trimming the padding.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.
@@ -46,10 +46,10 @@ class Batch(Protocol):
 
 
 class Sampler(Protocol):
-    """An endless sequence of batches that is a function of a seed, and that can go on from any position."""
+    """Endless sequence of batches, determined by a seed, that can resume from any position."""
 
     position: Position
-    """The next batch; may be set, to go on there."""
+    """Position of the next batch; set it to continue from there."""
 
     def num_batches(self, epoch: int) -> int:
         """Count the batches of an epoch.
@@ -63,9 +63,9 @@ class Sampler(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Batch]:
-        """Draw batches without end, from the position on.
+        """Yield batches without end, from the current position on.
 
         Yields:
-            A batch; the position is then that of the next one.
+            A batch; `position` then points to the next one.
         """
         ...

@@ -29,7 +29,7 @@ class PairBatch:
     target_lengths: IntArray
     """[batch] number of ids in each row, without padding."""
     links: IntArray | None = None
-    """[link, 3] row, target position and source position of aligned tokens; None where the corpus has no links."""
+    """[link, 3] row, target position and source position of aligned tokens; None without alignment links."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -43,40 +43,40 @@ class PairBatch:
         """List the arrays that `heedful.training.pair_step.PairStep` takes.
 
         Returns:
-            Source, source lengths, target in, target out, and links where there are some.
+            Source, source lengths, target in, target out, and links if there are any.
         """
         arrays = (self.source, self.source_lengths, self.target_in, self.target_out)
         return arrays if self.links is None else (*arrays, self.links)
 
-    def rows(self, kept: slice) -> "PairBatch":
-        """Select pairs, and drop the padding that they no longer need.
+    def rows(self, selection: slice) -> "PairBatch":
+        """Select some of the pairs, trimming the padding.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.
         """
-        source_lengths, target_lengths = self.source_lengths[kept], self.target_lengths[kept]
+        source_lengths, target_lengths = self.source_lengths[selection], self.target_lengths[selection]
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
         new_rows = np.full(len(self.source), -1)
-        new_rows[kept] = np.arange(len(source_lengths))
+        new_rows[selection] = np.arange(len(source_lengths))
         links = self.links
         if links is not None:
             links = links[new_rows[links[:, 0]] >= 0]
             links = np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
         return PairBatch(
-            self.source[kept, source],
+            self.source[selection, source],
             source_lengths,
-            self.target_in[kept, target],
-            self.target_out[kept, target],
+            self.target_in[selection, target],
+            self.target_out[selection, target],
             target_lengths,
             links,
         )
 
 
 def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
-    """Stack sequences to a rectangle, padded with 0.
+    """Stack sequences into a rectangle, padded with 0.
 
     Args:
         sequences: ids of each row.
@@ -100,7 +100,7 @@ def make_batch(corpus: EncodedCorpus, indices: Ids) -> PairBatch:
 
     Args:
         corpus: encoded pairs.
-        indices: [batch] which.
+        indices: [batch] indices of the pairs.
 
     Returns:
         The padded batch.
@@ -126,11 +126,10 @@ def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
 
 @final
 class PairSampler:
-    """Endless batches; every pair once an epoch.
+    """Endless batches of pairs; each epoch contains every pair once.
 
-    Pairs stand in the order of `cut_batches`, alike beside alike on both sides; equal ones fall in random order, and
-    batches are drawn in random order. Both are functions of (seed, epoch): to save a position, two integers are
-    enough.
+    `cut_batches` groups pairs of similar length on both sides; pairs of equal lengths are shuffled, and so are the
+    batches. Both orders are functions of (seed, epoch), so a position is two integers.
     """
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
@@ -138,8 +137,9 @@ class PairSampler:
 
         Args:
             corpus: encoded pairs.
-            batch_tokens: most positions of a batch, padding included, on its longer side; one pair always fits.
-            seed: of the order.
+            batch_tokens: largest number of positions of a batch, padding included, on its longer side; a single pair
+                always fits.
+            seed: seed of the order.
         """
         self._corpus = corpus
         self._batch_tokens = batch_tokens
@@ -156,7 +156,7 @@ class PairSampler:
             epoch: 0-based.
 
         Returns:
-            For each batch the indices of its pairs, in the order of training.
+            Indices of the pairs of each batch, in training order.
         """
         if self._planned != epoch:
             self._epoch = []  # before the next is made
@@ -169,7 +169,7 @@ class PairSampler:
         return self._epoch
 
     def num_batches(self, epoch: int) -> int:
-        """Count the batches of an epoch, which plans it.
+        """Count the batches of an epoch, which requires planning it.
 
         Args:
             epoch: 0-based.
@@ -191,11 +191,11 @@ class PairSampler:
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:
-    """Go through a corpus once, pairs of like target lengths together.
+    """Iterate over a corpus once, in batches of pairs of similar target length.
 
     Args:
         corpus: encoded pairs.
-        batch_pairs: most pairs of a batch.
+        batch_pairs: largest number of pairs in a batch.
 
     Yields:
         Padded batches, the shortest targets first.
@@ -210,24 +210,26 @@ def cut_batches(
 ) -> list[Ids]:
     """Order pairs so that neighbours are of similar length on both sides, and cut the order into batches.
 
-    The walk is a Hilbert curve through the plane of source and target lengths: a piece of it is a patch about as wide
-    as high, so a batch pads either side little. Sorting by one side and then by the other pads the second far more.
+    The order follows a Hilbert curve through the plane of source and target lengths: each piece of the curve covers a
+    roughly square patch, so a batch needs little padding on either side. Sorting by one side and then the other needs
+    far more on the second.
 
     Args:
         source_lengths: [pair] ids on the source side.
         target_lengths: [pair] ids on the target side.
-        batch_tokens: most positions on the longer side of a batch.
-        generator: shuffles pairs of equal lengths, and shifts the curve.
+        batch_tokens: largest number of positions on the longer side of a batch.
+        generator: random numbers that shuffle pairs of equal lengths and shift the curve.
 
     Returns:
-        The indices of each batch, in the order of the walk; views of one array.
+        The indices of each batch, in the order of the curve; views of one array.
 
-    Cost: one sort; then a loop over batches, not over pairs. Memory: at most about 30 bytes a pair, 4 in the end.
+    Cost: one sort, then a loop over batches rather than pairs. Memory: at most about 30 bytes per pair, 4 in the
+    result.
     """
     shuffled = np.arange(len(source_lengths), dtype=np.int32 if len(source_lengths) < 1 << 31 else np.int64)
     generator.shuffle(shuffled)
     source, target = source_lengths[shuffled], target_lengths[shuffled]
-    # Laid elsewhere each time, the curve is cut elsewhere: in another epoch pairs meet other neighbours.
+    # A random shift of the curve moves the cuts, so that pairs have other neighbours in every epoch.
     shift = generator.integers(0, 1 + max(source.max(initial=0), target.max(initial=0)), size=2)
     order = np.argsort(_keys_on_curve(source, target, shift), kind="stable")
     walk = shuffled[order]
@@ -247,15 +249,15 @@ def cut_batches(
 
 
 def _keys_on_curve(source: Ids, target: Ids, shift: IntArray) -> Ids:
-    """Position of each pair of lengths on the curve: small numbers, from a table where pairs outnumber its cells.
+    """Position of each pair of lengths on the curve; looked up in a table if there are more pairs than cells.
 
     Args:
         source: [pair] lengths.
         target: [pair] lengths.
-        shift: [2] where on the plane the lengths (0, 0) lie.
+        shift: [2] position of the lengths (0, 0) in the plane.
 
     Returns:
-        [pair] keys; equal where both lengths are.
+        [pair] keys; equal for pairs of equal lengths.
     """
     num_rows, num_columns = 1 + int(source.max(initial=0)), 1 + int(target.max(initial=0))
     num_cells = num_rows * num_columns

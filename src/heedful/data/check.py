@@ -1,7 +1,7 @@
-"""Data doctor: one reading of data files for everything that would stop a training or spoil it.
+"""Data doctor: a single pass over data files that finds problems which would stop or spoil training.
 
-An error is what training refuses, a warning is what hurts a model or a figure, a note is good to know. Texts are
-counted and located, never quoted.
+Errors stop training, warnings harm a model or its scores, notes are for information. The report counts and locates
+texts, but never quotes them.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -53,13 +53,13 @@ def check_corpus(
         train: one file or two aligned ones.
         dev: the same for validation; may be empty.
         test: the same for testing; may be empty.
-        columns: 1-based columns of source and target.
+        columns: columns of source and target.
         max_characters: longer texts are left out of training.
 
     Returns:
-        What was found; a file that cannot be read at all is a finding too.
+        The findings; an unreadable file is a finding too.
 
-    Cost: one reading of each file; 32 bytes of memory a row.
+    Cost: one pass over each file; 32 bytes of memory per row.
     """
     readings: list[_Reading] = []
     roles: tuple[tuple[Role, Sequence[Path]], ...] = (("train", train), ("dev", dev), ("test", test))
@@ -76,7 +76,7 @@ def check_corpus(
 
 @final
 class _Reading:
-    """One reading of the files of one role, with all counts."""
+    """One pass over the files of one role, with all counts."""
 
     def __init__(self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int) -> None:
         self.role: Final[Role] = role
@@ -95,7 +95,7 @@ class _Reading:
         self._form = "aligned lines"
 
     def run(self, earlier: Sequence["_Reading"]) -> None:
-        """Read all files; rows of `earlier` readings should not recur."""
+        """Read all files; rows that occurred in `earlier` passes are reported."""
         pairs = self._pairs()
         while block := list(islice(pairs, _BLOCK_PAIRS)):
             usable = [pair for pair in block if self._look_at(pair)]
@@ -156,7 +156,7 @@ class _Reading:
             return
         for source, target in zip_longest(self._texts(source_path), self._texts(target_path)):
             if source is None or target is None:
-                # Where reading broke off, that has been said; the rest of the other file is then no news.
+                # If reading one file broke off, that is reported already, so the surplus lines of the other are not.
                 if not any(finding.kind == "reading" for finding in self._general):
                     self._say("error", "counts", str(unequal(*self._paths)), str(self._paths[0]))
                 return
@@ -202,7 +202,7 @@ class _Reading:
 
     # ------------------------------------------------------------------------------------------------ counting
     def _look_at(self, pair: Pair) -> bool:
-        """Count the findings about a single row; return whether training would use it."""
+        """Record the findings about a row, and return whether training would use it."""
         source, target, line = pair
         if not source.strip() or not target.strip():
             self._kinds.add("empty", line)
@@ -270,7 +270,7 @@ class _Reading:
         findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
         findings.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
         few = _FEW_PAIRS[self.role]
-        # Where reading broke off, few rows are no news.
+        # If reading broke off, a small number of rows is no further finding.
         if self._num_usable < few and not any(finding.level == "error" for finding in self._general):
             level: Level = "error" if self._num_usable == 0 else "warning" if self.role == "train" else "note"
             message = f"{self._num_usable:,} rows to {_PURPOSES[self.role]}"
@@ -288,7 +288,7 @@ class _Reading:
         return Finding(level, kind, message, where or f"{self._paths[0]}:{lines[0]}", rule.advice, count, lines)
 
     def _odd_scripts(self) -> dict[str, list[tuple[str, str]]]:
-        """Classify the combinations of scripts that differ from those of most rows by their probable cause."""
+        """Classify unusual combinations of scripts by their probable cause."""
         counts = [{script: count for script, count in side.items() if script} for side in self._script_counts()]
         mains = [max(side, key=lambda script: side[script], default="") for side in counts]
         odd: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _SCRIPT_KINDS}

@@ -2,8 +2,8 @@
 
 Files of text may be gzipped.
 
-Reading is lazy and in constant memory, and each iteration reads afresh. What is wrong with a file is one line that
-names the place; what was put right on the way is a note.
+Reading is lazy, uses constant memory, and starts afresh for each iteration. An error is one line that names the file
+and line; a repair on the way is a note.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ Split = Literal["train", "dev", "test"]
 
 _JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
 _SAMPLE_LINES: Final = 1000
-"""Lines that are looked at to tell how cells are separated and quoted."""
+"""Number of lines inspected to find the separator and quoting of cells."""
 _SHOWN_CHARACTERS: Final = 40
 
 
 class Pair(NamedTuple):
-    """Source and target, and the line that they come from."""
+    """Source and target, and their line in the file."""
 
     source: str
     target: str
@@ -48,21 +48,21 @@ class Pair(NamedTuple):
 
 @final
 class PairFile:
-    """Pairs in one file or in two aligned ones. Made by `find_pairs`."""
+    """Pairs in one file or in two aligned files; construct with `find_pairs`."""
 
     def __init__(self, paths: Sequence[Path], columns: Columns, rows: RowFormat | None, header_line: int) -> None:
-        """Remember what was found out about the files.
+        """Store the result of inspecting the files.
 
         Args:
-            paths: one file or two.
-            columns: 1-based columns of source and target; of two files, which is which.
-            rows: how a line of one file is taken apart; None for two files.
-            header_line: 1-based line of the headings to leave out; 0 where there are none.
+            paths: one file, or two aligned files.
+            columns: columns of source and target; with two files, (2, 1) makes the second the source.
+            rows: format of a line of one file; None for two files.
+            header_line: 1-based line of the column headings, which is skipped; 0 = none.
         """
         self.paths: Final = tuple(paths)
         self.columns: Final = columns
         self.name: Final = stem(paths[0])
-        """For naming a model after it."""
+        """Name from which the model folder's default name is derived."""
         self._rows: Final = rows
         self._header_line: Final = header_line
         self._notes: Final[dict[str, None]] = {}  # a dict keeps each once, in order, over several readings
@@ -78,7 +78,7 @@ class PairFile:
         """Read the pairs from the start.
 
         Yields:
-            Every row but headings; a line without any character is a pair of empty texts.
+            Every row except headings; an empty line is a pair of empty texts.
 
         Raises:
             DataError: a line is malformed, or two files have different numbers of lines.
@@ -86,7 +86,7 @@ class PairFile:
         return self._read_two() if self._rows is None else self._read_one(self._rows)
 
     def describe(self) -> str:
-        """Say in one line what is read, and show the first pair.
+        """Describe the file format in one line, and show the first pair.
 
         Returns:
             Such as "pairs.csv: separated by ',', columns 1 and 2; first pair: 'Hallo' -> 'Hello'".
@@ -103,7 +103,7 @@ class PairFile:
         return tuple(column for column in self.columns if isinstance(column, int)) if len(self.paths) == 2 else (1,)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Describe the content so that any change shows.
+        """Describe the content so that any change is detected.
 
         Returns:
             "columns", and "files": the name, size, sha256 and number of lines of each. JSON can hold it.
@@ -151,15 +151,15 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
 
     Args:
         paths: a file of TSV, CSV, JSONL, Parquet or Arrow, or two files of text whose lines n belong together.
-        columns: columns of source and target: 1-based numbers, or names of headings or keys; of two files, (2, 1)
+        columns: columns of source and target: 1-based numbers, or names of headings or keys; with two files, (2, 1)
             makes the second the source.
 
     Returns:
         The pairs, to be read lazily.
 
     Raises:
-        DataError: a file is missing, empty, neither text nor a table, or has not the columns asked for.
-        MissingExtra: a table in Parquet or Arrow, where pyarrow is not installed.
+        DataError: a file is missing, empty, neither text nor a table, or lacks the requested columns.
+        MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
     """
     check_columns(paths, columns)
     for path in paths:
@@ -176,11 +176,11 @@ def check_columns(paths: Sequence[Path], columns: Columns) -> None:
     """Refuse columns that no data file could have.
 
     Args:
-        paths: one file or two.
+        paths: one file, or two aligned files.
         columns: 1-based columns of source and target.
 
     Raises:
-        UsageError: not one or two files, or columns that cannot be.
+        UsageError: there are not one or two files, or the columns are invalid.
     """
     if len(paths) not in (1, 2):
         raise UsageError(f"expected one file of pairs, or two aligned files, got {len(paths)}")
@@ -195,19 +195,19 @@ def check_columns(paths: Sequence[Path], columns: Columns) -> None:
 
 
 def row_format(path: Path, line: str, number: int, columns: Columns) -> RowFormat:
-    """Tell JSONL, CSV and TSV apart by name and content; keys, names and number of columns are those of the first line.
+    """Distinguish JSONL, CSV and TSV by name and content; the first line determines keys, names and number of columns.
 
     Args:
-        path: a file with both sides in it.
+        path: file that contains both sides.
         line: its first line that is not empty.
         number: that line's 1-based number.
         columns: 1-based columns of source and target.
 
     Returns:
-        How to take its lines apart.
+        The format of its lines.
 
     Raises:
-        DataError: the columns asked for are not there.
+        DataError: a requested column does not exist.
     """
     if is_table(path) or _is_json(path, line):
         return JsonRows.of(line, columns, str(path), number)
@@ -228,17 +228,17 @@ def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:
 
 
 def check_one_side(path: Path, other: Path, line: str) -> None:
-    """Refuse one of two aligned files whose name says that it contains both sides.
+    """Refuse one of two aligned files if its name says that it contains both sides.
 
     Args:
         path: the file.
-        other: the file it was given with.
+        other: the file it is paired with.
         line: its first line that is not empty.
 
     Raises:
-        DataError: it is JSONL or a table, or has more than one column.
+        DataError: the file is JSONL or a table, or has several columns.
     """
-    # The content alone says little: either side of a corpus may be program code or JSON.
+    # The content alone is no proof: a side of a corpus may be program code or JSON.
     suffix = _suffix(path)
     separators = {".tsv": "\t", ".csv": ","}.get(suffix)
     if is_table(path) or suffix in _JSON_SUFFIXES or (separators and separators in line):
@@ -275,8 +275,8 @@ def _suffix(path: Path) -> str:
 def split_of(source: str, dev_share: float, test_share: float) -> Split:
     """Return the split of a pair: training, validation or test.
 
-    It depends on the source alone: all its targets fall together, now and ever. Larger shares keep what smaller ones
-    held out.
+    The split depends on the source alone: all targets of a source are in the same split, in every run. A larger share
+    contains the sources of a smaller one.
 
     Args:
         source: the source text; its Unicode normal form does not matter.
@@ -310,7 +310,7 @@ def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:
         pairs: rows of an evaluation file.
 
     Returns:
-        Each source with its different targets, both in the order first seen.
+        Each source with its distinct targets, both in order of first occurrence.
 
     Example:
         >>> group_references([Pair("a", "x", 1), Pair("b", "y", 2), Pair("a", "z", 3), Pair("a", "x", 4)])

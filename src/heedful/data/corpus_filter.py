@@ -1,4 +1,4 @@
-"""Corpus filter: the pairs that can be learned from, without repetitions, and a count of those left out."""
+"""Corpus filter: keeps the pairs that are usable for training, without duplicates, and counts the rest."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BLOCK_PAIRS: Final = 8192
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """Counts of pairs read and kept. A pair left out counts once, under the first reason that applies."""
+    """Counts of pairs read and kept. A rejected pair counts once, under the first reason that applies."""
 
     num_read: int
     num_kept: int
@@ -24,9 +24,9 @@ class CorpusReport:
     num_too_long: int
     """Pairs left out because one side has too many characters."""
     num_duplicates: int
-    """Pairs left out because the same pair came before."""
+    """Pairs left out as duplicates of an earlier pair."""
     num_identical: int
-    """Pairs kept whose source and target are the same."""
+    """Pairs kept although source and target are identical."""
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
@@ -38,19 +38,19 @@ class CorpusReport:
         reasons = ((self.num_empty, "empty"), (self.num_too_long, "too long"), (self.num_duplicates, "repeated"))
         left_out = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
         identical = f"; in {self.num_identical:,} both sides are the same" if self.num_identical else ""
-        kept = f"{self.num_kept:,} of {self.num_read:,} pairs kept"
-        return f"{kept}{f' ({left_out} left out)' if left_out else ''}{identical}"
+        pairs_text = f"{self.num_kept:,} of {self.num_read:,} pairs kept"
+        return f"{pairs_text}{f' ({left_out} left out)' if left_out else ''}{identical}"
 
 
 @final
 class CorpusFilter:
-    """Filter of pairs that cannot be learned from, with counts; 8 bytes of memory a pair kept."""
+    """Filter of unusable pairs, with counts; uses 8 bytes of memory per pair kept."""
 
     def __init__(self, max_characters: int) -> None:
         """Start with all counts at zero.
 
         Args:
-            max_characters: most characters of either side.
+            max_characters: largest number of characters on either side.
         """
         self._max_characters: Final = max_characters
         self._seen: Final = DigestSet()
@@ -58,13 +58,13 @@ class CorpusFilter:
         self._num_fit = 0
 
     def apply(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs to keep, a block at a time; may be called for several files in turn.
+        """Yield the usable pairs, block by block; may be called for several files in turn.
 
         Args:
             pairs: any pairs.
 
         Yields:
-            Those with text on both sides, not too long, and not met before in any call.
+            Pairs with text on both sides, not too long, and not seen before in any call.
         """
         fitting = (pair for pair in pairs if self._fits(pair))
         while block := list(islice(fitting, _BLOCK_PAIRS)):
@@ -89,7 +89,7 @@ class CorpusFilter:
         """Return the counts of all calls of `apply` so far.
 
         Args:
-            notes: of the files, to keep with the numbers.
+            notes: repairs of the files, stored with the counts.
 
         Returns:
             The report.

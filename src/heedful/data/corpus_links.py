@@ -16,9 +16,9 @@ from heedful.text.links import Links
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_PLACES: Final = 8_000_000
-"""Most source words times target words that are aligned together; half a gigabyte of memory."""
+"""Largest number of source words times target words aligned at once; takes half a gigabyte of memory."""
 LONGEST_WORD: Final = 12
-"""Tokens of an average word above which a text counts as one without spaces; its tokens are the words then."""
+"""Mean tokens per word above which a text counts as written without spaces; its tokens then serve as words."""
 
 SPACES: Final = " " + SPACE_MARK
 
@@ -29,15 +29,15 @@ Words = list[tuple[int, ...]]
 
 
 def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
-    """Align the tokens of a corpus; the links are computed once and then read from files.
+    """Align the tokens of a corpus; links are computed once and read from files afterwards.
 
     Args:
         corpus: encoded pairs.
         tokenizers: of source and target.
-        folder: where the links are, or are written to.
+        folder: folder of the link files.
 
     Returns:
-        The corpus with `links`: of each pair the source positions and the target positions.
+        The corpus with `links`, the source and target positions of each pair's alignment.
 
     Raises:
         FileRefused: the files are damaged.
@@ -52,10 +52,10 @@ def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], 
 
 
 def read_linked(data: Path) -> EncodedCorpus:
-    """Read the encoded pairs of a training, with their links where there are any.
+    """Read the encoded pairs of a training, with their links if there are any.
 
     Args:
-        data: the folder of both.
+        data: folder of pairs and links.
 
     Returns:
         The corpus.
@@ -76,7 +76,7 @@ def _token_links(
     source, target = (_SideWords(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True))
     sizes = corpus.source.lengths.astype(np.int64) @ corpus.target.lengths
     num_parts = 1 + int(sizes) // MAX_PLACES
-    # Each part is every so many-th pair, so that all are alike.
+    # Each part takes every n-th pair, so that all parts are alike.
     alignments: list[Links] = [[] for _ in range(len(corpus))]
     for part in range(num_parts):
         indices = range(part, len(corpus), num_parts)
@@ -88,12 +88,12 @@ def _token_links(
 
 
 def broadcast_links(links: Links, source_words: Words, target_words: Words) -> tuple[list[int], list[int]]:
-    """Link all tokens of words that are linked.
+    """Expand links between words to links between all their tokens.
 
     Args:
-        links: between words.
-        source_words: the positions of the tokens of each word.
-        target_words: the same for the target.
+        links: links between words.
+        source_words: positions of the tokens of each source word.
+        target_words: positions of the tokens of each target word.
 
     Returns:
         The source position and the target position of each link between tokens.
@@ -126,7 +126,7 @@ class _SideWords:
     def texts(self, index: int) -> list[str]:
         ids = self._side[index].tolist()
         texts = ("".join(self._pieces[ids[position]] for position in word) for word in self.words(index))
-        # The space before a word belongs to it, but to the first one of a text.
+        # A word's tokens include the space before it, except for the first word of a text.
         return [text.strip(SPACES) or text for text in texts]
 
     def _cut(self, ids: Sequence[int]) -> Words:

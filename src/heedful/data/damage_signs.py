@@ -12,11 +12,11 @@ def _pattern(characters: str) -> Sign:
     return re.compile(characters).search
 
 
-# What the bytes 0x80 to 0xBF became when they were read as CP1252 (as Latin-1 where CP1252 has nothing).
+# Characters that the bytes 0x80 to 0xBF become when read as CP1252 (as Latin-1 where CP1252 has none).
 _CONTINUATION: Final = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xC0))
 _ONE: Final = f"[{re.escape(_CONTINUATION)}]"
-# Two bytes: umlauts and accents, and Cyrillic and Greek where they come in rows. Three: dashes and quotes, and Chinese
-# in rows. Rows, because a single letter may well stand before a quotation mark or a dash in sound text.
+# Two bytes: umlauts and accents, and runs of Cyrillic or Greek. Three bytes: dashes and quotes, and runs of Chinese.
+# Runs, because in sound text a single letter may well precede a quotation mark or a dash.
 _MOJIBAKE: Final = re.compile(f"(?:Ã|Â|â€|ï¿){_ONE}|(?:[ÐÑÎÏ]{_ONE}){{2}}|(?:[ã-é]{_ONE}{_ONE}){{2}}")
 
 
@@ -27,7 +27,7 @@ def has_mojibake(text: str) -> bool:
         text: any text.
 
     Returns:
-        Whether it holds characters that would be UTF-8 if they were bytes, and are hardly meant.
+        Whether it contains character sequences that are UTF-8 bytes read as CP1252 or Latin-1.
 
     Example:
         >>> has_mojibake("fÃ¼r"), has_mojibake("für"), has_mojibake("IRMÃ")
@@ -57,14 +57,14 @@ _BEYOND_ASCII: Final[tuple[tuple[str, Sign], ...]] = (
 
 
 def find_signs(text: str) -> Iterator[str]:
-    r"""Return the names of the signs of damage in a text.
+    r"""Name the signs of damage in a text.
 
     Args:
         text: any text.
 
     Yields:
         Of "line break" (``\n``), "control", "markup", "bidirectional", "invisible", "private use", "replacement"
-        (U+FFFD), "mojibake" and "decomposed" (not in normal form C) those that apply; "control" may come twice.
+        (U+FFFD), "mojibake" and "decomposed" (not in normal form C), those that apply; "control" may occur twice.
 
     Example:
         >>> list(find_signs("Tom &amp; Mary\x0b"))

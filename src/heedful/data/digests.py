@@ -1,4 +1,4 @@
-"""Sets of text hashes with 8 bytes a text, for finding duplicates in corpora larger than memory."""
+"""Sets of text hashes, 8 bytes per text, to find duplicates in corpora larger than memory."""
 
 import hashlib
 import unicodedata
@@ -12,15 +12,15 @@ Flags = NDArray[np.bool_]
 
 
 def digest(text: str) -> int:
-    """Hash text to 64 bits, the same on every machine and in every process.
+    """Hash a text to 64 bits; the same on every machine and in every process.
 
     Args:
         text: any text.
 
     Returns:
-        A number in [0, 2**64). Among ten million texts, two differing ones share it with probability 3e-6.
+        A number in [0, 2**64). Among ten million texts, the probability of any collision is 3e-6.
     """
-    # Lone surrogates cannot come from files, but a caller's own strings may hold them.
+    # Text from files has no lone surrogates, but strings of a caller may.
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
@@ -38,7 +38,7 @@ def digest_pair(source: str, target: str) -> int:
 
 
 def fold(text: str) -> str:
-    """Normalise a text so that trivial differences vanish: normal form C, case folded, single spaces.
+    """Normalise a text to normal form C, folded case and single spaces.
 
     Args:
         text: any text.
@@ -55,7 +55,7 @@ def fold(text: str) -> str:
 
 @final
 class DigestSet:
-    """Growing set of 64-bit numbers in sorted arrays whose sizes at least double, merged as they fill up."""
+    """Growing set of 64-bit numbers: sorted arrays, merged so that each is at least twice as large as the next."""
 
     def __init__(self) -> None:
         self._runs: Final[list[Digests]] = []

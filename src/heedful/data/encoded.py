@@ -1,4 +1,4 @@
-"""Encoded corpora: token ids in files, read without parsing; 4 bytes of memory a pair and side."""
+"""Encoded corpora: token ids in binary files; 4 bytes of memory per pair and side."""
 
 import json
 import os
@@ -22,19 +22,19 @@ _PIECE: Final = 1 << 18
 class StoredIds:
     """Integers in a file, read when they are indexed.
 
-    Not mapped: reading pairs in random order, the system would bring what lies around each into memory with it.
+    The file is not memory-mapped, because random access would page in the neighbourhood of every pair.
     """
 
     def __init__(self, path: Path, dtype: str, count: int) -> None:
         """Open a file.
 
         Args:
-            path: little-endian integers and nothing else.
-            dtype: of each, as NumPy names it.
-            count: how many there are.
+            path: file of little-endian integers.
+            dtype: NumPy's name of their type.
+            count: number of integers.
 
         Raises:
-            ValueError: the file has another size.
+            ValueError: the file size does not match.
         """
         self._path: Final = path
         self._dtype: Final = np.dtype(dtype)
@@ -57,7 +57,7 @@ class StoredIds:
             os.lseek(self._descriptor, offset, os.SEEK_SET)
             data = os.read(self._descriptor, size)
         if len(data) != size:
-            raise FileRefused(f"{self._path}: has become shorter; delete its folder to encode again")
+            raise FileRefused(f"{self._path}: truncated while in use; delete its folder to encode again")
         return np.frombuffer(data, self._dtype)
 
 
@@ -70,7 +70,7 @@ class EncodedSide:
         self._offsets = offsets
         self.lengths: Final[NDArray[np.int32]] = np.empty(len(offsets) - 1, dtype=np.int32)
         """[sequence] number of ids in each."""
-        # Piece by piece: of tens of millions of offsets no second copy is made.
+        # Computed piece by piece, because a second copy of tens of millions of offsets would cost memory.
         for start in range(0, len(self.lengths), _PIECE):
             stop = min(start + _PIECE, len(self.lengths))
             self.lengths[start:stop] = np.diff(offsets[start : stop + 1])
@@ -99,7 +99,7 @@ class EncodedSide:
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> "EncodedSide":
-        """Make a side of sequences in memory.
+        """Pack sequences into one side of a corpus, in memory.
 
         Args:
             sequences: token ids.
@@ -134,10 +134,10 @@ class EncodedCorpus:
             folder: where they are.
 
         Returns:
-            The corpus; of ids nothing is read until it is used.
+            The corpus; ids are read on use.
 
         Raises:
-            FileRefused: files are missing or have another size than was written.
+            FileRefused: a file is missing or has the wrong size.
             NewerFormat: a newer heedful wrote them.
         """
         try:
@@ -158,12 +158,12 @@ def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vo
     """Write pairs of id sequences into a folder, in constant memory.
 
     Args:
-        folder: made where it does not exist; `encoded.json` in it is written last.
+        folder: output folder, created if missing; `encoded.json` is written last.
         pairs: source and target ids.
-        vocabulary_size: largest id + 1; decides on 2 or 4 bytes an id.
+        vocabulary_size: largest id + 1; decides between 2 and 4 bytes per id.
 
     Returns:
-        How many pairs were written.
+        The number of pairs written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "encoded.json").unlink(missing_ok=True)

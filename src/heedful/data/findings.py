@@ -17,41 +17,43 @@ class Rule(NamedTuple):
     """Text after "n of m rows"; {} is replaced by the other data concerned."""
     advice: str = ""
     least_share: float = 0.0
-    """Share of the rows below which it is only a note."""
+    """Share of the rows below which the finding is only a note."""
 
 
 _LEFT_OUT: Final = "training leaves them out"
-_UNTRANSLATED: Final = "see whether they were left untranslated"
-_LEAKED: Final = "figures measured on them flatter; take them out of one of the two"
+_UNTRANSLATED: Final = "check whether they were left untranslated"
+_LEAKED: Final = "scores measured on them are too good; remove them from one of the two"
 RULES: Final = {
     "encoding": Rule("error", "are not UTF-8"),
-    "row": Rule("error", "cannot be taken apart"),
-    "nul": Rule("error", "hold the character NUL", "remove it: tr -d '\\000'"),
-    "empty": Rule("warning", "have nothing on one side or on both", _LEFT_OUT, 0.01),
+    "row": Rule("error", "cannot be split into source and target"),
+    "nul": Rule("error", "contain the character NUL", "remove it: tr -d '\\000'"),
+    "empty": Rule("warning", "are empty on one or both sides", _LEFT_OUT, 0.01),
     "too long": Rule("warning", "are over-long", f"{_LEFT_OUT}; cut them up, or raise text.max_characters", 0.01),
     "duplicate": Rule("warning", "repeat an earlier row", "training keeps the first of each", 0.05),
-    "near duplicate": Rule("note", "repeat an earlier row but for case and spaces", "decide on one spelling"),
-    "ambiguous": Rule("note", "have the source of an earlier row and another target", "several answers may be right"),
-    "identical": Rule("warning", "have the same text on both sides", "remove what was left untranslated", 0.02),
-    "replacement": Rule("warning", "hold U+FFFD, where text was lost", "make the file from its original again"),
-    "mojibake": Rule("warning", "hold UTF-8 read as Latin-1, as in 'fÃ¼r'", "make the file from its original again"),
-    "control": Rule("warning", "hold control characters or Unicode line separators", "replace them by spaces"),
-    "line break": Rule("warning", "hold line feeds", "replace them by spaces: output is one line for each text"),
-    "bidirectional": Rule("warning", "hold invisible marks of writing direction", "remove them unless they are meant"),
-    "invisible": Rule("note", "hold soft hyphens or zero-width characters", "remove them unless they are meant"),
-    "private use": Rule("note", "hold private-use characters", "they mean nothing without the font they were made for"),
-    "markup": Rule("warning", "hold HTML entities or tags", "replace them by the characters they stand for"),
+    "near duplicate": Rule("note", "repeat an earlier row up to case and spaces", "use one spelling"),
+    "ambiguous": Rule("note", "have the source of an earlier row, but another target", "several answers may be right"),
+    "identical": Rule("warning", "have the same text on both sides", "remove untranslated rows", 0.02),
+    "replacement": Rule("warning", "contain U+FFFD, where text was lost", "recreate the file from its original"),
+    "mojibake": Rule("warning", "hold UTF-8 read as Latin-1, as in 'fÃ¼r'", "recreate the file from its original"),
+    "control": Rule("warning", "contain control characters or Unicode line separators", "replace them by spaces"),
+    "line break": Rule("warning", "contain line feeds", "replace them by spaces: output has one line per text"),
+    "bidirectional": Rule(
+        "warning", "contain invisible marks of writing direction", "remove them unless they are intended"
+    ),
+    "invisible": Rule("note", "contain soft hyphens or zero-width characters", "remove them unless they are intended"),
+    "private use": Rule("note", "contain private-use characters", "they are meaningless without their font"),
+    "markup": Rule("warning", "contain HTML entities or tags", "replace them by the characters they stand for"),
     "decomposed": Rule("note", "are not in Unicode normal form C", "training normalizes them"),
-    "ratio": Rule("warning", "have sides of unusually different lengths", "see whether they belong together", 0.001),
+    "ratio": Rule("warning", "have sides of unusually different lengths", "check whether they belong together", 0.001),
     "swapped": Rule("warning", "have source and target in each other's script", "swap them back"),
     "source script": Rule("warning", "have a source in the script of the targets", _UNTRANSLATED, 0.01),
     "target script": Rule("warning", "have a target in the script of the sources", _UNTRANSLATED, 0.01),
-    "script": Rule("note", "are in another script than the rest of their side", "see whether they belong here"),
-    "no letters": Rule("note", "have letters on one side only", "see whether a text was lost"),
+    "script": Rule("note", "are in another script than the rest of their side", "check whether they belong here"),
+    "no letters": Rule("note", "have letters on one side only", "check whether a text was lost"),
     "leaked pair": Rule("warning", "are in the {} data too", _LEAKED),
-    "leaked near pair": Rule("warning", "are in the {} data too, but for case and spaces", _LEAKED),
+    "leaked near pair": Rule("warning", "are in the {} data too, up to case and spaces", _LEAKED),
     "leaked source": Rule("warning", "have a source that is in the {} data too", _LEAKED, 0.01),
-    "leaked near source": Rule("note", "have a source that is in the {} data too, but for case and spaces", _LEAKED),
+    "leaked near source": Rule("note", "have a source that is in the {} data too, up to case and spaces", _LEAKED),
 }
 """All kinds of findings about rows, in the order of a report."""
 
@@ -64,7 +66,7 @@ class Finding:
     kind: str
     message: str
     where: str
-    """File, with the first line where there is one."""
+    """File, with the first line concerned, if any."""
     advice: str = ""
     count: int = 1
     lines: tuple[int, ...] = ()
@@ -90,12 +92,12 @@ class FileFacts:
     scripts: tuple[dict[str, int], dict[str, int]]
     """Usable rows by the script of most of their letters, sources and targets; "" without letters."""
     form: str
-    """The format of the files and the columns read, in words."""
+    """Description of the file format and the columns read."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Report of all findings, the gravest first."""
+    """Report of all findings, the most severe first."""
 
     files: tuple[FileFacts, ...]
     findings: tuple[Finding, ...]
@@ -104,10 +106,10 @@ class CheckReport:
         """Count findings.
 
         Args:
-            level: of which level.
+            level: severity to count.
 
         Returns:
-            How many there are.
+            Their number.
         """
         return sum(1 for finding in self.findings if finding.level == level)
 

@@ -1,4 +1,4 @@
-"""Texts with labels: their batches, in an order that is a function of seed and epoch."""
+"""Texts with labels, and their batches in an order determined by seed and epoch."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class LabelledTexts:
 
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "LabelledTexts":
-        """Collect rows of a file.
+        """Collect labelled texts from the rows of a file.
 
         Args:
             pairs: text and label; rows where either is blank are left out.
@@ -33,8 +33,8 @@ class LabelledTexts:
         Returns:
             The texts, in order.
         """
-        kept = [(pair.source, pair.target.strip()) for pair in pairs if pair.source.strip() and pair.target.strip()]
-        return cls([text for text, _ in kept], [label for _, label in kept])
+        stripped = [(pair.source, pair.target.strip()) for pair in pairs if pair.source.strip() and pair.target.strip()]
+        return cls([text for text, _ in stripped], [label for _, label in stripped])
 
 
 @final
@@ -65,17 +65,17 @@ class LabelBatch:
         """
         return self.ids, self.lengths, self.labels
 
-    def rows(self, kept: slice) -> "LabelBatch":
-        """Take some of the texts, without the padding that they no longer need.
+    def rows(self, selection: slice) -> "LabelBatch":
+        """Select some of the texts, trimming the padding.
 
         Args:
-            kept: which; at least one.
+            selection: slice of rows; at least one row.
 
         Returns:
             A smaller batch.
         """
-        lengths = self.lengths[kept]
-        return LabelBatch(self.ids[kept, : int(lengths.max())], lengths, self.labels[kept])
+        lengths = self.lengths[selection]
+        return LabelBatch(self.ids[selection, : int(lengths.max())], lengths, self.labels[selection])
 
 
 def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
@@ -83,7 +83,7 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
 
     Args:
         corpus: token ids as sources, the number of a label as the only target id.
-        indices: [batch] which.
+        indices: [batch] indices of the texts.
 
     Returns:
         The padded batch.
@@ -95,23 +95,23 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
 
 @final
 class LabelSampler:
-    """Endless batches of texts of like length; every text once an epoch."""
+    """Endless batches of texts of similar length; each epoch contains every text once."""
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare to draw.
 
         Args:
             corpus: as for `make_label_batch`.
-            batch_tokens: most positions of a batch, padding included; one text always fits.
-            seed: of the order.
+            batch_tokens: largest number of positions of a batch, padding included; a single text always fits.
+            seed: seed of the order.
         """
         self._corpus = corpus
         self._order = PairSampler(corpus, batch_tokens, seed)
         self.position = Position(0, 0)
-        """The next batch; may be set, to go on there."""
+        """Position of the next batch; set it to continue from there."""
 
     def num_batches(self, epoch: int) -> int:
-        """Count the batches of an epoch, which plans it.
+        """Count the batches of an epoch, which requires planning it.
 
         Args:
             epoch: 0-based.

@@ -15,7 +15,7 @@ _BLOCK_PAIRS: Final = 8192
 
 
 class Sighting(NamedTuple):
-    """Pairs that occurred before, in four senses."""
+    """Earlier occurrences of pairs, by four criteria."""
 
     pair: Flags
     """[pair] whether the same pair occurred."""
@@ -35,7 +35,7 @@ class SeenPairs:
         self._sets: Final = tuple(DigestSet() for _ in Sighting._fields)
 
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Add pairs as they pass by, a block at a time.
+        """Add pairs while iterating over them, block by block.
 
         Args:
             pairs: training pairs.
@@ -55,7 +55,7 @@ class SeenPairs:
             pairs: a block of training pairs.
 
         Returns:
-            For each, in which senses it was met before: in an earlier block, or earlier in this one.
+            The criteria by which each pair occurred before: in an earlier block, or earlier in this one.
         """
         digests = _sighting_digests(pairs)
         return Sighting(*(~seen.add(column) for seen, column in zip(self._sets, digests, strict=True)))
@@ -67,7 +67,7 @@ class SeenPairs:
             pairs: evaluation rows.
 
         Returns:
-            For each, in which senses it was remembered.
+            The criteria by which each pair occurs in the training data.
         """
         digests = _sighting_digests(pairs)
         return Sighting(*(seen.contains(column) for seen, column in zip(self._sets, digests, strict=True)))

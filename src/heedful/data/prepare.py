@@ -1,7 +1,7 @@
 """Preparation of training data: splits, tokenizers, encoded pairs, and a report.
 
-The work is done once for a run and kept in its folder; memory stays constant but for 8 bytes a pair. A second
-call for the same files reads none of their pairs.
+Results are stored in the run's folder, so that a second call for the same files reads none of their pairs. Memory is
+constant except for 8 bytes per pair.
 """
 
 import json
@@ -34,22 +34,22 @@ from heedful.text.vocabulary import EOS
 
 MIN_PAIRS: Final = 10
 HELD_OUT_PAIRS: Final = 1000
-"""Pairs split off for validation and for test, each; at most a tenth of all."""
+"""Number of pairs held out for validation and for testing, each; at most a tenth of all pairs."""
 TOKENIZER_LINES: Final = 1_000_000
-"""Lines of each side that tokenizers learn from; a fixed random sample of a larger corpus."""
+"""Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
 
 TOKENIZERS: Final = "run/data/tokenizers.json"
 PREPARED: Final = "prepared.json"
-"""File of the results of preparation, in `run/data`, with the cache key of what they follow from."""
+"""File of the results of preparation, in `run/data`, with their cache key."""
 DICTIONARY: Final = "dictionary.tsv"
 DICTIONARY_PAIRS: Final = 100_000
-"""Pairs that a dictionary is learned from; a fixed random sample of a larger corpus."""
+"""Number of pairs that a dictionary is learned from; of a larger corpus, a fixed random sample."""
 DICTIONARY_PLACES: Final = 8_000_000
-"""Most source words times target words of these pairs together; half a gigabyte of memory."""
+"""Largest number of source words times target words of these pairs; takes half a gigabyte of memory."""
 SHORT_ITEMS: Final = 20.0
-"""Mean characters up to which both sides of a corpus count as words, names, dates or numbers."""
+"""Mean number of characters up to which the texts of a corpus count as words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
-"""First pairs that this mean is taken over."""
+"""Number of first pairs that this mean is taken over."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +93,23 @@ class Prepared:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     tokenizer_files: dict[str, str]
-    """File names in the model folder by role: the tokenizers, and the dictionary where there is one."""
+    """File names in the model folder by role: tokenizers, and the dictionary if there is one."""
     train: EncodedCorpus
     dev: EvaluationSet
     test: EvaluationSet
     report: tuple[str, ...]
-    """Lines for people: pairs kept, left out, split off, found twice."""
+    """Lines for a person: numbers of pairs kept, left out, held out, duplicated."""
 
 
 @final
 class _Split:
-    """Split of the training file; shares follow from the number of pairs."""
+    """Split of the training file; the shares depend on the number of pairs."""
 
     def __init__(self, files: Sources, num_pairs: int) -> None:
         share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
-        # Ten pairs leave nothing to hold out; they are validated on themselves, and the report says so.
+        # Ten pairs are too few to hold any out: validation uses the training pairs, and the report says so.
         self.dev_share = 0.0 if files.dev or num_pairs < 10 * MIN_PAIRS else share
-        # Who brings files for validation or testing decides on all of the evaluation.
+        # A user who gives validation data decides about test data too: none are held out.
         self.test_share = 0.0 if files.test or files.dev or num_pairs < 10 * MIN_PAIRS else share
 
     def __call__(self, pair: Pair) -> str:
@@ -120,12 +120,12 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     """Split the data, learn tokenizers and encode; results of an earlier call are reused.
 
     Args:
-        files: pairs for training, and perhaps for validation and testing.
-        config: how text becomes ids.
-        folder: the model's folder; encoded pairs go to `run/data` in it, tokenizers beside them.
+        files: pairs for training and, optionally, validation and testing.
+        config: text settings.
+        folder: the model folder; encoded pairs go to its `run/data`.
 
     Returns:
-        What training needs.
+        The prepared data.
 
     Raises:
         DataError: fewer than 10 usable pairs, or a file is malformed.
@@ -169,9 +169,9 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
-    kept = CorpusFilter(config.max_characters)
-    num_pairs = sum(1 for _ in kept.apply(files.train))
-    report = kept.report(files.train.notes)
+    corpus_filter = CorpusFilter(config.max_characters)
+    num_pairs = sum(1 for _ in corpus_filter.apply(files.train))
+    report = corpus_filter.report(files.train.notes)
     if num_pairs < MIN_PAIRS:
         raise DataError(
             f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
@@ -200,16 +200,18 @@ def link_words(prepared: Prepared, folder: Path) -> Prepared:
     """Align the words of the training pairs, or reuse the links of an earlier call.
 
     Args:
-        prepared: what `prepare` gave.
-        folder: the model's folder; links go to `run/data/links` in it.
+        prepared: result of `prepare`.
+        folder: the model folder; links go to its `run/data/links`.
 
     Returns:
-        The same, its training pairs with links.
+        The same data, with links of its training pairs.
     """
     tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
     train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links")
     num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
-    return replace(prepared, train=train, report=(*prepared.report, f"{num_links:,} links between tokens to teach"))
+    return replace(
+        prepared, train=train, report=(*prepared.report, f"{num_links:,} alignment links for guided alignment")
+    )
 
 
 def choose_units(file: PairFile, max_characters: int) -> Units:
@@ -217,10 +219,10 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
 
     Args:
         file: pairs for training.
-        max_characters: longer lines are not looked at.
+        max_characters: longer lines are ignored.
 
     Returns:
-        The same for both sides.
+        The unit, for both sides.
 
     Raises:
         DataError: the file is malformed.
@@ -237,9 +239,9 @@ def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Itera
 def _tokenizers(
     files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    kept = folder / TOKENIZERS
+    facts_path = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
-    if kept.is_file():
+    if facts_path.is_file():
         return _load_tokenizers(config, folder)
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
@@ -251,10 +253,10 @@ def _tokenizers(
         names = {"source_tokenizer": name, "target_tokenizer": name}
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        made = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
-        names = {f"{s}_tokenizer": made[s].save(folder, f"tokenizer-{s}") for s in made}
-        trained = (made["source"], made["target"])
-    _write_facts(kept, names)
+        tokenizers = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
+        names = {f"{s}_tokenizer": tokenizers[s].save(folder, f"tokenizer-{s}") for s in tokenizers}
+        trained = (tokenizers["source"], tokenizers["target"])
+    _write_facts(facts_path, names)
     return *trained, names
 
 
@@ -268,9 +270,9 @@ def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
 def _dictionary(
     files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
 ) -> dict[str, str]:
-    """Learn a dictionary for models of words with unknown words, unless there is one.
+    """Learn a dictionary for word models with unknown words, unless it exists already.
 
-    Before training, so that a model that is stopped early has it too.
+    The dictionary is learned before training, so that a model that is stopped early has it too.
     """
     if config.target_units != "words" or config.source_units == "characters":
         return {}
@@ -305,7 +307,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
-    """Size of a piece vocabulary; characters and words are all kept unless a size was set."""
+    """Largest vocabulary size: `size` for pieces; for characters and words the configured one, by default no limit."""
     return size if units == "pieces" else config.vocabulary_size
 
 
@@ -324,7 +326,7 @@ def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
 def _encode(
     files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
 ) -> int:
-    """Encode the training pairs unless that was done, and count those that are too long."""
+    """Encode the training pairs unless that is done already, and count those that are too long."""
     counted = data / "too_long.json"
     if (data / "encoded.json").is_file() and counted.is_file():
         return int(_read_facts(counted)["num_pairs"])
@@ -366,12 +368,14 @@ def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet,
     counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
     lines = [counts + (origin if split.dev_share else "")]
     if not files.dev and not split.dev_share:
-        lines.append("too few pairs to hold any out: validation is on the training pairs and says nothing of new ones")
+        lines.append(
+            "too few pairs to hold any out: validation is on the training pairs and says nothing about new ones"
+        )
     return lines
 
 
 def _leaks(files: Sources, split: _Split, config: TextConfig) -> Iterator[str]:
-    """Report evaluation rows that are in the training pairs; there can be none where we split."""
+    """Report evaluation rows that are in the training pairs; a split of ours has none."""
     evaluation_files = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
     if not evaluation_files:
         return

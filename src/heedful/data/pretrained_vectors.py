@@ -24,11 +24,11 @@ class Pretrained:
     """Pretrained vectors of one side.
 
     Attributes:
-        side: which.
+        side: source or target.
         path: the file.
-        rows: [token, size] a vector for each token of the vocabulary, drawn like the others where the file has none.
-        coverage: how much of the training text has vectors.
-        is_frozen: whether training leaves them as they are.
+        rows: [token, size] vectors of the vocabulary; random where the file has none.
+        coverage: share of the training text that has vectors.
+        is_frozen: whether training leaves the vectors unchanged.
     """
 
     side: Side
@@ -44,27 +44,27 @@ class Pretrained:
 
 
 def vectors_file(config: TextConfig, side: Side) -> str:
-    """Return the file of word vectors of a side.
+    """Return the path of a side's word vectors.
 
     Args:
-        config: names it.
-        side: which.
+        config: text settings.
+        side: source or target.
 
     Returns:
-        The file; empty for none.
+        The path; empty = none.
     """
     return config.source_vectors if side == "source" else config.target_vectors
 
 
 def check_vectors(config: TextConfig) -> None:
-    """Check settings and file before any work is done.
+    """Check settings and files before any other work.
 
     Args:
-        config: names the files.
+        config: text settings.
 
     Raises:
-        ConfigError: tokens are pieces, which have no vectors.
-        DataError: there is no such file.
+        ConfigError: the tokens are pieces, which have no vectors.
+        DataError: a file does not exist.
     """
     for side in SIDES:
         units = config.source_units if side == "source" else config.target_units
@@ -80,21 +80,21 @@ def check_vectors(config: TextConfig) -> None:
 def read_pretrained(config: TextConfig, side: Side, tokenizer: Tokenizer, corpus: EncodedSide, seed: int) -> Pretrained:
     """Read the vectors of one side's words.
 
-    A word takes the vector of one that is equal but for case where the file has none of its own.
+    A word without a vector takes that of a word that differs only in case, if there is one.
 
     Args:
-        config: names the file.
-        side: which; the configuration names a file for it.
-        tokenizer: of the side.
-        corpus: its training text, for the coverage.
-        seed: of what is drawn for words without a vector.
+        config: text settings.
+        side: a side for which the configuration names a file.
+        tokenizer: tokenizer of the side.
+        corpus: training text of the side, for the coverage.
+        seed: seed of the random vectors.
 
     Returns:
         The vectors.
 
     Raises:
         ConfigError: tokens are pieces.
-        DataError: the file is none of word vectors, or has no vector of any word; the message names the place.
+        DataError: the file is not one of word vectors, or has none for any word of the vocabulary.
     """
     path = Path(vectors_file(config, side))
     if not isinstance(tokenizer, UnitTokenizer):
@@ -102,7 +102,7 @@ def read_pretrained(config: TextConfig, side: Side, tokenizer: Tokenizer, corpus
             f"text.{side}_vectors: tokens are pieces, which have no vectors; set text.{side}_units = words"
         )
     tokens = tokenizer.vocabulary.tokens
-    # Published files repeat a word now and then; the first is the more frequent one.
+    # Some published files repeat a word; the first entry is the more frequent one.
     vectors = read_vectors(path, tokens, ignore_case=True, repeated="first")
     counts = corpus.counts(len(tokens)).tolist()
     seen = {token: count for token, count in zip(tokens, counts, strict=True) if token not in SPECIAL_TOKENS}

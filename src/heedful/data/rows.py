@@ -1,4 +1,4 @@
-"""One line of a file with both sides in it: columns with a separator between them, or a JSON object."""
+"""Line formats of files that contain both sides: separated columns, or JSON objects."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast, final
 from heedful.errors import DataError, did_you_mean
 
 Columns = tuple[int | str, int | str]
-"""Columns of source and target: 1-based numbers, or the names in a first row or of JSON keys."""
+"""Columns of source and target: 1-based numbers, headings, or JSON keys."""
 
 HEADER_WORDS: Final = frozenset(
     (
@@ -24,25 +24,26 @@ HEADER_WORDS: Final = frozenset(
         "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题"
     ).split()
 )
-"""Words that, in both cells of a first row, make it a heading. Codes that are words (es, it, is, no) are left out."""
+"""Known column headings; a first row with one in both cells is a header. Codes that are words (es, it, is, no) are left
+out."""
 
 _QUOTED: Final = re.compile(r'"([^"]*(?:""[^"]*)*)"')
 _TAB_CELL: Final = re.compile(r'(?:^|(?<=\t))(?:"[^"]*(?:""[^"]*)*"(?=\t|$)|[^\t]*)')
-_OPEN_QUOTE: Final = "a quoted cell goes on in the next line; put spaces for the line breaks inside cells"
-_AFTER_QUOTE: Final = "text behind a closing quote; double the quotes inside a quoted cell"
-# JSON can spell both as \u escapes in a file without NUL that is valid UTF-8.
+_OPEN_QUOTE: Final = "a quoted cell continues on the next line; replace line breaks inside cells by spaces"
+_AFTER_QUOTE: Final = "text after a closing quote; double the quotes inside a quoted cell"
+# A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def is_header(source: str, target: str) -> bool:
-    """Say whether a first row names the columns.
+    """Tell whether a first row names the columns.
 
     Args:
         source: its source cell.
         target: its target cell.
 
     Returns:
-        Whether both are well-known headings, and not the same one.
+        Whether both are well-known headings and differ.
 
     Example:
         >>> is_header("English", "German"), is_header("word", "Wort")
@@ -53,15 +54,15 @@ def is_header(source: str, target: str) -> bool:
 
 
 def _is_compound(cell: str) -> bool:
-    """Whether headings are joined by underscores in it, such as in "source_text"."""
+    """Whether a cell joins known headings by underscores, such as "source_text"."""
     return "_" in cell and HEADER_WORDS.issuperset(cell.split("_"))
 
 
 class RowFormat(ABC):
-    """Format of a line: how it becomes a source and a target."""
+    """Format of a line, which splits it into source and target."""
 
     columns: Columns
-    """Columns of source and target: 1-based numbers, or keys of JSON objects as they were asked for."""
+    """Columns of source and target, as requested: 1-based numbers, or keys of JSON objects."""
     has_header: bool = False
     """Whether the first line names the columns."""
 
@@ -78,12 +79,12 @@ class RowFormat(ABC):
             The source and the target.
 
         Raises:
-            DataError: the line is not of this format; the message names file:line.
+            DataError: the line does not have this format; the message names file:line.
         """
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in a few words what is read.
+        """Describe the format in a few words.
 
         Returns:
             Such as "separated by tabs, columns 1 and 2".
@@ -93,15 +94,15 @@ class RowFormat(ABC):
 @final
 @dataclass(frozen=True)
 class CellStyle:
-    """The way in which the cells of a line are written."""
+    """Separator and quoting of the cells of a line."""
 
     separator: str
     quotes: Literal["ordinary", "lenient", "strict"]
-    """Whether quotes are ordinary, or stand around a cell and are doubled inside; "strict" refuses one not closed."""
+    """Quoting: none, or around cells with quotes inside doubled; "strict" refuses an unclosed quote."""
 
     @property
     def name(self) -> str:
-        """The style in words."""
+        """Description of the style."""
         separator = "tabs" if self.separator == "\t" else repr(self.separator)
         return f"separated by {separator}{', quoted as by Excel' if self.quotes == 'lenient' else ''}"
 
@@ -117,7 +118,7 @@ class CellStyle:
             The cells, without the quotes around them.
 
         Raises:
-            DataError: a quote is not closed, or text follows a closing one; of strict styles only.
+            DataError: a quote is not closed, or text follows a closing quote; only in strict styles.
 
         Example:
             >>> CellStyle(",", "strict").split('a,"b, ""c"" d",')
@@ -152,10 +153,11 @@ def csv_style(lines: Sequence[str]) -> CellStyle:
     """Choose the separator of a CSV file, RFC 4180; Excel writes semicolons where commas are decimal points.
 
     Args:
-        lines: the first ones that are not empty.
+        lines: the first non-empty lines.
 
     Returns:
-        The style by which all lines have the same number of cells, two or more, or else the first line the most.
+        The style in which all lines have the same number of cells, two or more; else the one with the most cells in the
+        first line.
     """
     styles = [CellStyle(separator, "lenient") for separator in ",;\t"]
     counts = [[len(style.split(line)) for line in lines] for style in styles]
@@ -165,14 +167,14 @@ def csv_style(lines: Sequence[str]) -> CellStyle:
 
 
 def is_quoted_tsv(lines: Sequence[str]) -> bool:
-    """Tell a tab-separated file in which quotes stand around cells, as Excel and pandas write it, from plain text.
+    """Tell whether a tab-separated file quotes its cells, as Excel and pandas do.
 
     Args:
-        lines: the first ones that are not empty.
+        lines: the first non-empty lines.
 
     Returns:
-        Whether every cell with a quote in it is quoted for a reason: it holds a tab, a quote, or a comma where no cell
-        without quotes has any; and every line then has as many cells, two or more.
+        Whether every cell with a quote needs its quotes (it contains a tab, a quote, or a comma, which no unquoted cell
+        contains), and all lines then have the same number of cells, two or more.
     """
     counts = {len(QUOTED_TABS.split(line)) for line in lines}
     if len(counts) != 1 or counts == {1}:
@@ -195,15 +197,15 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
 
 @final
 class ColumnRows(RowFormat):
-    """Columns with a separator between them, as many on every line."""
+    """Separated columns, the same number on every line."""
 
     def __init__(self, num_columns: int, columns: tuple[int, int], style: CellStyle = TABS) -> None:
-        """Remember what the first line has shown.
+        """Store the format found in the first line.
 
         Args:
-            num_columns: cells of each line.
+            num_columns: number of cells per line.
             columns: 1-based columns of source and target.
-            style: how cells are written.
+            style: separator and quoting.
         """
         self.num_columns: Final = num_columns
         self.columns = columns
@@ -213,20 +215,20 @@ class ColumnRows(RowFormat):
 
     @classmethod
     def of(cls, first: str, columns: Columns, name: str, number: int, style: CellStyle = TABS) -> "ColumnRows":
-        """Take the number of columns, and names asked for, from the first line.
+        """Determine the number of columns, and find named columns, from the first line.
 
         Args:
-            first: the first line that is not empty.
-            columns: columns of source and target: 1-based numbers, or names that stand in the first line.
+            first: the first non-empty line.
+            columns: columns of source and target: 1-based numbers, or headings in the first line.
             name: the file, for messages.
             number: the line's 1-based number.
-            style: how cells are written.
+            style: separator and quoting.
 
         Returns:
             The format.
 
         Raises:
-            DataError: there are fewer columns than asked for, or none of that name.
+            DataError: a requested column does not exist.
         """
         cells = style.split(first, name, number)
         source, target = (_column(column, cells, name, number) for column in columns)
@@ -237,18 +239,18 @@ class ColumnRows(RowFormat):
             rows._names = heads if rows.has_header else ("", "")
             return rows
         num_columns = len(cells)
-        found = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} are wanted"
+        problem = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} were requested"
         marks = [mark for mark in ("|||", ",", ";", "|") if num_columns == 1 and mark in first]
         separator = "a tab" if style.separator == "\t" else repr(style.separator)
         advice = f"columns are separated by {separator}{f', not by {marks[0]!r}' if marks else ''}"
-        raise DataError(f"{name}:{number}: {found}; {advice}; for two aligned files, give both")
+        raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, give both")
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = self._style.split(line, name, number)
         if len(cells) != self.num_columns:
-            found = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {self.num_columns}"
+            problem = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {self.num_columns}"
             mark = "tabs" if self._style.separator == "\t" else f"separators {self._style.separator!r}"
-            raise DataError(f"{name}:{number}: {found}; put the same number of {mark} in every line")
+            raise DataError(f"{name}:{number}: {problem}; put the same number of {mark} in every line")
         return cells[self._source], cells[self._target]
 
     def describe(self) -> str:
@@ -258,10 +260,10 @@ class ColumnRows(RowFormat):
 
 
 def _column(column: int | str, cells: Sequence[str], name: str, number: int) -> int:
-    """The number of a column that may be named.
+    """Number of a column, found by name if it is given by name.
 
     Raises:
-        DataError: there is no such name.
+        DataError: the name does not exist.
     """
     if isinstance(column, int):
         return column
@@ -273,7 +275,7 @@ def _column(column: int | str, cells: Sequence[str], name: str, number: int) -> 
 
 @final
 class JsonRows(RowFormat):
-    """One JSON object a line, the same two keys in each."""
+    """One JSON object per line, with the same two keys in each."""
 
     def __init__(self, source_key: str, target_key: str) -> None:
         self.source_key: Final = source_key
@@ -284,11 +286,11 @@ class JsonRows(RowFormat):
     def of(cls, first: str, columns: Columns, name: str, number: int) -> "JsonRows":
         """Choose the keys from the first object.
 
-        "source" and "target" where there are both, else the only two keys that hold strings; `columns` (2, 1) swaps
-        them. Failing that, keys are numbered in the order in which they stand.
+        "source" and "target" if both exist, else the only two keys with strings; `columns` (2, 1) swaps them.
+        Otherwise, keys are numbered in their order in the object.
 
         Args:
-            first: the first line that is not empty.
+            first: the first non-empty line.
             columns: keys of source and target, or their 1-based numbers.
             name: the file, for messages.
             number: the line's 1-based number.
@@ -297,7 +299,7 @@ class JsonRows(RowFormat):
             The format.
 
         Raises:
-            DataError: the line is no object, or has fewer keys than asked for.
+            DataError: the line is not a JSON object, or a requested key does not exist.
         """
         row = _parse(first, name, number)
         keys = list(row)
@@ -309,8 +311,8 @@ class JsonRows(RowFormat):
         elif len(numbers) == 2 and highest == 2 and len(texts) == 2:
             keys = texts
         if len(keys) < highest:
-            found = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} are wanted"
-            raise DataError(f'{name}:{number}: {found}; write {{"source": "...", "target": "..."}} on each line')
+            problem = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} were requested"
+            raise DataError(f'{name}:{number}: {problem}; write {{"source": "...", "target": "..."}} on each line')
         source, target = (keys[column - 1] if isinstance(column, int) else column for column in columns)
         rows = cls(source, target)
         if len(numbers) == 2:
@@ -332,8 +334,8 @@ def _parse(line: str, name: str, number: int) -> dict[str, Any]:
         raise DataError(f"{name}:{number}: JSON nested too deeply") from None
     except json.JSONDecodeError as error:
         raise DataError(f"{name}:{number}:{error.colno}: not JSON: {error.msg}") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise DataError(f"{name}:{number}: not JSON that can be read: {error}") from None
+    except ValueError as error:  # Python refuses integers of thousands of digits
+        raise DataError(f"{name}:{number}: invalid JSON: {error}") from None
     if not isinstance(row, dict):
         advice = f"; write one object a line: jq -c '.[]' {name}" if isinstance(row, list) else ""
         raise DataError(f"{name}:{number}: expected a JSON object, got {type(row).__name__}{advice}")
@@ -348,7 +350,7 @@ def _text(row: dict[str, Any], key: str, name: str, number: int) -> str:
         raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
     text = row[key]
     if not isinstance(text, str):
-        advice = "; choose two keys by their place with --columns, such as 2,3"
+        advice = "; choose two keys by position with --columns, such as 2,3"
         raise DataError(f"{name}:{number}: key {key!r} holds {type(text).__name__}, expected a string{advice}")
     if bad := _BAD_IN_TEXT.search(text):
         kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"

@@ -1,4 +1,4 @@
-"""Proof that a training goes on with the data that it began with."""
+"""Fingerprints that keep a training from resuming with other data."""
 
 import json
 import shutil
@@ -14,26 +14,26 @@ FINGERPRINTS: Final = "run/data.json"
 
 
 def claim_data(folder: Path, fingerprints: Mapping[str, Any], is_begun: bool) -> None:
-    """Note the data of a training in its folder, or refuse other data than the training began with.
+    """Record the fingerprints of a training's data, or refuse data that differ from the recorded ones.
 
     Args:
-        folder: the model's.
-        fingerprints: of each part of the data, as JSON can hold them.
-        is_begun: whether anything was trained in the folder.
+        folder: the model folder.
+        fingerprints: JSON values by part of the data.
+        is_begun: whether training has begun in the folder.
 
     Raises:
         DataError: the data changed.
     """
-    kept = folder / FINGERPRINTS
+    path = folder / FINGERPRINTS
     if not is_begun:
-        # What a refused or interrupted try left of other data or settings must not be used.
+        # Remains of a refused or interrupted attempt with other data must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        with written_whole(kept) as stream:
+        with written_whole(path) as stream:
             json.dump(DATA_FORMAT.stamp(fingerprints), stream, indent=1)
         return
-    before, now = DATA_FORMAT.strip(kept, json.loads(kept.read_text(encoding="utf-8"))), dict(fingerprints)
+    before, now = DATA_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8"))), dict(fingerprints)
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
-            f"{folder}: was trained on other data ({', '.join(changed)} changed); "
+            f"{folder}: trained on other data ({', '.join(changed)} changed); "
             "choose another --out, or delete the folder to start over"
         )

@@ -1,7 +1,7 @@
-"""Tables of columns, Parquet and Arrow, such as Hugging Face's `datasets` writes; they are given as lines of JSON.
+"""Parquet and Arrow tables, such as Hugging Face's `datasets` writes, read as lines of JSON.
 
-So every reader of JSONL reads them too, with the same keys, messages and row numbers. pyarrow, of the extra `parquet`,
-is needed for these files only.
+Every reader of JSONL thus reads them too, with the same keys, messages and row numbers. Only these files need pyarrow,
+from the extra `parquet`.
 """
 
 import io
@@ -18,17 +18,17 @@ SUFFIXES: Final = (".parquet", ".arrow")
 _MAGIC: Final = (b"PAR1", b"ARROW1")
 _BATCH_ROWS: Final = 1024
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
-"""The first bytes of a stream of Arrow."""
+"""First bytes of an Arrow stream."""
 
 
 def is_table(path: Path) -> bool:
-    """Tell a table by its content, or where that is a stream, by its name too.
+    """Tell whether a file is a table, by its content and, for Arrow streams, its name.
 
     Args:
         path: a data file.
 
     Returns:
-        Whether it is a table of Parquet or Arrow.
+        Whether it is a Parquet or Arrow table.
     """
     try:
         with path.open("rb") as file:
@@ -45,7 +45,7 @@ def check_data_file(path: Path) -> None:
         path: a data file.
 
     Raises:
-        DataError: it does not exist, is a folder, a pipe, empty, binary, or in UTF-16.
+        DataError: the file does not exist, or is a folder, a pipe, empty, binary, or UTF-16.
     """
     if not is_table(path):
         check_file(path)
@@ -62,8 +62,8 @@ def data_lines(
         nul: as for `read_lines`.
 
     Returns:
-        The lines; of a table, line n is row n. While they are read they raise `DataError` for a damaged file, and
-        `MissingExtra` for a table where pyarrow is not installed.
+        The lines; line n of a table is row n. Reading them raises `DataError` for a damaged file, and `MissingExtra`
+        for a table if pyarrow is not installed.
     """
     if not is_table(path):
         return read_lines(path, bad_bytes=bad_bytes, nul=nul)
@@ -72,7 +72,7 @@ def data_lines(
 
 @final
 class _Rows(io.RawIOBase):
-    """Stream of JSON lines, one a row; nothing is opened before the first byte is needed."""
+    """Stream of JSON lines, one per row; the file is opened when the first byte is read."""
 
     def __init__(self, path: Path) -> None:
         self._lines: Final = _json_rows(path)
@@ -92,7 +92,7 @@ class _Rows(io.RawIOBase):
 
 
 def _json_rows(path: Path) -> Iterator[bytes]:
-    """The rows of a table as JSON, a batch at a time; columns that are neither text nor numbers are null.
+    """Rows of a table as JSON lines, batch by batch; columns other than text and numbers are null.
 
     Raises:
         MissingExtra: pyarrow is not installed.
@@ -114,7 +114,7 @@ def _json_rows(path: Path) -> Iterator[bytes]:
 
 
 def _batches(path: Path) -> Iterator[Any]:
-    # pyarrow is not installed everywhere, and its types are of no use here.
+    # pyarrow is optional, so its types are not used here.
     with path.open("rb") as file:
         head = file.read(len(_CONTINUATION))
     if head == _MAGIC[0]:

@@ -1,4 +1,4 @@
-"""Counts by kind that remember the first lines of each kind, in constant memory."""
+"""Counts by kind, with the first lines of each kind, in constant memory."""
 
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar, final
@@ -22,8 +22,8 @@ class Tally(Generic[Key]):
         """Count a key.
 
         Args:
-            key: what was met.
-            line: where; lines of a key come in rising order.
+            key: kind to count.
+            line: its line number; lines of a key must not decrease.
         """
         self.counts[key] = self.counts.get(key, 0) + 1
         lines = self._lines.setdefault(key, [])
@@ -34,10 +34,10 @@ class Tally(Generic[Key]):
         """Return the sum of several counts.
 
         Args:
-            keys: different keys, met or not.
+            keys: distinct keys, counted or not.
 
         Returns:
-            How often any of them was met.
+            The total count of these keys.
         """
         return sum(self.counts.get(key, 0) for key in keys)
 
@@ -45,10 +45,10 @@ class Tally(Generic[Key]):
         """Return the first lines of several keys.
 
         Args:
-            keys: different keys, met or not.
+            keys: distinct keys, counted or not.
 
         Returns:
-            At most `NUM_PLACES` lines, rising.
+            At most `NUM_PLACES` lines, in rising order.
         """
         return tuple(sorted(line for key in keys for line in self._lines.get(key, ()))[:NUM_PLACES])
 
@@ -57,13 +57,13 @@ def far_from_median(counts: dict[int, int], num_deviations: float, least: float)
     """Find the outlying bins of a histogram.
 
     Args:
-        counts: bin -> how many.
-        num_deviations: how many standard deviations are still usual; the deviation is 1.4826 times the median absolute
-            deviation, as for a normal distribution, and so does not feel the outliers.
-        least: distance from the median, in bins, that is usual in any case.
+        counts: count by bin.
+        num_deviations: standard deviations from the median that are still usual; estimated as 1.4826 times the median
+            absolute deviation, which is robust to outliers.
+        least: distance from the median, in bins, that is always usual.
 
     Returns:
-        The bins farther away, rising.
+        The outlying bins, in rising order.
 
     Example:
         >>> far_from_median({0: 50, 1: 100, 2: 50, 40: 3}, 4.0, 5.0)

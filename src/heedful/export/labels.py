@@ -57,9 +57,9 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         FileRefused: the graph gives other numbers than PyTorch; nothing is kept of it.
     """
     draw = token_draw(num_tokens)
-    made = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
+    unfinished = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     try:
         arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
         inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
@@ -69,20 +69,20 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         outputs = ["log_probs"] if model.attention is None else ["log_probs", "weights"]
         module = _Labels(recordable(model, max_length), type(inputs))
         try:
-            record_graph(module, {}, listed, outputs, made / GRAPH, max_length)
+            record_graph(module, {}, listed, outputs, unfinished / GRAPH, max_length)
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "train", "writing ONNX") from None
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
         texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
-        runs = label_run(model), LabelGraph(made)
-        wanted, found = (label_log_probs(run, texts)[0] for run in runs)
-        difference = float(np.abs(wanted - found).max())
-        same = int((wanted.argmax(axis=1) == found.argmax(axis=1)).sum())
+        runs = label_run(model), LabelGraph(unfinished)
+        wanted, exported = (label_log_probs(run, texts)[0] for run in runs)
+        difference = float(np.abs(wanted - exported).max())
+        same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
         parity = Parity(difference, wanted.size, len(texts), same)
         if not parity.is_exact:
             raise FileRefused(f"{ENGINE}: log probabilities differ by {difference:.2g} nats from PyTorch's; not kept")
         facts = {"precision": "float32", "max_length": max_length, "heedful": __version__}
-        commit_engine(folder, ENGINE, made, facts, parity)
+        commit_engine(folder, ENGINE, unfinished, facts, parity)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return find_exported(folder, max_length)[ENGINE]

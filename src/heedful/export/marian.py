@@ -271,7 +271,7 @@ def _weights_file(folder: Path) -> Path:
     path = folder / WEIGHTS
     if path.is_file():
         return path
-    if pickles := sorted(found.name for found in folder.glob("*.bin")):
+    if pickles := sorted(weights.name for weights in folder.glob("*.bin")):
         why = f"{pickles[0]} is a pickle, which can run code when it is read"
         raise FileRefused(f"{folder}: no {WEIGHTS}; {why}: save the model anew as safetensors")
     raise FileRefused(f"{path}: no such file; copy the whole folder")
@@ -336,8 +336,8 @@ class _Weights:
         if tensor is None:
             raise FileRefused(f"{self._path}: has no {name}")
         if tuple(tensor.shape) != shape or not tensor.is_floating_point():
-            held = f"{tuple(tensor.shape)} {tensor.dtype}"
-            raise FileRefused(f"{self._path}: {name} is {held}, but config.json asks for {shape} numbers")
+            actual = f"{tuple(tensor.shape)} {tensor.dtype}"
+            raise FileRefused(f"{self._path}: {name} is {actual}, but config.json asks for {shape} numbers")
         tensor = tensor.to(torch.float32, copy=True)
         if not tensor.isfinite().all():
             raise FileRefused(f"{self._path}: {name} holds numbers that are not finite")

@@ -57,10 +57,10 @@ def shorten(label: str, most: int, sign: str = "…") -> str:
     """
     if cell_len(label) <= most:
         return label
-    kept = label
-    while cell_len(kept) > most - 1:
-        kept = kept[:-1]
-    return kept + sign
+    beginning = label
+    while cell_len(beginning) > most - 1:
+        beginning = beginning[:-1]
+    return beginning + sign
 
 
 def pad(label: str, width: int) -> str:

@@ -46,7 +46,7 @@ __all__ = [
     "sinusoids",
 ]
 
-# Names load on first use, so that importing this costs nothing; strings, so that no import order is imposed.
+# Names are imported on first use, so that importing the package is cheap.
 _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),

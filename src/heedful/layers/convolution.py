@@ -45,7 +45,7 @@ class GatedConvolution(nn.Module):
 
         Args:
             vectors: [batch, position, size].
-            real: [batch, position] bool, False where padded: what stands there counts as zero.
+            real: [batch, position] bool, False where padded; padded positions count as zero.
 
         Returns:
             [batch, position, size].
@@ -55,8 +55,8 @@ class GatedConvolution(nn.Module):
         reach, length = self.width // 2, vectors.shape[1]
         inputs = dropout(vectors, self.dropout, self.training) * real[..., None]
         around = functional.pad(inputs, (0, 0, reach, reach))
-        # One product over the neighbours side by side: quicker on a CPU than moving positions last and back.
-        beside = torch.cat([around[:, place : place + length] for place in range(self.width)], dim=-1)
+        # One product over concatenated neighbours, because on a CPU it is faster than transposing for a convolution.
+        beside = torch.cat([around[:, offset : offset + length] for offset in range(self.width)], dim=-1)
         return (functional.glu(functional.linear(beside, self.weight, self.bias), dim=-1) + vectors) * _HALF
 
 
@@ -76,9 +76,9 @@ class ConvolutionalEncoder(nn.Module):
         Args:
             size: features of words, keys and values.
             hidden_size: features inside.
-            num_layers: convolutions one on another.
-            width: of each, odd.
-            max_positions: places that have a vector.
+            num_layers: number of stacked convolutions.
+            width: width of each convolution, odd.
+            max_positions: number of positions with a vector.
             dropout: probability in [0, 1) of leaving out a feature of a convolution's input.
         """
         super().__init__()
@@ -92,7 +92,7 @@ class ConvolutionalEncoder(nn.Module):
     def forward(
         self, embedded: Float[Tensor, "batch position size"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Tensor, Tensor]:
-        """Read the sequences.
+        """Encode the sequences.
 
         Args:
             embedded: [batch, position, size].

@@ -11,14 +11,15 @@ _LEVELS: Final = 1 << 16
 
 
 def dropout(vectors: Float[Tensor, "..."], probability: float, training: bool) -> Float[Tensor, "..."]:
-    """Zero features at random and scale up the rest, so that the expectation stays.
+    """Zero features at random and scale up the rest, which preserves the expectation.
 
-    On a CPU torch draws one number for each element on one thread, a tenth of a small model's training step; here
-    16 bits decide, so the probability is rounded to a multiple of 2^-16 and the scale fits what was rounded.
+    On a CPU torch draws one number per element on one thread, which takes a tenth of a small model's training step.
+    Here 16 bits decide, so the probability is rounded to a multiple of 2^-16, and the scale uses the rounded
+    probability.
 
     Args:
         vectors: [*].
-        probability: of leaving an element out, in [0, 1).
+        probability: dropout probability, in [0, 1).
         training: whether to do anything.
 
     Returns:

@@ -11,20 +11,20 @@ from heedful.text.vocabulary import PAD
 
 
 def draw_normal(weight: nn.Parameter, std: float) -> None:
-    """Fill a fresh parameter with normal numbers; a meta one, which has no numbers, stays as it is.
+    """Fill a new parameter with normal random numbers; a meta parameter, which has no content, is left alone.
 
     Args:
         weight: drawn in place.
         std: standard deviation.
     """
-    # On the meta device torch would first import a compiler for this: a second, whenever a model is loaded.
+    # On the meta device torch would import a compiler first, which takes a second at every loading of a model.
     if not weight.is_meta:
         nn.init.normal_(weight, std=std)
 
 
 @final
 class Embedding(nn.Module):
-    """weight[token] * scale; the pad row is zero at the start, and looking it up never trains it."""
+    """weight[token] * scale; the pad row is initialised with zeros and never trained by look-ups."""
 
     def __init__(self, num_tokens: int, size: int, scale: float = 1.0, std: float | None = None) -> None:
         """Draw the table.
@@ -32,8 +32,8 @@ class Embedding(nn.Module):
         Args:
             num_tokens: rows.
             size: features.
-            scale: what looked-up rows are multiplied by; sqrt(size) in the Transformer.
-            std: of the normal distribution drawn from; None = size^-0.5.
+            scale: factor of looked-up rows; sqrt(size) in the Transformer.
+            std: standard deviation of the initial weights; None = size^-0.5.
         """
         super().__init__()
         self.scale = scale
@@ -66,7 +66,7 @@ class OutputLayer(nn.Module):
             num_tokens: rows.
             size: features.
             bias: whether each token has a bias, zero at the start.
-            tied_to: an embedding whose weight is used, so that a word's input and output vector are one.
+            tied_to: embedding whose weight is shared, so that the input and output vectors of a word are the same.
         """
         super().__init__()
         if tied_to is None:

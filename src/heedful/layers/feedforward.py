@@ -15,8 +15,7 @@ Activation = Literal["relu", "swish"]
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 at each position alone: two convolutions of width 1.
 
-    Vaswani et al. 2017, eq. 2. With swish, x sigmoid(x) stands in place of max(0, x); Ramachandran et al. 2017,
-    arXiv:1710.05941.
+    Vaswani et al. 2017, eq. 2. With swish, x sigmoid(x) replaces max(0, x); Ramachandran et al. 2017, arXiv:1710.05941.
     """
 
     def __init__(self, size: int, hidden_size: int, dropout: float = 0.0, activation: Activation = "relu") -> None:
@@ -26,7 +25,7 @@ class FeedForward(nn.Module):
             size: features in and out.
             hidden_size: features between.
             dropout: probability in [0, 1) of leaving out a hidden feature (not in the paper).
-            activation: what is between the maps.
+            activation: function between the maps.
         """
         super().__init__()
         self.inner = nn.Linear(size, hidden_size)

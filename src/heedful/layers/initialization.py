@@ -9,16 +9,16 @@ from heedful.text.vocabulary import PAD
 
 
 def draw_uniform(model: nn.Module, bound: float) -> None:
-    """Draw every parameter evenly from -bound to bound; pad rows of embeddings are zero.
+    """Draw every parameter uniformly from [-bound, bound]; pad rows of embeddings are zero.
 
     Sutskever et al. 2014, arXiv:1409.3215, section 3.4 (0.08); Luong et al. 2015, arXiv:1508.04025, section 4.1 (0.1).
 
     Args:
-        model: all of its parameters are drawn.
-        bound: above 0.
+        model: model whose parameters are all drawn.
+        bound: largest absolute value, above 0.
     """
     for parameter in model.parameters():
-        # On the meta device torch would first import a compiler for this: a second, whenever a model is loaded.
+        # On the meta device torch would import a compiler first, which takes a second at every loading of a model.
         if not parameter.is_meta:
             nn.init.uniform_(parameter, -bound, bound)
     _clear_pads(model)
@@ -27,12 +27,12 @@ def draw_uniform(model: nn.Module, bound: float) -> None:
 def draw_small(model: nn.Module, std: float = 0.01) -> None:
     """Draw matrices from a narrow normal distribution, recurrent ones orthogonal, and set vectors to zero.
 
-    Bahdanau et al. 2015, arXiv:1409.0473, B.1; Cho et al. 2014, arXiv:1406.1078, section 4.1.1. Orthogonal matrices
-    made from normal ones are what the papers call random orthogonal and left singular vectors.
+    Bahdanau et al. 2015, arXiv:1409.0473, B.1; Cho et al. 2014, arXiv:1406.1078, section 4.1.1. Orthogonalised normal
+    matrices are what the papers call random orthogonal matrices, or left singular vectors.
 
     Args:
-        model: all of its parameters are drawn.
-        std: of the normal distribution.
+        model: model whose parameters are all drawn.
+        std: standard deviation of the normal distribution.
     """
     for parameter in model.parameters():
         if parameter.dim() > 1:

@@ -21,13 +21,13 @@ from heedful.layers.torch_masks import read_masks
 class MultiheadAttention(nn.Module):
     """concat_i(attention(query Wq_i, key Wk_i, value Wv_i)) Wo; Vaswani et al. 2017, section 3.2.2.
 
-    Takes the place of torch.nn.MultiheadAttention: the same arguments, parameters, first values and results. What
-    differs: a query that may attend nothing gets zero weights and a zero context, not NaN; weights are given as they
-    were before dropout; nested tensors are refused. `project` and `attend` are the same attention in two steps, so
-    that keys and values can be projected once and kept.
+    Drop-in replacement of torch.nn.MultiheadAttention, with the same arguments, parameters, initialisation and results.
+    Differences: a query that may attend nothing gets zero weights and a zero context, not NaN; returned weights are
+    those before dropout; nested tensors are refused. `project` and `attend` are the same attention in two steps, so
+    that keys and values can be projected once and cached.
     """
 
-    # torch's encoder layers read this and, where it is true, run code of their own instead of the layer they hold.
+    # torch's encoder layers read this attribute; if it is true, they bypass this module with code of their own.
     _qkv_same_embed_dim = False
 
     in_proj_weight: nn.Parameter | None
@@ -38,9 +38,9 @@ class MultiheadAttention(nn.Module):
     bias_k: nn.Parameter | None
     bias_v: nn.Parameter | None
     score: Score
-    """Score of each head, for queries and keys of depth embed_dim / num_heads, with parameters that all heads share."""
+    """Score of each head, for depth embed_dim / num_heads; all heads share its parameters."""
     normalizer: NormalizerLayer
-    """Scores to weights; what it learns, each head learns for itself."""
+    """Normalizer; each head has its own learned parameters of it."""
 
     def __init__(
         self,
@@ -56,20 +56,21 @@ class MultiheadAttention(nn.Module):
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        """Make the four projections.
+        """Create the four projections.
 
         Args:
             embed_dim: features of queries and of the output, divisible by `num_heads`.
-            num_heads: attentions side by side, each of depth embed_dim / num_heads.
+            num_heads: number of heads, each of depth embed_dim / num_heads.
             dropout: probability in [0, 1) of leaving out a weight.
             bias: whether the projections have biases.
             add_bias_kv: whether `forward` adds a learned key and value to every sequence.
             add_zero_attn: whether `forward` adds a key and value of zeros to every sequence, after the learned one.
             kdim: features of keys; None = embed_dim.
             vdim: features of values; None = embed_dim.
-            batch_first: whether `forward` takes and gives [batch, position, size] rather than [position, batch, size].
-            device: where the parameters should live.
-            dtype: of the parameters.
+            batch_first: whether inputs and outputs of `forward` are [batch, position, size] rather than [position,
+                batch, size].
+            device: device of the parameters.
+            dtype: dtype of the parameters.
 
         Raises:
             ShapeError: a size is not positive, or embed_dim is not divisible by the number of heads.
@@ -116,15 +117,15 @@ class MultiheadAttention(nn.Module):
             if bias is not None:
                 nn.init.zeros_(bias)
         for added in (self.bias_k, self.bias_v):
-            # A meta parameter has no numbers, and torch would first import a compiler for it.
+            # A meta parameter has no content, and torch would import a compiler for it.
             if added is not None and not added.is_meta:
                 nn.init.xavier_normal_(added)
 
     def draw_each_projection(self) -> None:
-        """Draw each of the four projections anew, xavier-uniform by its own two sizes.
+        """Redraw each of the four projections, xavier-uniform by its own two sizes.
 
-        The constructor draws as torch does: the three input projections by the bounds of one matrix three times as
-        tall, so smaller by a factor sqrt(2), and the last one by nn.Linear's bounds, smaller by sqrt(3).
+        The constructor draws as torch does: the three input projections with the bounds of one matrix three times as
+        tall, smaller by a factor sqrt(2), and the output projection with nn.Linear's bounds, smaller by sqrt(3).
         """
         blocks = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         for block in blocks if self.in_proj_weight is None else self.in_proj_weight.chunk(3):
@@ -145,8 +146,8 @@ class MultiheadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "... embed_dim"], Float[Tensor, "... query attended"] | None]:
         """Attend as torch.nn.MultiheadAttention does.
 
-        Masks have its sense, opposite to that of `heedful.attention.masks`: True = may *not* attend. A mask of real
-        numbers is added to the scores.
+        Masks have torch's meaning, the opposite of `heedful.attention.masks`: True = may *not* attend. A floating-point
+        mask is added to the scores.
 
         Args:
             query: of shape [query, batch, embed_dim], with `batch_first` [batch, query, embed_dim], or without batch.
@@ -156,16 +157,16 @@ class MultiheadAttention(nn.Module):
             need_weights: whether to return weights; without them the fused kernel runs.
             attn_mask: bool or real, [query, key] or [batch * num_heads, query, key].
             average_attn_weights: whether weights are averaged over the heads.
-            is_causal: a promise that `attn_mask` is the causal triangle, so that it need not be read; kept to where
-                nothing else decides who attends whom.
+            is_causal: promise that `attn_mask` is the causal triangle, so that it need not be read; used if there is no
+                other mask.
 
         Returns:
-            The output, shaped as the query, and where needed weights [batch, query, key], or [batch, num_heads,
-            query, key] where they are not averaged; no batch axis where the query has none.
+            The output, shaped like the query, and, if requested, weights [batch, query, key], or [batch, num_heads,
+            query, key] if not averaged; without a batch axis if the query has none.
 
         Raises:
-            UsageError: a dtype is not that of the parameters, a mask is neither bool nor real, or `is_causal` comes
-                without a mask.
+            UsageError: a dtype differs from that of the parameters, a mask is neither bool nor floating-point, or
+                `is_causal` is given without a mask.
             ShapeError: axes do not agree.
 
         Cost: one product for the projections where query, key and value are the same tensor.
@@ -204,18 +205,18 @@ class MultiheadAttention(nn.Module):
         return output, weights[0] if query.dim() == 2 else weights
 
     def project(self, vectors: Float[Tensor, "*batch position size"], first: int, last: int) -> tuple[Tensor, ...]:
-        """Project to some of query (0), key (1), value (2), in one product, and split heads.
+        """Compute some of the projections query (0), key (1), value (2) in one product, and split heads.
 
         Args:
             vectors: [*batch, position, size].
             first: first of the three.
-            last: one past the last.
+            last: index after the last.
 
         Returns:
             For each [*batch, head, position, depth].
 
         Raises:
-            ShapeError: those asked for have inputs of different sizes.
+            ShapeError: the requested projections have inputs of different sizes.
         """
         sizes = {(self.embed_dim, self.kdim, self.vdim)[index] for index in range(first, last)}
         if len(sizes) > 1:
@@ -230,11 +231,11 @@ class MultiheadAttention(nn.Module):
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
 
     def input_weight(self, first: int, last: int) -> Float[Tensor, "_ _"]:
-        """Return the weights of some of query (0), key (1), value (2), one below the other.
+        """Return the weights of some of the projections query (0), key (1), value (2), stacked vertically.
 
         Args:
             first: first of the three.
-            last: one past the last.
+            last: index after the last.
 
         Returns:
             [(last - first) * embed_dim, input size].
@@ -243,7 +244,7 @@ class MultiheadAttention(nn.Module):
             each = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[first:last]
             parts: list[Tensor] = [weight for weight in each if weight is not None]
             return parts[0] if len(parts) == 1 else torch.cat(parts)
-        # Not a slice of all rows: mixed precision keeps a converted parameter from call to call, not a slice.
+        # Not a slice of all rows, because autocast caches converted parameters, but not slices.
         is_whole = last - first == 3
         return self.in_proj_weight if is_whole else self.in_proj_weight[first * self.embed_dim : last * self.embed_dim]
 
@@ -262,10 +263,10 @@ class MultiheadAttention(nn.Module):
             key: [*batch, head, key, depth], or the result of `score.prepare` on it.
             value: [*batch, head, key, depth].
             mask: who may attend whom; True = may attend.
-            need: summaries wanted, each with a head axis before the query axis.
+            need: requested results, each with a head axis before the query axis.
 
         Returns:
-            [*batch, query, embed_dim] and what `attend` gave.
+            [*batch, query, embed_dim], and the result of `attend`.
         """
         attended = self._attend_heads(query, key, value, mask, need)
         return self._join_heads(attended.context), attended
@@ -286,7 +287,7 @@ class MultiheadAttention(nn.Module):
         return of_query, self._add_to(of_key, self.bias_k), self._add_to(of_value, self.bias_v)
 
     def _add_to(self, heads: Tensor, learned: Tensor | None) -> Tensor:
-        """Append the learned key or value, and one of zeros, to those of the sequence."""
+        """Append the learned key or value, and the zero one, to those of the sequence."""
         shape = (heads.shape[0], self.num_heads, 1, self.head_dim)
         parts = [heads]
         if learned is not None:
@@ -308,16 +309,14 @@ class MultiheadAttention(nn.Module):
         """Attention with finite numbers added to the scores, which `attend` does not support.
 
         Raises:
-            UsageError: the attention is another than that of scaled dot products.
+            UsageError: the attention is not scaled dot products with softmax.
         """
         if not isinstance(self.score, ScaledDot) or self.normalizer.normalizer is not SOFTMAX:
-            raise UsageError(
-                "multi-head attention: a mask of real numbers goes with scaled dot products and softmax only"
-            )
+            raise UsageError("multi-head attention: a floating-point mask needs scaled dot products and softmax")
         bias = bias.to(query.dtype)
         empty = None
         if allowed is not None:
-            # A row that allows nothing is computed over all keys, then set to zero: neither it nor its gradient is NaN.
+            # An empty row is computed over all keys, then zeroed, so that neither it nor its gradient is NaN.
             empty = ~allowed.any(dim=-1, keepdim=True)
             bias = bias.masked_fill(~(allowed | empty), -torch.inf)
         dropout, scale = self.dropout if self.training else 0.0, self.score.scale
@@ -341,13 +340,13 @@ class MultiheadAttention(nn.Module):
         """Refuse inputs that cannot be projected.
 
         Raises:
-            UsageError: nested tensors, or a dtype that is not that of the parameters.
+            UsageError: a tensor is nested, or its dtype differs from that of the parameters.
             ShapeError: axes do not agree.
         """
-        given = (query, key, value)
-        if any(tensor.is_nested for tensor in given):
+        tensors = (query, key, value)
+        if any(tensor.is_nested for tensor in tensors):
             raise UsageError(
-                "multi-head attention: nested tensors are not supported; give padded ones and a key_padding_mask "
+                "multi-head attention: nested tensors are not supported; give padded tensors and a key_padding_mask "
                 "(nn.TransformerEncoder: enable_nested_tensor=False)"
             )
         shapes = f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
@@ -356,7 +355,7 @@ class MultiheadAttention(nn.Module):
                 f"multi-head attention: expected [position, size], all three with a batch axis or none, got {shapes}"
             )
         sizes = (self.embed_dim, self.kdim, self.vdim)
-        if tuple(tensor.shape[-1] for tensor in given) != sizes:
+        if tuple(tensor.shape[-1] for tensor in tensors) != sizes:
             raise ShapeError(
                 f"multi-head attention: made for query size {sizes[0]}, key size {sizes[1]}, value size {sizes[2]}; "
                 f"got {shapes}"
@@ -366,9 +365,9 @@ class MultiheadAttention(nn.Module):
         if key.shape[:-1] != value.shape[:-1] or not is_one_batch:
             raise ShapeError(f"multi-head attention: keys, values or batches differ in number: {shapes}")
         dtype = self.out_proj.weight.dtype
-        is_converted = torch.is_autocast_enabled(query.device.type) and all(map(torch.is_floating_point, given))
-        if any(tensor.dtype != dtype for tensor in given) and not is_converted:
-            names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in given)
+        is_converted = torch.is_autocast_enabled(query.device.type) and all(map(torch.is_floating_point, tensors))
+        if any(tensor.dtype != dtype for tensor in tensors) and not is_converted:
+            names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
             raise UsageError(
                 f"multi-head attention: query, key and value are {names}, but its parameters "
                 f"{str(dtype).removeprefix('torch.')}; convert one of them with .to(dtype)"

@@ -1,4 +1,4 @@
-"""Normalizer layer: a normalizer and the parameters that it learns, with noise in training alone."""
+"""Normalizer layer: a normalizer with its learned parameters, and with noise in training only."""
 
 from dataclasses import is_dataclass, replace
 from typing import Final, final
@@ -11,7 +11,7 @@ from heedful.attention.interface import Normalizer
 
 @final
 class NormalizerLayer(nn.Module):
-    """Module that holds the learned parameters of a normalizer, zero at the start.
+    """Module with the learned parameters of a normalizer, initialised with zeros.
 
     Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing.
 
@@ -27,7 +27,7 @@ class NormalizerLayer(nn.Module):
 
         Args:
             normalizer: scores to weights.
-            num_heads: heads, each with parameters of its own; 0 = the scores have no head axis.
+            num_heads: number of heads, each with its own parameters; 0 = the scores have no head axis.
         """
         super().__init__()
         self.normalizer: Final = normalizer
@@ -36,10 +36,10 @@ class NormalizerLayer(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.zeros(*leading, *shape)))
 
     def forward(self) -> Normalizer:
-        """Give the normalizer with its parameters as they are now.
+        """Return the normalizer with the current parameters.
 
         Returns:
-            The normalizer itself in training, its form without noise at inference.
+            The normalizer in training, its deterministic form at inference.
         """
         chosen = self.normalizer if self.training else self.normalizer.without_noise()
         learned = dict(self.named_parameters())

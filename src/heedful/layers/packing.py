@@ -10,12 +10,12 @@ from torch import Tensor
 from heedful.errors import ShapeError
 
 ROW_MULTIPLE: Final = 64
-"""Packed rows are filled up to a multiple of this. On a CPU a product of a number of rows that has not been met before
-costs one to two milliseconds more, for a kernel is generated; so few numbers should occur."""
+"""Multiple that numbers of packed rows are rounded up to. On a CPU, the first product with a new number of rows costs
+one to two milliseconds more, because a kernel is generated; so few numbers should occur."""
 
 
 def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
-    """Return the smallest multiple that is not below a number.
+    """Round up to a multiple.
 
     Args:
         number: not negative.
@@ -34,7 +34,7 @@ def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
 @final
 @dataclass(frozen=True)
 class Packing:
-    """Layout of [sequence, position] in rows: sequence after sequence, and filler rows after the last."""
+    """Layout of [sequence, position] in rows: sequences one after another, then filler rows."""
 
     lengths: Int[Tensor, " sequence"]
     """[sequence] int64, positions of each, on the CPU."""
@@ -51,8 +51,8 @@ class Packing:
         """Plan rows.
 
         Args:
-            lengths: [sequence] whole numbers, on the CPU.
-            num_positions: of the padded form, no less than any length.
+            lengths: [sequence] integers, on the CPU.
+            num_positions: number of positions of the padded form, at least the largest length.
 
         Returns:
             The plan.
@@ -62,7 +62,9 @@ class Packing:
         """
         lengths = lengths.to(torch.int64).contiguous()
         if len(lengths) and int(lengths.max()) > num_positions:
-            raise ShapeError(f"packing: a sequence of {int(lengths.max())} positions, but there are {num_positions}")
+            raise ShapeError(
+                f"packing: a sequence has {int(lengths.max())} positions, but the padded form only {num_positions}"
+            )
         is_real = torch.arange(num_positions) < lengths[:, None]
         ends = lengths.cumsum(0)
         num_real = int(ends[-1]) if len(ends) else 0
@@ -75,7 +77,7 @@ class Packing:
             padded: [sequence, position, *].
 
         Returns:
-            [row, *], zeros behind the last sequence.
+            [row, *], zeros after the last sequence.
         """
         rows = padded.new_zeros(self.num_rows, *padded.shape[2:])
         rows[: self.num_real] = padded[self.is_real]
@@ -88,7 +90,7 @@ class Packing:
             rows: [row, *].
 
         Returns:
-            [sequence, position, *], zeros behind each sequence.
+            [sequence, position, *], zeros after each sequence.
         """
         padded = rows.new_zeros(*self.is_real.shape, *rows.shape[1:])
         padded[self.is_real] = rows[: self.num_real]
@@ -98,6 +100,6 @@ class Packing:
         """Return the position in its sequence of each row.
 
         Returns:
-            [row] int64, from 0; 0 behind the last sequence.
+            [row] int64, from 0; 0 after the last sequence.
         """
         return self.pack(torch.arange(self.is_real.shape[1]).expand_as(self.is_real))

@@ -21,9 +21,9 @@ def sinusoids(
     PE(p, 2i) = sin(p / 10000^(2i/size)), PE(p, 2i+1) = cos(p / 10000^(2i/size)); Vaswani et al. 2017, section 3.5.
 
     Args:
-        positions: [*, position] whole numbers.
+        positions: [*, position] integers.
         size: even number of features.
-        is_halved: whether all sines come before all cosines, as in Marian, rather than in turn.
+        is_halved: whether all sines come before all cosines, as in Marian, rather than alternating.
 
     Returns:
         [*, position, size] float64, in [-1, 1].
@@ -47,7 +47,7 @@ class Positions(nn.Module, ABC):
 
         Args:
             start: first position, from 0.
-            length: how many.
+            length: number of positions.
 
         Returns:
             [length, size].
@@ -55,7 +55,7 @@ class Positions(nn.Module, ABC):
 
     @abstractmethod
     def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
-        """Return the codes of any positions; `codes` was called for all of them before.
+        """Return the codes of any positions for which `codes` has been called before.
 
         Args:
             places: [*] int64 positions, from 0.
@@ -81,7 +81,7 @@ class Positions(nn.Module, ABC):
 
 @final
 class SinusoidalPositions(Positions):
-    """Fixed codes of any length; see `sinusoids`. The table grows when a longer sequence comes."""
+    """Fixed codes of any length; see `sinusoids`. The table grows with the longest sequence."""
 
     def __init__(self, size: int, is_halved: bool = False) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class SinusoidalPositions(Positions):
 
 @final
 class LearnedPositions(Positions):
-    """A trained vector for each position up to a maximum; Vaswani et al. 2017, table 3, row E."""
+    """Learned vector per position, up to a maximum; Vaswani et al. 2017, table 3, row E."""
 
     def __init__(self, size: int, max_positions: int) -> None:
         super().__init__()
@@ -118,5 +118,5 @@ class LearnedPositions(Positions):
         return self.weight[start : start + length]
 
     def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
-        # Its gradient is the same for any number of threads; that of an index is not.
+        # Unlike indexing, this has the same gradient for any number of threads.
         return functional.embedding(places, self.weight)

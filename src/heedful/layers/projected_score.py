@@ -12,8 +12,8 @@ from heedful.attention.lowered import LoweredScore
 class ProjectedScore(Score):
     """a(q, k) = b(W q, U k), b any score, W [size, query_size], U [size, key_size].
 
-    One head of Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2, where b is the scaled dot product. Scores that
-    compare points of one space, such as dot products and distances, thereby take queries and keys of any two sizes.
+    One head of Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2, where b is the scaled dot product. Thus scores
+    that require equal sizes, such as dot products and distances, accept queries and keys of any two sizes.
     """
 
     def __init__(self, query_size: int, key_size: int, inner: Score) -> None:
@@ -22,7 +22,7 @@ class ProjectedScore(Score):
         Args:
             query_size: features of a query.
             key_size: features of a key.
-            inner: the score of what was mapped; its query and key sizes are those of the projections.
+            inner: score of the projections; its query and key sizes are those of the projections.
         """
         super().__init__(query_size, key_size, inner.hidden_size)
         self.inner = inner

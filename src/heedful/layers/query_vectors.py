@@ -1,4 +1,4 @@
-"""Learned query vectors: from a sequence of any length to a vector, or a matrix of few rows."""
+"""Learned query vectors: pool a sequence of any length into a vector, or a matrix of few rows."""
 
 from typing import final
 
@@ -16,10 +16,10 @@ from heedful.errors import UsageError
 
 @final
 class TanhDot(Score):
-    """a(q, k) = q . tanh(W k + b), W [query_size, key_size]; b only where asked.
+    """a(q, k) = q . tanh(W k + b), W [query_size, key_size]; b optional.
 
     Lin et al. 2017, arXiv:1703.03130, eq. 5, where b = 0; with b Yang et al. 2016, eq. 5-6, where q is their u_w. The
-    hidden layer is of keys alone: key * query_size numbers, however many queries there are.
+    hidden layer depends on keys alone: key * query_size numbers for any number of queries.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0, *, has_bias: bool = False) -> None:
@@ -28,8 +28,8 @@ class TanhDot(Score):
         Args:
             query_size: features of a query and of the hidden layer, the paper's d_a; 350 there.
             key_size: features of a key.
-            hidden_size: unused; every score has it.
-            has_bias: whether the map has a bias, zero at the start.
+            hidden_size: unused; part of every score's constructor.
+            has_bias: whether the map has a bias, initialised with zeros.
         """
         super().__init__(query_size, key_size, hidden_size)
         self.key_projection = nn.Linear(key_size, query_size, bias=has_bias)
@@ -51,25 +51,25 @@ class TanhDot(Score):
 
 @final
 class MultiQueryVectorAttention(nn.Module):
-    """concat_i(attention(q_i, keys, values)), each q_i a learned vector, all compared with the keys by one score.
+    """concat_i(attention(q_i, keys, values)), each q_i a learned vector, with one score for all.
 
     With `TanhDot` the structured self-attentive embedding of Lin et al. 2017, arXiv:1703.03130: A = softmax(W2
     tanh(W1 H^T)), M = A H, where the rows of W2 are the query vectors; with one query vector the attention over words
-    or sentences of Yang et al. 2016. Unlike heads, query vectors share keys and values as they are: nothing is
-    projected but what the score projects.
+    or sentences of Yang et al. 2016. Unlike heads, query vectors share unprojected keys and values; only the score may
+    project.
     """
 
     def __init__(self, num_queries: int, score: Score, dropout: float = 0.0, normalizer: Normalizer = SOFTMAX) -> None:
         """Draw the query vectors.
 
         Args:
-            num_queries: how many, at least 1; the paper's r, 30 there.
-            score: how all of them are compared with keys; its sizes are those of query vectors and keys.
+            num_queries: number of query vectors, at least 1; the paper's r, 30 there.
+            score: score of query vectors and keys, with their sizes.
             dropout: probability in [0, 1) of leaving out a weight.
             normalizer: scores to weights.
 
         Raises:
-            UsageError: there would be no query vector.
+            UsageError: `num_queries` is below 1.
         """
         super().__init__()
         if num_queries < 1:
@@ -93,14 +93,14 @@ class MultiQueryVectorAttention(nn.Module):
             key: [*batch, key, key_size], or the result of `score.prepare` on it.
             value: [*batch, key, value_size]; in the papers the keys themselves.
             mask: who may attend whom; True = may attend.
-            need: what is wanted beside the context, such as the weights, for `overlap_penalty`.
+            need: results requested beside the context, such as the weights, for `overlap_penalty`.
 
         Returns:
-            [*batch, num_queries * value_size] the contexts side by side, and what `attend` gave: its context is the
+            [*batch, num_queries * value_size] the concatenated contexts, and the result of `attend`: its context is the
             matrix M [*batch, num_queries, value_size], its weights A [*batch, num_queries, key].
 
         Cost: that of `attend` for num_queries queries; with `TanhDot` key * query_size * (key_size + num_queries)
-        multiply-adds, and never an array of [query, key, hidden].
+        multiply-adds, without an array [query, key, hidden].
 
         Example:
             >>> layer = MultiQueryVectorAttention(3, TanhDot(10, 4))
@@ -125,14 +125,14 @@ class MultiQueryVectorAttention(nn.Module):
 def overlap_penalty(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch"]:
     """Measure how far query vectors attend to the same keys: |A A^T - I|^2, the squared Frobenius norm.
 
-    Off the diagonal of A A^T stands how far two rows overlap, on it how far a row is gathered on few keys, 1 for a
-    single one. Lin et al. 2017, eq. 8; there it is added to the loss times 1, or 0.3 for entailment.
+    Off the diagonal, A A^T measures the overlap of two rows; on the diagonal, the concentration of a row, 1 for a
+    single key. Lin et al. 2017, eq. 8, with coefficient 1 in the loss, or 0.3 for entailment.
 
     Args:
         weights: [*batch, query, key] rows that sum to 1, or are zero.
 
     Returns:
-        [*batch], in [0, query^2]; where no key may be attended it is the number of queries, without gradient.
+        [*batch], in [0, query^2]; if no key may be attended, the number of queries, without gradient.
 
     Cost: query^2 * key multiply-adds.
 

@@ -1,7 +1,7 @@
-"""Recurrent units in the form of the papers, in one direction or two, over padded batches.
+"""Recurrent units as in the papers, in one direction or two, over padded batches.
 
-A unit has two forms that share its parameters and give the same numbers: `step` by one input, and `run` over a whole
-sequence, where maps of inputs are one product.
+A unit has two equivalent forms that share its parameters: `step` processes one input, `run` a whole sequence, whose
+input maps are one product.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ UnitState = tuple[Tensor, ...]
 """State of a unit between steps, each tensor [*batch, hidden]; the first is its output."""
 
 _CLOSED: Final = 1000.0
-"""Gate input far beyond the point where a sigmoid is 0 or 1, in any number format."""
+"""Gate input for which a sigmoid is exactly 0 or 1 in every floating-point format."""
 
 
 class RecurrentUnit(nn.Module, ABC):
@@ -39,7 +39,7 @@ class RecurrentUnit(nn.Module, ABC):
         """Advance by one input.
 
         Args:
-            mapped: [*batch, gates * hidden] `input_map` of the input, plus whatever else feeds the gates.
+            mapped: [*batch, gates * hidden] `input_map` of the input, plus other addends of the gates.
             state: before.
 
         Returns:
@@ -50,7 +50,7 @@ class RecurrentUnit(nn.Module, ABC):
         """Return the state before the first input.
 
         Args:
-            inputs: [batch, *] whose number and type it shall have.
+            inputs: [batch, *] tensor that determines the batch size and dtype.
 
         Returns:
             Zeros [batch, hidden].
@@ -63,7 +63,7 @@ class RecurrentUnit(nn.Module, ABC):
         lengths: Int[Tensor, " batch"] | None = None,
         start: UnitState | None = None,
     ) -> tuple[Float[Tensor, "batch position hidden"], UnitState]:
-        """Read whole sequences.
+        """Process whole sequences.
 
         Args:
             inputs: [batch, position, input_size].
@@ -116,12 +116,12 @@ class GatedRecurrentUnit(RecurrentUnit):
         Args:
             input_size: features of an input vector.
             hidden_size: features of the state.
-            reset: whether the reset gate acts before or after the state's map.
+            reset: whether the reset gate acts before or after the map of the state.
         """
         super().__init__(hidden_size)
         self.reset: ResetPlacement = reset
         self.input_map = nn.Linear(input_size, 3 * hidden_size)  # update, reset, candidate
-        # Two parameters, not slices of one: mixed precision keeps converted parameters from step to step, not slices.
+        # Two parameters, not slices of one, because autocast caches converted parameters, but not slices.
         self.gates_map = nn.Parameter(torch.empty(2 * hidden_size, hidden_size))
         self.candidate_map = nn.Parameter(torch.empty(hidden_size, hidden_size))
         for block in (*self.gates_map.chunk(2), self.candidate_map):
@@ -134,16 +134,16 @@ class GatedRecurrentUnit(RecurrentUnit):
         """Advance by one input.
 
         Args:
-            mapped: [*batch, 3 * hidden] `input_map` of the input, plus whatever else feeds the gates; where the reset
-                gate acts after, also [*batch, 4 * hidden], whose last block is reset together with the state's map:
-                the context in the decoder of Cho et al. 2014.
+            mapped: [*batch, 3 * hidden] `input_map` of the input, plus other addends of the gates; where the reset gate
+                acts after, also [*batch, 4 * hidden], whose last block is reset together with the state's map: the
+                context in the decoder of Cho et al. 2014.
             state: before.
 
         Returns:
             The state after.
         """
         (hidden,), size = state, self.hidden_size
-        # Not slices, whose gradients are made as large as what they are cut from, one by one.
+        # Not slices, because the gradient of each slice would be as large as the whole tensor.
         gates_in, candidate_in, reset_in = mapped.split((2 * size, size, mapped.shape[-1] - 3 * size), dim=-1)
         update, reset = torch.sigmoid(gates_in + functional.linear(hidden, self.gates_map)).chunk(2, dim=-1)
         if self.reset == "after":
@@ -193,13 +193,13 @@ class LongShortTermMemory(RecurrentUnit):
     ) -> tuple[Tensor, UnitState]:
         weight = self.input_map.weight
         if lengths is not None:
-            # torch.lstm tells no cell but the last one's. One more input, 1 where padded, shuts the input gate and
-            # opens the forget gate for good: the cell stays to the end what it was after the last real input.
+            # torch.lstm returns only the last cell. An extra input, 1 where padded, closes the input gate and opens the
+            # forget gate, so that the cell after the last real input is carried to the end.
             is_padding = torch.arange(inputs.shape[1], device=inputs.device) >= lengths[:, None]
             inputs = torch.cat((inputs, is_padding[..., None].to(inputs.dtype)), dim=-1)
             weight = torch.cat((weight, self._freezing(weight)), dim=1)
         begin = self.begin(inputs) if start is None else start
-        # Dropout is none of torch.lstm's here; what `train` decides is whether cuDNN keeps what gradients need.
+        # torch.lstm applies no dropout here; `train` only decides whether cuDNN saves tensors for gradients.
         outputs, _, cell = torch.lstm(
             inputs,
             [part[None].to(inputs.dtype).contiguous() for part in begin],
@@ -212,7 +212,7 @@ class LongShortTermMemory(RecurrentUnit):
             batch_first=True,
         )
         hidden = outputs[:, -1] if lengths is None else at_end(outputs, lengths)
-        # Mixed precision: what is carried on from step to step stays wide.
+        # In mixed precision, the state that is carried from step to step stays in float32.
         return outputs, (hidden.to(weight.dtype), cell[0].to(weight.dtype))
 
     def _freezing(self, like: Tensor) -> Tensor:
@@ -226,10 +226,10 @@ def make_unit(cell: Cell, input_size: int, hidden_size: int, reset: ResetPlaceme
     """Make a unit by name.
 
     Args:
-        cell: which.
+        cell: kind of unit.
         input_size: features of an input vector.
         hidden_size: features of the state.
-        reset: of gated recurrent units.
+        reset: position of the reset gate of gated recurrent units.
 
     Returns:
         The unit.
@@ -276,9 +276,9 @@ def at_end(
 
 @final
 class BidirectionalEncoder(nn.Module):
-    """Forward and backward unit; each position gets the states of both.
+    """Forward and backward unit; each output is the concatenation of both states.
 
-    Bahdanau et al. 2015, A.1.1. Padding comes after the real inputs in both directions, so it cannot change them.
+    Bahdanau et al. 2015, A.1.1. Padding comes after the real inputs in both directions, so it cannot affect them.
     """
 
     def __init__(self, input_size: int, hidden_size: int, reset: ResetPlacement = "before", cell: Cell = "gru") -> None:
@@ -288,7 +288,7 @@ class BidirectionalEncoder(nn.Module):
             input_size: features of an input vector.
             hidden_size: features of the state of each direction.
             reset: see `GatedRecurrentUnit`.
-            cell: of both.
+            cell: kind of both units.
         """
         super().__init__()
         self.output_size = 2 * hidden_size
@@ -329,13 +329,13 @@ class BidirectionalEncoder(nn.Module):
 
 
 def widen_forget_gates(module: nn.Module, bias: float) -> None:
-    """Add to the biases of the forget gates of a model's LSTMs, so that they remember more at first.
+    """Increase the forget-gate biases of a model's LSTMs, so that they initially remember more.
 
     Gers, Schmidhuber and Cummins 2000, doi:10.1162/089976600300015015; 1.0 is usual.
 
     Args:
-        module: of all parts.
-        bias: what is added.
+        module: model whose LSTMs are changed.
+        bias: number to add.
     """
     for part in module.modules():
         if isinstance(part, LongShortTermMemory):

@@ -9,14 +9,15 @@ from heedful.layers.dropout import dropout
 from heedful.layers.recurrent import BidirectionalEncoder, Cell, RecurrentUnit, ResetPlacement, UnitState, make_unit
 
 StackState = tuple[UnitState, ...]
-"""Unit states, one for each layer from the lowest to the highest."""
+"""Unit states of all layers, from the lowest to the highest."""
 
 
 @final
 class RecurrentStack(nn.Module):
-    """Units one on another: the output of a layer is the input of the next. Sutskever et al. 2014, arXiv:1409.3215.
+    """Stacked units: the output of a layer is the input of the next. Sutskever et al. 2014, arXiv:1409.3215.
 
-    Dropout is on the inputs of every layer, never from step to step: Zaremba et al. 2014, arXiv:1409.2329, section 3.
+    Dropout is applied to the inputs of every layer, never between steps: Zaremba et al. 2014, arXiv:1409.2329, section
+    3.
     """
 
     def __init__(
@@ -31,12 +32,12 @@ class RecurrentStack(nn.Module):
         """Make the units.
 
         Args:
-            cell: of all layers.
+            cell: kind of all units.
             input_size: features of an input vector.
             hidden_size: features of the state of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.
-            reset: of gated recurrent units.
+            reset: position of the reset gate of gated recurrent units.
         """
         super().__init__()
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
@@ -54,7 +55,7 @@ class RecurrentStack(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         start: StackState | None = None,
     ) -> tuple[Float[Tensor, "batch position hidden"], StackState]:
-        """Read whole sequences.
+        """Process whole sequences.
 
         Args:
             inputs: [batch, position, input_size].
@@ -68,7 +69,7 @@ class RecurrentStack(nn.Module):
         return self._run(self.units, inputs, lengths, start)
 
     def run_mapped(self, mapped: Float[Tensor, "batch position _"], start: StackState) -> tuple[Tensor, StackState]:
-        """Read whole sequences whose inputs to the lowest layer are mapped already.
+        """Process whole sequences whose inputs to the lowest layer are already mapped.
 
         Args:
             mapped: [batch, position, gates * hidden] as for `step`.
@@ -86,8 +87,8 @@ class RecurrentStack(nn.Module):
         """Advance by one input.
 
         Args:
-            mapped: [*batch, gates * hidden] the lowest layer's `input_map` of the input after dropout, plus whatever
-                else feeds its gates.
+            mapped: [*batch, gates * hidden] the lowest layer's `input_map` of the input after dropout, plus other
+                addends of its gates.
             states: before.
 
         Returns:
@@ -112,7 +113,7 @@ class RecurrentStack(nn.Module):
 
 @final
 class BidirectionalStack(nn.Module):
-    """Bidirectional encoders one on another: each layer reads both directions of the layer below."""
+    """Stacked bidirectional encoders: the input of a layer is both directions of the layer below."""
 
     def __init__(
         self,
@@ -126,12 +127,12 @@ class BidirectionalStack(nn.Module):
         """Make the encoders.
 
         Args:
-            cell: of all layers.
+            cell: kind of all units.
             input_size: features of an input vector.
             hidden_size: features of the state of each direction of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.
-            reset: of gated recurrent units.
+            reset: position of the reset gate of gated recurrent units.
         """
         super().__init__()
         sizes = [input_size] + [2 * hidden_size] * (num_layers - 1)
@@ -141,15 +142,15 @@ class BidirectionalStack(nn.Module):
     def run(
         self, inputs: Float[Tensor, "batch position input_size"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch position _"], StackState]:
-        """Read whole sequences.
+        """Process whole sequences.
 
         Args:
             inputs: [batch, position, input_size].
             lengths: [batch] real positions, at least 1.
 
         Returns:
-            [batch, position, 2 * hidden] outputs of the highest layer, arbitrary where padded; and each layer's
-            states at the end, forward and backward side by side.
+            [batch, position, 2 * hidden] outputs of the highest layer, arbitrary where padded; and each layer's final
+            states, forward and backward concatenated.
         """
         ends: list[UnitState] = []
         for layer in self.layers:

@@ -11,7 +11,7 @@ from heedful.layers.dropout import dropout
 NormOrder = Literal["post", "pre"]
 
 NORM_EPSILON: Final = 1e-5
-"""Constant that normalisations add to the variance; the only one that Marian's models have."""
+"""Constant that normalisations add to the variance; the one that all Marian models use."""
 
 
 @final
@@ -25,7 +25,7 @@ class Residual(nn.Module):
             size: features.
             dropout: probability in [0, 1) of leaving out a feature of the sub-layer's output.
             order: whether to normalise after the sum or before the sub-layer.
-            epsilon: added to the variance that is divided by.
+            epsilon: constant added to the variance.
         """
         super().__init__()
         self.norm = nn.LayerNorm(size, eps=epsilon)
@@ -39,7 +39,7 @@ class Residual(nn.Module):
 
         Args:
             vectors: [*batch, position, size].
-            sublayer: same shape in and out.
+            sublayer: function with input and output of one shape.
 
         Returns:
             [*batch, position, size].

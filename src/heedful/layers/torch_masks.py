@@ -1,4 +1,4 @@
-"""Conversion of PyTorch's masks, where True forbids and numbers are added to the scores, to ours."""
+"""Conversion of PyTorch's masks (True = may not attend; numbers are added to the scores) to heedful's."""
 
 import torch
 from torch import Tensor
@@ -13,14 +13,14 @@ def read_masks(
     """Combine the two masks of torch.nn.MultiheadAttention, and separate forbidden keys from added numbers.
 
     Args:
-        key_padding_mask: [batch, key], or [key] of a single item; bool, True = may not attend, or real.
-        attn_mask: [query, key] or [batch * head, query, key], the same.
+        key_padding_mask: [batch, key], or [key] of a single item; bool, True = may not attend, or floating-point.
+        attn_mask: [query, key] or [batch * head, query, key], likewise.
         shape: (batch, head, query, key).
-        num_added: keys that follow and that all may attend.
+        num_added: number of additional keys at the end, which all queries may attend.
 
     Returns:
         [#batch, #head, #query, key + added] bool, True = may attend, and finite numbers of such a shape to add to the
-        scores; None where nothing is forbidden or added.
+        scores; None if nothing is forbidden or added.
 
     Raises:
         ShapeError: a mask has another shape.
@@ -41,10 +41,10 @@ def read_masks(
             )
         masks.append(attn_mask[None, None] if attn_mask.dim() == 2 else attn_mask.unflatten(0, shape[:2]))
     if key_padding_mask is not None:
-        given = tuple(key_padding_mask.shape)
-        if given != (batch, num_keys) and not (batch == 1 and given == (num_keys,)):
+        size = tuple(key_padding_mask.shape)
+        if size != (batch, num_keys) and not (batch == 1 and size == (num_keys,)):
             raise ShapeError(
-                f"multi-head attention: key_padding_mask {list(given)}, expected [batch, key] = "
+                f"multi-head attention: key_padding_mask {list(size)}, expected [batch, key] = "
                 f"{[batch, num_keys]}, or without a batch [key] = {[num_keys]}"
             )
         masks.append(key_padding_mask.reshape(batch, 1, 1, num_keys))
@@ -64,23 +64,23 @@ def _read(mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """Convert one mask.
 
     Args:
-        mask: [*] bool, True = may not attend; or real.
+        mask: [*] bool, True = may not attend; or floating-point.
 
     Returns:
-        [*] bool, True = may attend, and [*] finite numbers to add; None where there are none.
+        [*] bool, True = may attend, and [*] finite numbers to add; None if there are none.
 
     Raises:
-        UsageError: the mask is neither bool nor real.
+        UsageError: the mask is neither bool nor floating-point.
     """
     if mask.dtype == torch.bool:
         return ~mask, None
     if not mask.is_floating_point():
         raise UsageError(
-            "multi-head attention: a mask must be bool (True = may not attend) or real, got "
+            "multi-head attention: a mask must be bool (True = may not attend) or floating-point, got "
             f"{str(mask.dtype).removeprefix('torch.')}"
         )
     hidden = mask == -torch.inf
     bias = mask.masked_fill(hidden, 0.0)
-    # Numbers are looked at only where that neither waits for a device nor breaks what is being recorded.
+    # The numbers are inspected only if this neither waits for a device nor breaks a graph being recorded.
     is_readable = mask.device.type == "cpu" and not mask.requires_grad and not torch.compiler.is_compiling()
     return ~hidden, None if is_readable and not bool(bias.any()) else bias

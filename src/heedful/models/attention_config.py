@@ -1,7 +1,7 @@
-"""Attention configuration: score, normalizer and window of one attention, and the builder of its parts.
+"""Attention configuration: score, normalizer and window of one attention, and functions that build them.
 
-Every model takes the same configuration for each of its attentions, so that any score, normalizer and window can stand
-in any model; combinations that cannot work are refused before anything is trained, in one line.
+Every model takes this configuration for each of its attentions, so that any score, normalizer and window can be used in
+any model; combinations that cannot work are refused before training, in one line.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ WindowKind = Literal["global", "local-m", "local-p"]
 """Source positions that a target position attends; Luong et al. 2015, arXiv:1508.04025, section 3."""
 
 Role = Literal["source", "encoder", "decoder"]
-"""Place of an attention in a model: over the source at each step of a decoder, or the self-attention of either half."""
+"""Role of an attention in a model: cross-attention of a decoder, or self-attention of encoder or decoder."""
 
 
 class AttentionConfig(Config):
@@ -37,36 +37,36 @@ class AttentionConfig(Config):
     normalizer: str = "softmax"
     """Name of the normalizer that turns scores into weights, or module:Class of one outside the package."""
     window: WindowKind = "global"
-    """global: all positions are attended; local-m: those around p_t = t; local-p: those around
-    p_t = S sigmoid(v_p . tanh(W_p h_t)), near ones more."""
+    """global: all positions are attended; local-m: those around p_t = t; local-p: those around p_t = S sigmoid(v_p .
+    tanh(W_p h_t)), weighted by a Gaussian."""
     hidden_size: int = Field(default=0, ge=0)
     """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
     projection_size: int = Field(default=0, ge=0)
-    """Features that queries and keys are mapped to before they are compared; 0 = they are compared as they are."""
+    """Size that queries and keys are projected to before they are compared; 0 = no projection."""
     bandwidth: float = Field(default=1.0, gt=0.0)
-    """Distance that counts as one, for scores that are kernels of distances."""
+    """Bandwidth of the kernel, for distance scores."""
     temperature: float = Field(default=1.0, gt=0.0)
     """Divisor of the scores, for normalizers that have one."""
     alpha: float = Field(default=1.5, ge=1.0)
     """Order of entmax: 1 is softmax, 2 is sparsemax."""
     is_hard: bool = False
-    """Whether gumbel_softmax attends the drawn key alone, with the gradient of the relaxed weights."""
+    """Whether gumbel_softmax attends to the drawn key alone, with the gradient of the relaxed weights."""
     half_width: int = Field(default=10, ge=1)
     """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
     softmax_over: Literal["window", "source"] = "window"
     """Positions that the normalizer of local-p runs over."""
     past_source: Literal["nothing", "last"] = "nothing"
-    """Window of local-m once t is past the source: empty from t = S + D on, as p_t = t implies, or the last D words
-    forever, as in the authors' code."""
+    """Window of local-m for t beyond the source: empty from t = S + D on, as p_t = t implies, or always the last D
+    words, as in the authors' code."""
     reward: Reward = "token"
-    """Reward of a drawn key, where the normalizer is sampled: the log probability of its own token, or of the whole
-    sentence as in Xu et al. 2015."""
+    """Reward of a drawn key if the normalizer is sampled: the log probability of its token, or of the whole sentence,
+    as in Xu et al. 2015."""
     reward_weight: float = Field(default=1.0, ge=0.0)
     """lambda_r of Xu et al. 2015, section 4.1."""
     entropy_weight: float = Field(default=0.01, ge=0.0)
-    """lambda_e of Xu et al. 2015, section 4.1: how much uncertain draws are encouraged."""
+    """lambda_e of Xu et al. 2015, section 4.1: weight of the entropy bonus."""
     baseline_decay: float = Field(default=0.9, ge=0.0, lt=1.0)
-    """Share of the expected reward that stays at each batch."""
+    """Decay of the moving baseline per batch."""
 
     @field_validator("score")
     @classmethod
@@ -96,9 +96,9 @@ class AttentionConfig(Config):
 
 
 _SETTINGS: Final = ("temperature", "alpha", "is_hard")
-"""Settings that a normalizer has where its constructor takes them."""
+"""Settings that apply to a normalizer if its constructor takes them."""
 _SCORE_SETTINGS: Final = ("bandwidth",)
-"""Settings that a score has where its constructor takes them."""
+"""Settings that apply to a score if its constructor takes them."""
 
 
 def score_class(name: str) -> type[Score]:
@@ -129,15 +129,15 @@ def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Scor
     """Make the score with fresh parameters.
 
     Args:
-        config: what is wanted.
+        config: attention configuration.
         query_size: features of a query.
         key_size: features of a key.
 
     Returns:
-        The score of such queries and keys.
+        The score, for queries and keys of these sizes.
 
     Raises:
-        ShapeError: the score compares points of one space, and the sizes differ.
+        ShapeError: the score requires equal sizes, and they differ.
     """
     kind = score_class(config.score)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _settings_of(kind)}
@@ -148,10 +148,10 @@ def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Scor
 
 
 def build_normalizer(config: AttentionConfig) -> Normalizer:
-    """Make the normalizer, with the settings that it has.
+    """Make the normalizer, with the settings that apply to it.
 
     Args:
-        config: what is wanted.
+        config: attention configuration.
 
     Returns:
         The normalizer.
@@ -165,13 +165,13 @@ def _settings_of(kind: type[Score] | type[Normalizer]) -> set[str]:
 
 
 def build_reinforcement(config: AttentionConfig) -> Reinforcement:
-    """Make the loss that drawn keys are learnt by.
+    """Make the REINFORCE loss of drawn keys.
 
     Args:
-        config: what is wanted.
+        config: attention configuration.
 
     Returns:
-        The loss; it is nothing where no keys are drawn.
+        The loss; it has no terms if no keys are drawn.
     """
     weights = config.reward_weight, config.entropy_weight
     return Reinforcement(build_normalizer(config), config.reward, *weights, config.baseline_decay)
@@ -180,18 +180,18 @@ def build_reinforcement(config: AttentionConfig) -> Reinforcement:
 def require_suitable(
     config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source", name: str = ""
 ) -> None:
-    """Refuse an attention that could not be trained, or not in this place of a model.
+    """Refuse an attention that cannot be trained, or not in this role.
 
     Args:
-        config: what is wanted.
-        query_size: features of a query, of a head where there are heads.
+        config: attention configuration.
+        query_size: features of a query, per head if there are heads.
         key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
         name: key of the attention in the model, for the message.
 
     Raises:
-        ValueError: the reason, in one line; a configuration class raises it further.
+        ValueError: the reason, in one line, for the validation of a configuration.
     """
     if reason := why_unsuitable(config, query_size, key_size, num_heads, role):
         words = [config.score, config.normalizer, *([config.window] if config.window != "global" else [])]
@@ -201,33 +201,31 @@ def require_suitable(
 def why_unsuitable(
     config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source"
 ) -> str:
-    """Say why an attention could not be trained, or not in this place of a model.
+    """Say why an attention cannot be trained, or not in this role.
 
     Args:
-        config: what is wanted.
+        config: attention configuration.
         query_size: features of a query.
         key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
 
     Returns:
-        The reason; empty where there is none.
+        The reason; empty = suitable.
     """
     normalizer = build_normalizer(config)
     if not normalizer.has_gradient and not is_drawn(normalizer):
-        return (
-            "no gradient reaches the score, so it cannot be learned; straight_through attends the same key and learns"
-        )
+        return "no gradient reaches the score, so it cannot be learned; straight_through attends to the same key"
     if role != "source" and is_drawn(normalizer):
-        return "drawn keys of self-attention are not rewarded; gumbel_softmax draws and has a gradient"
+        return "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient"
     if config.window == "local-p" and num_heads:
-        return "local-p predicts its centre from the state of a recurrent decoder; local-m goes with heads"
+        return "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m"
     leading = (0, num_heads) if num_heads else (0,)
-    # A decoder has one query at a time, and any number of keys.
+    # A decoder step has one query and any number of keys.
     num_queries, num_keys = (3, 3) if role == "encoder" else (1, 3)
     need: tuple[Need, ...] = ("weights", *(("log_prob", "entropy") if is_drawn(normalizer) else ()))
     try:
-        # No number is drawn nor computed: parameters without content, and a batch of nothing.
+        # Nothing is drawn or computed: the parameters have no content, and the batch is empty.
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
             score = build_score(config, query_size, key_size)
     except HeedfulError as error:
@@ -238,17 +236,17 @@ def why_unsuitable(
 
 
 def _give_room(module: nn.Module) -> None:
-    """Put parameters on the CPU in the place of those on the meta device, where torch first imports a compiler."""
+    """Replace meta parameters by empty ones on the CPU, because the meta device makes torch import a compiler."""
     for part in module.modules():
         for name, parameter in [*part.named_parameters(recurse=False)]:
             setattr(part, name, nn.Parameter(torch.empty(parameter.shape), requires_grad=False))
 
 
 def is_scaled_dot_softmax(config: AttentionConfig) -> bool:
-    """Say whether an attention is that of Vaswani et al. 2017, eq. 1, which fused operations and other engines compute.
+    """Tell whether an attention is that of Vaswani et al. 2017, eq. 1, the only one of fused operations.
 
     Args:
-        config: of the attention.
+        config: attention configuration.
 
     Returns:
         Whether its weights are softmax(q . k / sqrt(depth)) over all positions.
@@ -265,17 +263,17 @@ _MOVED: Final[Mapping[str, str]] = {
     "softmax_over": "softmax_over",
     "past_source": "past_source",
 }
-"""Keys that a model had before it took an `AttentionConfig`, and their names in it."""
+"""Former settings of models, and their names in `AttentionConfig`."""
 
 
 def upgrade_attention(model: object) -> object:
-    """Bring a model's settings from before `AttentionConfig` to their places in it.
+    """Move a model's former attention settings into `AttentionConfig`.
 
     Args:
-        model: the table ``model`` of a configuration; anything that is no table is given back.
+        model: the table ``model`` of a configuration; a value of another type is returned unchanged.
 
     Returns:
-        The table with ``attention`` below it; a key of before wins over what stands there.
+        The table with a table ``attention``; former settings override its values.
 
     Example:
         >>> upgrade_attention({"kind": "luong", "score": "dot"})
@@ -288,5 +286,5 @@ def upgrade_attention(model: object) -> object:
     moved = {new: table[old] for old, new in _MOVED.items() if old in table}
     if isinstance(attention, AttentionConfig):
         attention = attention.model_dump(exclude_unset=True)
-    kept = {key: value for key, value in table.items() if key not in _MOVED}
-    return {**kept, "attention": {**attention, **moved}} if isinstance(attention, Mapping) else {**kept, **moved}
+    rest = {key: value for key, value in table.items() if key not in _MOVED}
+    return {**rest, "attention": {**attention, **moved}} if isinstance(attention, Mapping) else {**rest, **moved}

@@ -1,4 +1,4 @@
-"""Attentive model: the part that recurrent decoders share, one attention over the source at each step."""
+"""Attentive model: base of recurrent decoders with one attention over the source at each step."""
 
 from abc import ABC
 
@@ -32,11 +32,11 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     attention: AttentionConfig
 
     def add_attention(self, config: AttentionConfig, query_size: int, key_size: int) -> None:
-        """Make the parts of the attention, with fresh parameters.
+        """Create the parts of the attention, with fresh parameters.
 
         Args:
             config: score, normalizer and window.
-            query_size: features of the decoder's state that queries.
+            query_size: features of the decoder state that serves as query.
             key_size: features of a source state.
         """
         self.attention = config
@@ -45,18 +45,18 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self.reinforcement = build_reinforcement(config)
         is_predictive = config.window == "local-p"
         self.position_map = nn.Linear(query_size, query_size, bias=False) if is_predictive else None
-        # Zero predicts the middle of the source.
+        # Zero weights predict the middle of the source.
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
 
     def share_values(self, annotations: Tensor) -> Tensor | StepwiseValue:
-        """Prepare values that the steps of a training read one after the other.
+        """Prepare values that the steps of a training share.
 
         Args:
             annotations: [source, position, size].
 
         Returns:
-            The values whose gradient is computed once for all steps; a window fetches few keys for each query, and has
-            no weights of all keys that this would need: there the annotations themselves.
+            Values whose gradient is computed once for all steps; with a window, the annotations themselves, because
+            gathering few keys gives no weights over all keys.
         """
         return StepwiseValue(annotations) if self.attention.window == "global" else annotations
 
@@ -69,18 +69,18 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         mask: Mask,
         need: tuple[Need, ...],
     ) -> Attended:
-        """Attend the source.
+        """Attend to the source.
 
         Args:
             query: [source, hypothesis or target, query_size].
             keys: from `score.prepare`.
-            values: [source, position, size], or what `share_values` made of them.
+            values: [source, position, size], or the result of `share_values`.
             lengths: [source] positions that are attended.
             mask: from `visible_from` or `visible_at`.
             need: summaries wanted.
 
         Returns:
-            Contexts [source, hypothesis or target, size], and all that was asked.
+            Contexts [source, hypothesis or target, size], and the requested results.
         """
         if self.position_map is not None and self.position_vector is not None:
             share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
@@ -99,21 +99,21 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         return values.accumulate_value_grad(attended) if is_shared else attended
 
     def first_places(self, like: Tensor) -> tuple[Tensor, ...]:
-        """Make the part of a state that says which target position comes next.
+        """Make the target positions within an initial state.
 
         Args:
             like: [source, hypothesis, size].
 
         Returns:
-            [source, hypothesis] zeros; nothing unless the window is local-m, which alone needs it.
+            [source, hypothesis] zeros; empty unless the window is local-m, the only one that needs positions.
         """
         return (torch.zeros_like(like[..., 0], dtype=torch.int64),) if self.attention.window == "local-m" else ()
 
-    def visible_at(self, place: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
-        """Say which source positions hypotheses may attend at one step, less the window of local-p.
+    def visible_at(self, position: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
+        """Return the mask of one decoding step, without the window of local-p.
 
         Args:
-            place: what `first_places` made, and steps went on from.
+            position: target positions, from `first_places` or later steps.
             lengths: [source] positions that are attended.
             num_keys: source positions, padding included.
 
@@ -121,18 +121,18 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             The mask.
         """
         mask = padding(lengths)
-        # Where a hypothesis is, is a tensor: a graph of this step must not depend on its value.
-        return mask & near(self.attention, place[0], lengths, num_keys) if place else mask
+        # The position is a tensor, so that a recorded graph of this step does not depend on its value.
+        return mask & near(self.attention, position[0], lengths, num_keys) if position else mask
 
     def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
 
 
 def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
-    """Say which source positions successive queries may attend, less the window of local-p.
+    """Return the mask of successive queries, without the window of local-p.
 
     Args:
-        config: of the window.
+        config: attention configuration.
         first: target position of the first query.
         lengths: [source] positions that are attended.
 
@@ -145,12 +145,12 @@ def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
     return padding(lengths) & local_monotonic(config.half_width, first, stay)
 
 
-def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int) -> Mask:
-    """Let each hypothesis attend the window of local-m around its target position.
+def near(config: AttentionConfig, centre: Tensor, lengths: Tensor, num_keys: int) -> Mask:
+    """Return the mask of local-m's window around the target position of each hypothesis.
 
     Args:
-        config: of the window.
-        place: [source, hypothesis] target positions.
+        config: attention configuration.
+        centre: [source, hypothesis] target positions.
         lengths: [source] positions that are attended.
         num_keys: source positions, padding included.
 
@@ -158,6 +158,6 @@ def near(config: AttentionConfig, place: Tensor, lengths: Tensor, num_keys: int)
         The mask.
     """
     if config.past_source == "last":
-        place = torch.minimum(place, lengths[:, None] - 1)
-    positions = torch.arange(num_keys, device=place.device)
-    return graph((positions - place[..., None]).abs() <= config.half_width)
+        centre = torch.minimum(centre, lengths[:, None] - 1)
+    positions = torch.arange(num_keys, device=centre.device)
+    return graph((positions - centre[..., None]).abs() <= config.half_width)

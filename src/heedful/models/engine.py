@@ -76,7 +76,7 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
 
     Args:
         model: in evaluation mode; stays on its device.
-        max_length: most tokens of an output, end mark included.
+        max_length: largest number of tokens of an output, EOS included.
 
     Returns:
         The backend.
@@ -90,7 +90,7 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
 
 @contextmanager
 def single_threaded() -> Generator[None]:
-    """Use one PyTorch thread within a context: several share a product by its size, which changes the order of sums."""
+    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums."""
     number = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Inputs of encoders: one record of tensors for each kind of source, such as token ids with their lengths."""
+"""Encoder inputs: one record of tensors per kind of source, such as token ids with lengths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from heedful.search.inputs import InputArrays, TokenArrays
 
 @dataclass(frozen=True)
 class Inputs(Record):
-    """Sources of one batch, as an encoder takes them. Axis 0 of every tensor = source."""
+    """Encoder inputs of one batch of sources. Axis 0 of every tensor = source."""
 
 
 @final
@@ -29,14 +29,14 @@ class TokenInputs(Inputs):
 
 
 INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {TokenArrays: TokenInputs}
-"""The record of tensors for each kind of arrays; fields stand in the order of `InputArrays.named_arrays`."""
+"""Record of tensors by kind of arrays; its fields have the order of `InputArrays.named_arrays`."""
 
 
 def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
     """Move sources to a device.
 
     Args:
-        device: of the model.
+        device: device of the model.
         arrays: sources of any kind.
 
     Returns:
@@ -47,7 +47,7 @@ def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
 
 
 def token_inputs(inputs: Inputs) -> TokenInputs:
-    """Narrow inputs to token ids, for a model that takes nothing else.
+    """Narrow inputs to token ids, for models that take nothing else.
 
     Args:
         inputs: sources of any kind.

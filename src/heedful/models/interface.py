@@ -23,7 +23,7 @@ class State(Record):
         """Let each hypothesis continue from the state of another one of the same source.
 
         Args:
-            parents: [source, hypothesis] which hypothesis each one continues.
+            parents: [source, hypothesis] index of the hypothesis that each one continues.
 
         Returns:
             The state in the new order; its hypothesis axis is as long as that of `parents`.
@@ -41,7 +41,7 @@ class Memory(Record):
     """Encoder output for the decoder, with everything that can be computed once per source."""
 
     lengths: Tensor
-    """[source] number of positions that the decoder may attend to, whatever they are."""
+    """[source] number of positions that the decoder may attend to."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Decoded:
 
 
 class Seq2Seq(nn.Module, ABC):
-    """Encoder and decoder that can be run step by step or over a whole gold target at once."""
+    """Encoder and decoder that run step by step, or over a whole gold target at once."""
 
     output: OutputLayer
-    """Layer from features to the vocabulary; training fuses it with the loss."""
+    """Layer from features to logits of the vocabulary; training fuses it with the loss."""
     alignment: str
-    """Name of the entry of `Decoded.attended` that best tells the source of each target token, present whenever
-    weights are requested; empty without attention."""
+    """Name of the entry of `Decoded.attended` that serves as alignment, present whenever weights are requested; empty
+    without attention."""
 
     @abstractmethod
     def encode(self, inputs: Inputs) -> Memory:
@@ -72,7 +72,7 @@ class Seq2Seq(nn.Module, ABC):
             inputs: the sources, of the kind that the model reads.
 
         Returns:
-            What the decoder attends to.
+            The memory that the decoder attends to.
         """
 
     @abstractmethod
@@ -80,8 +80,8 @@ class Seq2Seq(nn.Module, ABC):
         """Make the state before the first step.
 
         Args:
-            memory: of the sources.
-            num_hypotheses: decoded side by side for each source.
+            memory: memory of the sources.
+            num_hypotheses: number of hypotheses per source.
 
         Returns:
             The state.
@@ -91,10 +91,10 @@ class Seq2Seq(nn.Module, ABC):
         """Compute the parts shared by the steps of many hypotheses; `start` and `forward` take the result of `encode`.
 
         Args:
-            memory: of the sources.
+            memory: memory of the sources.
 
         Returns:
-            What `step` may be given in its place; the same memory by default.
+            The memory to pass to `step`; unchanged by default.
         """
         return memory
 
@@ -122,8 +122,8 @@ class Seq2Seq(nn.Module, ABC):
             need: attention summaries wanted.
 
         Returns:
-            Features [batch, target, size] that predict the token after each position; at padding they are of no
-            meaning. What was attended is told where it was asked for.
+            Features [batch, target, size] that predict the token after each position; undefined at padding. Attention
+            results are included if requested.
         """
 
     def logits(self, features: Tensor) -> Tensor:
@@ -141,8 +141,8 @@ class Seq2Seq(nn.Module, ABC):
         """Compute the losses beside the likelihood, each summed over the batch.
 
         Args:
-            decoded: what `forward` gave.
-            token_log_probs: [batch, target] of the gold tokens.
+            decoded: result of `forward`.
+            token_log_probs: [batch, target] log probabilities of the gold tokens.
             real: [batch, target] True where not padding.
 
         Returns:

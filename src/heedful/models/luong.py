@@ -1,7 +1,7 @@
 """Effective approaches to attention: global and local. Luong, Pham and Manning 2015, arXiv:1508.04025.
 
-The query is the *current* state of the highest layer; input feeding gives what attention made of the last one to the
-lowest layer, beside the word.
+The query is the *current* state of the highest layer; input feeding passes the attentional vector of the previous step
+to the lowest layer, beside the word.
 """
 
 from dataclasses import dataclass
@@ -47,13 +47,13 @@ class LuongConfig(Config):
     is_bidirectional: bool = False
     """Whether the encoder reads in both directions; the paper's reads in one."""
     is_source_reversed: bool = True
-    """Whether the words of a source are read in reverse, as in the paper; EOS stays at the end. States return to the
-    positions of their words, so windows and alignments count words from the left."""
+    """Whether the words of a source are read in reverse, as in the paper; EOS stays at the end. States are put back to
+    the positions of their words, so windows and alignments count words from the left."""
     attention: LuongAttention = LuongAttention()
-    """The attention over the source; the paper has the scores dot, general, concat and location, the last with the
-    global window only."""
+    """Attention over the source; the paper has the scores dot, general, concat and location, the last with the global
+    window only."""
     is_end_attended: bool = True
-    """Whether the EOS of a source is attended to and counts in S; not so in the authors' code."""
+    """Whether the EOS of a source is attended to and counts in S; the authors' code excludes it."""
     has_feeding: bool = True
     """Whether input feeding is used. Without it a training step runs the decoder over the whole target at once."""
     reset: ResetPlacement = "before"
@@ -76,7 +76,7 @@ class LuongConfig(Config):
     @model_validator(mode="after")
     def _check_choices(self) -> Self:
         if self.is_bidirectional and self.hidden_size % 2:
-            raise ValueError(f"hidden_size {self.hidden_size} must be even where the encoder is bidirectional")
+            raise ValueError(f"hidden_size {self.hidden_size} must be even with a bidirectional encoder")
         require_suitable(self.attention, self.hidden_size, self.hidden_size)
         return self
 
@@ -86,7 +86,7 @@ class LuongConfig(Config):
         Args:
             num_source_tokens: size of the source vocabulary.
             num_target_tokens: size of the target vocabulary.
-            is_shared: whether both are one vocabulary; each side has its own embedding all the same.
+            is_shared: whether both are one vocabulary; each side has its own embedding anyway.
 
         Returns:
             The model.
@@ -107,7 +107,7 @@ average = 0, max_epochs = 12. Without dropout: halve_after = 5, max_epochs = 10.
 
 @dataclass(frozen=True)
 class LuongMemory(Memory):
-    """Source states, with the part of the score that is computed once per source."""
+    """Source states, with the prepared keys of the score."""
 
     annotations: Tensor
     """[source, position, hidden] states h_s, at the positions of their words."""
@@ -152,7 +152,7 @@ class Luong(AttentiveSeq2Seq):
         )
         self.decoder = RecurrentStack(config.cell, embedding, hidden, *stack)
         gates = self.decoder.units[0].input_map.out_features
-        # The other columns of the lowest layer's input matrix: what is fed is known only step by step, words before.
+        # The fed columns of the lowest layer's input matrix, separate because fed vectors are known only step by step.
         self.feed_map = nn.Linear(hidden, gates, bias=False) if config.has_feeding else None
         self.add_attention(config.attention, hidden, hidden)
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
@@ -193,7 +193,7 @@ class Luong(AttentiveSeq2Seq):
         layers = self._advance(mapped, state.fed, state.layers)
         mask = self.visible_at(state.place, self._num_attended(memory), memory.annotations.shape[1])
         vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need)
-        after = LuongState(layers, (vectors,) if state.fed else (), tuple(place + 1 for place in state.place))
+        after = LuongState(layers, (vectors,) if state.fed else (), tuple(position + 1 for position in state.place))
         return Decoded(vectors, {"cross": attended}), after
 
     def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
@@ -208,12 +208,12 @@ class Luong(AttentiveSeq2Seq):
         return Decoded(dropout(vectors, self.config.output_dropout, self.training), {"cross": attended})
 
     def _unroll(self, embedded: Tensor, memory: LuongMemory, need: tuple[Need, ...]) -> tuple[Tensor, Attended]:
-        """Attentional vectors [batch, target, hidden] where each is fed to the next step."""
+        """Attentional vectors [batch, target, hidden] with input feeding."""
         state = self.start(memory)
         layers, fed = state.layers, state.fed
         vectors: list[Tensor] = []
         steps: list[Attended] = []
-        # Only what the recurrence needs is inside the loop; words are mapped before it, the vocabulary comes after it.
+        # The loop contains only the recurrence: words are mapped before it, logits computed after it.
         mapped = self.decoder.units[0].input_map(dropout(embedded, self.config.dropout, self.training))
         values = self.share_values(memory.annotations)
         for position, each in enumerate(mapped.split(1, dim=1)):

@@ -17,15 +17,15 @@ _SIZES: Final = ("model.embedding_size", "model.model_size")
 def place_vectors(model: Seq2Seq, pretrained: Sequence[Pretrained]) -> None:
     """Initialise embeddings with pretrained vectors.
 
-    All vectors of a table are multiplied by one number, so that they spread as the drawn ones did and what follows
-    sees what it was made for; directions stay. What shares the table, such as an output layer, shares this.
+    All vectors of a table are scaled by one factor, so that their variance is that of the random initialisation;
+    directions are preserved. Layers that share the table, such as an output layer, are initialised too.
 
     Args:
-        model: with fresh parameters; changed.
+        model: model with fresh parameters, changed in place.
         pretrained: at most one for each side.
 
     Raises:
-        ConfigError: vectors are of another size than the embedding, or two files are meant for one table.
+        ConfigError: the vector size differs from the embedding size, or two files are given for one table.
     """
     placed: dict[int, Pretrained] = {}
     for one in pretrained:
@@ -42,7 +42,7 @@ def place_vectors(model: Seq2Seq, pretrained: Sequence[Pretrained]) -> None:
         before = placed.setdefault(id(weight), one)
         if before.path != one.path:
             raise ConfigError(
-                f"text.target_vectors: one table serves both sides, and has {before.path.name} already; "
+                f"text.target_vectors: both sides share one table, which uses {before.path.name} already; "
                 'set text.shared = false and model.tie = "target", or give one file'
             )
         with torch.no_grad():

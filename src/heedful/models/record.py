@@ -1,4 +1,4 @@
-"""Records: dataclasses of tensors, selected as one; inputs, memories and states of models."""
+"""Records: dataclasses of tensors that are indexed together; base of inputs, memories and states of models."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -20,7 +20,7 @@ class Record:
             sources: [kept] indices into axis 0.
 
         Returns:
-            The same record with only these.
+            The record of these sources only.
         """
         return map_leaves(self, lambda leaf: _select(leaf, sources), (Tensor, PreparedKey))
 

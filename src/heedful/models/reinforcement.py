@@ -1,4 +1,4 @@
-"""REINFORCE for attention that draws its keys: a loss from the log probabilities of what was drawn."""
+"""REINFORCE for attention that draws keys: a loss from the log probabilities of the drawn keys."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, final
@@ -10,16 +10,16 @@ from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.reinforce import reinforce_loss, update_baseline
 
 Reward = Literal["token", "sentence"]
-"""token: a drawn key is rewarded with the log probability of the token it was drawn for; sentence: with that of the
-whole target, as in Xu et al. 2015, section 4.1."""
+"""token: reward of a drawn key is the log probability of its token; sentence: that of the whole target, as in Xu et al.
+2015, section 4.1."""
 
 
 @final
 class Reinforcement(nn.Module):
     """REINFORCE with a moving baseline and an entropy bonus; Xu et al. 2015, arXiv:1502.03044, section 4.1.
 
-    The baseline is a buffer, so that a training that goes on from a checkpoint goes on with it. Attention whose weights
-    send gradient to its scores needs none of this, and has no loss here.
+    The baseline is a buffer, so that checkpoints include it. Attention whose weights have a gradient needs no REINFORCE
+    and has no loss here.
     """
 
     baseline: Tensor | None
@@ -27,14 +27,14 @@ class Reinforcement(nn.Module):
     def __init__(
         self, normalizer: Normalizer, reward: Reward, reward_weight: float, entropy_weight: float, decay: float
     ) -> None:
-        """Begin with a baseline of 0.
+        """Create the loss, with a baseline of 0.
 
         Args:
-            normalizer: of the attention that is trained.
-            reward: what a drawn key is rewarded with.
+            normalizer: normalizer of the attention.
+            reward: reward of a drawn key.
             reward_weight: the paper's lambda_r, at least 0.
             entropy_weight: the paper's lambda_e, at least 0.
-            decay: of the moving baseline, in [0, 1).
+            decay: decay of the moving baseline, in [0, 1).
         """
         super().__init__()
         self._is_needed: Final = is_drawn(normalizer)
@@ -45,19 +45,19 @@ class Reinforcement(nn.Module):
 
     @property
     def need(self) -> tuple[Need, ...]:
-        """Summaries that `attend` must be asked for: those of the draw in training, else none."""
+        """Results to request from `attend`: statistics of the draw in training, else none."""
         return ("log_prob", "entropy") if self._is_needed and self.training else ()
 
     def forward(self, attended: Iterable[Attended], token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
         """Compute the loss of a batch, and move the baseline.
 
         Args:
-            attended: attentions of the decoder; those with `log_prob` [batch, (head,) target] count.
+            attended: attention results of the decoder; those without `log_prob` [batch, (head,) target] are ignored.
             token_log_probs: [batch, target] log probabilities of the gold tokens, in nats.
             real: [batch, target] True where not padding.
 
         Returns:
-            "reinforce", summed over the batch; nothing where no key was drawn.
+            "reinforce", summed over the batch; empty if no key was drawn.
         """
         baseline = self.baseline
         if baseline is None or not self.training:
@@ -71,7 +71,7 @@ class Reinforcement(nn.Module):
         for each in attended:
             if each.log_prob is None or each.entropy is None:
                 continue
-            # Heads come after the axes of the reward.
+            # The head axis must follow the axes of the reward.
             log_prob, entropy = (
                 part if part.dim() == real.dim() else part.movedim(1, -1) for part in (each.log_prob, each.entropy)
             )
@@ -83,12 +83,12 @@ class Reinforcement(nn.Module):
 
 
 def is_drawn(normalizer: Normalizer) -> bool:
-    """Say whether a normalizer is learnt by REINFORCE.
+    """Tell whether a normalizer is learned by REINFORCE.
 
     Args:
         normalizer: scores to weights.
 
     Returns:
-        Whether its weights send no gradient to the scores, but it tells how probable they were.
+        Whether its weights have no gradient, but it provides log probabilities.
     """
     return not normalizer.has_gradient and "log_prob" in normalizer.provides

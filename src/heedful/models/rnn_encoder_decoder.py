@@ -1,9 +1,9 @@
 """Encoder-decoder without attention: Cho et al. 2014, arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215.
 
-A source becomes vectors of a fixed size, whatever its length, and the target is made of them alone. Two forms:
-Sutskever's deep LSTM hands the final states of all layers to the decoder, which sees the source no more (context =
-"none"). Cho's gated units give the decoder one summary c = tanh(V h_N) at every step and in the readout (context =
-"mapped"); RNNencdec, which Bahdanau et al. 2015 compare with, takes c = h_N as it is (context = "plain").
+The encoder maps a source of any length to vectors of a fixed size, from which alone the decoder generates the target.
+Two forms: Sutskever's deep LSTM passes the final states of all layers to the decoder (context = "none"). Cho's gated
+units give the decoder one summary c = tanh(V h_N) at every step and in the readout (context = "mapped"); RNNencdec,
+the baseline of Bahdanau et al. 2015, uses c = h_N itself (context = "plain").
 """
 
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class RNNEncoderDecoderConfig(Config):
         Args:
             num_source_tokens: size of the source vocabulary.
             num_target_tokens: size of the target vocabulary.
-            is_shared: whether both are one vocabulary; each side has its own embedding all the same.
+            is_shared: whether both are one vocabulary; each side has its own embedding anyway.
 
         Returns:
             The model.
@@ -87,7 +87,7 @@ class RNNEncoderDecoderConfig(Config):
 
 
 PRESETS: Final[dict[str, RNNEncoderDecoderConfig]] = {
-    # What Luong et al. 2015 call base, made smaller.
+    # A smaller form of the base model of Luong et al. 2015.
     "rnn_encoder_decoder": RNNEncoderDecoderConfig(),
     "sutskever-paper": RNNEncoderDecoderConfig(
         num_layers=4,
@@ -149,7 +149,7 @@ training.clip_norm = 1. All with training.label_smoothing = 0 and average = 0.""
 
 @dataclass(frozen=True)
 class RNNEncoderDecoderMemory(Memory):
-    """Summary of a source: the only trace of it in the decoder."""
+    """Summary of a source, all that the decoder knows of it."""
 
     states: StackState
     """States of the encoder's layers after the last word, each [source, hidden]."""

@@ -48,7 +48,7 @@ class RNNsearchConfig(Config):
     maxout_size: int = Field(default=256, ge=1)
     """Size l of the maxout layer, where readout = "maxout"."""
     encoder: Literal["recurrent", "convolutional"] = "recurrent"
-    """Encoder; convolutional: that of Gehring et al. 2017, in place of the paper's bidirectional one."""
+    """Encoder: the paper's bidirectional one, or the convolutional one of Gehring et al. 2017."""
     num_convolutions: int = Field(default=4, ge=1)
     """Layers of a convolutional encoder, of hidden_size features inside."""
     convolution_width: int = Field(default=3, ge=1)
@@ -98,7 +98,7 @@ class RNNsearchConfig(Config):
         Args:
             num_source_tokens: size of the source vocabulary.
             num_target_tokens: size of the target vocabulary.
-            is_shared: whether both are one vocabulary; each side has its own embedding all the same.
+            is_shared: whether both are one vocabulary; each side has its own embedding anyway.
 
         Returns:
             The model.
@@ -135,10 +135,11 @@ training.clip_norm = 1, label_smoothing = 0, average = 0."""
 
 @dataclass(frozen=True)
 class RNNsearchMemory(Memory):
-    """Annotations, with the part of the alignment model that is computed once per source."""
+    """Annotations, with the prepared keys of the alignment model."""
 
     annotations: Tensor
-    """[source, position, size] annotations h_j; once mapped, their parts in cell and readout, side by side."""
+    """[source, position, size] annotations h_j; after `prepare_steps`, their maps for cell and readout,
+    concatenated."""
     prepared: PreparedKey
     """Mapped annotations U_a h_j."""
     is_mapped: bool = False
@@ -214,7 +215,7 @@ class RNNsearch(AttentiveSeq2Seq):
             real = torch.arange(memory.annotations.shape[1], device=memory.lengths.device) < memory.lengths[:, None]
             first = memory.annotations.masked_fill(~real[..., None], 0.0).sum(dim=1) / memory.lengths[:, None]
         else:
-            first = memory.annotations[:, 0, size:]  # the backward state at the first word has read everything
+            first = memory.annotations[:, 0, size:]  # the backward state at the first word has read the whole source
             if self.config.initial_state == "last":
                 first = torch.cat((at_end(memory.annotations, memory.lengths)[:, :size], first), dim=-1)
         state = torch.tanh(self.initial(first))
@@ -222,7 +223,7 @@ class RNNsearch(AttentiveSeq2Seq):
         return RNNsearchState(state, self.first_places(state))
 
     def prepare_steps(self, memory: Memory) -> RNNsearchMemory:
-        # C c_i = sum_j alpha_ij C h_j: a map of the annotations, of which there are few, and none of each context.
+        # C c_i = sum_j alpha_ij C h_j: mapping the annotations once is cheaper than mapping every context.
         memory = _mine(memory)
         rows = [] if self.context_map is None else [self.context_map.weight]
         if self.second is not None:
@@ -257,11 +258,11 @@ class RNNsearch(AttentiveSeq2Seq):
         before: list[Tensor] = []
         after: list[Tensor] = []
         steps: list[Attended] = []
-        # Only what the recurrence needs is inside the loop; readout and vocabulary come once, after it.
+        # The loop contains only the recurrence; readout and logits are computed once, after it.
         values = self.share_values(memory.annotations)
-        for place, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
+        for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
-            mask = visible_from(self.attention, place, memory.lengths)
+            mask = visible_from(self.attention, position, memory.lengths)
             attended, hidden = self._advance(hidden, mapped, memory, values, mask, need)
             after.append(hidden)
             steps.append(attended)

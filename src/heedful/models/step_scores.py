@@ -23,8 +23,9 @@ class TorchStepScores(StepScores):
 
         Args:
             log_probs: [source, hypothesis, vocabulary].
-            weights: [source, hypothesis, position]; None where they were not asked for.
-            best: [source, hypothesis, found] float64 and int64, the most probable tokens, where they are found already.
+            weights: [source, hypothesis, position]; None if not requested.
+            best: [source, hypothesis, k] float64 log probabilities and int64 ids of the most probable tokens, if
+                already computed.
         """
         self._log_probs = log_probs
         self._weights = weights
@@ -64,13 +65,13 @@ def compute_scores(model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]) -> 
     """Compute step scores from the decoder's output.
 
     Args:
-        model: of the step.
-        decoded: what it gave.
-        need: what the step was asked for: weights, or nothing.
+        model: model of the step.
+        decoded: output of the step.
+        need: requested results: weights, or nothing.
 
     Returns:
-        Log probabilities [source, hypothesis, vocabulary], in float32 at least, and where asked the weights of the
-        alignment [source, hypothesis, position], the mean of heads.
+        Log probabilities [source, hypothesis, vocabulary], in float32 at least, and, if requested, the alignment
+        weights [source, hypothesis, position], averaged over heads.
     """
     logits = model.logits(decoded.features)
     log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
@@ -83,7 +84,7 @@ def compute_scores(model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]) -> 
 def _without(
     banned: NDArray[np.int64], k: int, values: Tensor, ids: Tensor
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """First k tokens that are not forbidden: among k + b best tokens, b forbidden ones leave k at least."""
+    """First k tokens that are not forbidden: k + b best tokens contain at least k besides b forbidden ones."""
     values_found, ids_found = values.cpu().numpy(), ids.cpu().numpy()
     order = np.argsort(np.isin(ids_found, banned), axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(values_found, order, axis=-1), np.take_along_axis(ids_found, order, axis=-1)

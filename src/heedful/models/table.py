@@ -19,7 +19,7 @@ AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderD
 
 
 def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
-    """Validate by the class that a kind ``module:Class`` names, or by that of one of the package's kinds."""
+    """Validate by the class of a kind ``module:Class``, or by the class of one of the package's kinds."""
     kind = cast(Mapping[str, object], value).get("kind") if isinstance(value, Mapping) else None
     if isinstance(kind, str) and is_custom(kind):
         return import_class(kind, Config).model_validate_json(json.dumps(value))
@@ -50,7 +50,7 @@ DEFAULT_PRESET: Final = "small"
 
 
 def model_class(kind: str) -> type[Config]:
-    """Find the configuration of a kind of model.
+    """Find the configuration class of a kind of model.
 
     Args:
         kind: in `MODELS`, or ``module:Class``.

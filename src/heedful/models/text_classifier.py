@@ -1,4 +1,4 @@
-"""A text classifier: token embeddings, averaged or read by a bidirectional GRU under attention, and a label layer.
+"""Text classifier: token embeddings, averaged or encoded by a bidirectional GRU with attention, and a label layer.
 
 `bag` is the linear classifier of Joulin et al. 2016, arXiv:1607.01759 (fastText): y = softmax(W mean_i E x_i + b).
 `gru` is the word level of Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", eq. 1-7:
@@ -25,11 +25,11 @@ from heedful.search.inputs import TokenArrays
 
 
 class TextClassifierConfig(Config):
-    """Sizes of a text classifier."""
+    """Configuration of a text classifier."""
 
     kind: Literal["text_classifier"] = "text_classifier"
     encoder: Literal["bag", "gru"] = "bag"
-    """Mean of the embeddings, or a bidirectional GRU and attention with one learned query vector."""
+    """Encoder: mean of the embeddings, or a bidirectional GRU with attention by one learned query vector."""
     embedding_size: int = Field(default=128, ge=1)
     hidden_size: int = Field(default=64, ge=1)
     """Features of each direction of the GRU."""
@@ -57,13 +57,13 @@ PRESETS: Final[Mapping[str, TextClassifierConfig]] = {
 
 @final
 class TextClassifier(nn.Module):
-    """Scores of labels for a text."""
+    """Module that scores the labels of a text."""
 
     def __init__(self, config: TextClassifierConfig, num_tokens: int, num_labels: int) -> None:
         """Draw the parameters.
 
         Args:
-            config: the sizes.
+            config: configuration.
             num_tokens: size of the vocabulary.
             num_labels: number of labels.
         """
@@ -84,11 +84,11 @@ class TextClassifier(nn.Module):
 
         Args:
             inputs: token ids.
-            need: ("weights",) where attention is wanted.
+            need: ("weights",) to request attention.
 
         Returns:
-            [text, label] unnormalised log probabilities; and [text, position] attention where it was asked for and the
-            encoder has one, else None.
+            [text, label] unnormalised log probabilities; and [text, position] attention weights if requested and the
+            encoder has attention, else None.
         """
         tokens = token_inputs(inputs)
         embedded = self._dropout(self.embedding(tokens.ids))

@@ -1,4 +1,4 @@
-"""The Transformer: attention is all you need. Vaswani et al. 2017, arXiv:1706.03762."""
+"""The Transformer. Vaswani et al. 2017, "Attention is all you need", arXiv:1706.03762."""
 
 import math
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class TransformerConfig(Config):
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
     """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls
-    back to "target" where there are two."""
+    back to "target" with two."""
     output_bias: bool = False
     attention: AttentionConfig = AttentionConfig()
     """Attention of every decoder layer over the source."""
@@ -141,7 +141,7 @@ class EncoderLayer(nn.Module):
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
     def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
-        """Map [*, size] to the same, with the attention that fits how positions are laid out."""
+        """Map [*, size] to the same shape, with the attention for padded or packed positions."""
         return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward)
 
 
@@ -160,7 +160,7 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
     def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
-        """Map [*, size] to the same, with the attention that a step, a whole target or packed targets need."""
+        """Map [*, size] to the same shape, with the attention for a step, a whole target or packed targets."""
         vectors = self.around_self(vectors, attend_self)
         return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
 
@@ -192,10 +192,10 @@ class Transformer(Seq2Seq):
         self.target_positions = _positions(config)
         self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
-        # Post-norm layers end in a normalisation already.
+        # Post-norm layers already end in a normalisation.
         self.encoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(size, eps=config.norm_epsilon) if config.norm == "pre" else nn.Identity()
-        # With two layers in all neither of them aligns as well as both together; of three the last two are equals.
+        # With two layers, their mean aligns better than either; with three, the last two are equally good.
         self.alignment = ALIGNMENT
         self.reinforcement = build_reinforcement(config.attention)
 
@@ -237,21 +237,21 @@ class Transformer(Seq2Seq):
         vectors = self.target_positions(embedded, start=num_said)
         own, mask = self._own_window(None), padding(memory.lengths)
         if self.config.attention.window != "global":
-            place = torch.full_like(tokens, num_said)
-            mask = mask & near(self.config.attention, place, memory.lengths, memory.values[0].shape[-2])
+            position = torch.full_like(tokens, num_said)
+            mask = mask & near(self.config.attention, position, memory.lengths, memory.values[0].shape[-2])
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
                 keys[index] = torch.cat((keys[index], key), dim=-2)
                 values[index] = torch.cat((values[index], value), dim=-2)
-                # One sequence for each hypothesis: all that was said before may be attended.
+                # One sequence per hypothesis; all earlier tokens may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
                 mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, own, need)
                 return mapped.unflatten(0, tokens.shape)
 
             def attend_source(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
-                # Hypotheses of a source are queries to one set of keys, so keys are never copied.
+                # All hypotheses of a source are queries to the same keys, so keys are never copied.
                 (query,) = layer.cross_attention.project(inputs.squeeze(2), 0, 1)
                 mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
                     query, memory.keys[index], memory.values[index], mask, need
@@ -290,13 +290,13 @@ class Transformer(Seq2Seq):
 
     @property
     def is_scaled_dot_softmax(self) -> bool:
-        """Whether all attention is that of the paper, which fast forms and other engines compute."""
+        """Whether all attention is that of the paper, which fast forms and other engines require."""
         config = self.config
         attentions = (config.attention, config.encoder_attention, config.decoder_attention)
         return all(is_scaled_dot_softmax(each) for each in attentions)
 
     def _own_window(self, before: Mask | None) -> Mask | None:
-        """The target positions before each that it may attend, as far as there is a window; None = all."""
+        """Mask of the decoder's self-attention window; None = all earlier positions."""
         config = self.config.decoder_attention
         if config.window == "global":
             return before
@@ -304,7 +304,7 @@ class Transformer(Seq2Seq):
         return near_ones if before is None else before & near_ones
 
     def _with_alignment(self, attended: dict[str, Attended]) -> dict[str, Attended]:
-        """Add the mean weights of the last two layers, head by head, where weights were asked for."""
+        """Add the mean weights of the last two layers, per head, if weights were requested."""
         first = max(0, self.config.num_decoder_layers - 2)
         layers = [attended[f"decoder.{index}.cross"] for index in range(first, self.config.num_decoder_layers)]
         weights = [layer.weights for layer in layers if layer.weights is not None]
@@ -354,7 +354,7 @@ def _mine(state: State, memory: Memory) -> tuple[TransformerState, TransformerMe
     """Narrow the types of memory and state.
 
     Raises:
-        TypeError: the state is of another model, which is a programming error.
+        TypeError: the state belongs to another model, which is a programming error.
     """
     if not isinstance(state, TransformerState) or not isinstance(memory, TransformerMemory):
         raise TypeError(f"transformer: got {type(state).__name__} and {type(memory).__name__}")

@@ -1,7 +1,7 @@
 """Fast form of the Transformer on CPUs: a training step without padding.
 
-Sources and targets are packed, sequence after sequence, from the embeddings to the features; only attention knows where
-a sequence ends. See docs/decisions/0014-training-without-padding.md.
+Sources and targets are packed, one sequence after another, from the embeddings to the features; only attention needs to
+know where a sequence ends. See docs/decisions/0014-training-without-padding.md.
 """
 
 from functools import partial
@@ -23,7 +23,8 @@ from heedful.models.transformer import Transformer
 from heedful.text.vocabulary import PAD
 
 MAX_PACKED_LENGTH: Final = 256
-"""Longest sentences, in tokens, that are trained without padding, beyond which attention must not be held whole."""
+"""Length of the longest sentences, in tokens, that are trained without padding; the attention of longer ones would take
+too much memory."""
 
 
 def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
@@ -33,10 +34,10 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
         model: the Transformer.
         inputs: token ids of the sources.
         target_in: [batch, target] bos and gold tokens.
-        need: attention summaries wanted; where there are any, padding stays.
+        need: requested attention results; with any, padding is not removed.
 
     Returns:
-        What `Transformer.forward` gives, up to rounding; features of padding are zero.
+        The result of `Transformer.forward`, up to rounding; features of padding are zero.
     """
     tokens = token_inputs(inputs)
     if not is_packable(model, tokens.ids, target_in, need):
@@ -50,7 +51,7 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
 
     vectors = embedded(model.source_embedding, model.source_positions, sources, tokens.ids)
     for layer in model.encoder:
-        # The residual connection adds the bias that attention leaves to it.
+        # The residual connection adds the deferred bias of attention.
         vectors = layer(vectors, partial(attend_multihead, layer.self_attention, None, sources, sources))
     over_source = normalized(model.encoder_norm, vectors)
     vectors = embedded(model.target_embedding, model.target_positions, targets, target_in)
@@ -64,7 +65,7 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
 
 
 def is_packable(model: Transformer, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
-    """Say whether padding can be left out: packed attention can run, and nobody wants to see its weights.
+    """Tell whether training can go without padding: packed attention can run, and no weights are requested.
 
     Args:
         model: the Transformer.
@@ -73,13 +74,13 @@ def is_packable(model: Transformer, source: Tensor, target_in: Tensor, need: tup
         need: attention summaries wanted.
 
     Returns:
-        Whether it can.
+        Whether packed training is possible.
     """
     is_watched = bool(need) or observer.get() is not None
     has_dropout = model.training and bool(model.config.attention_dropout)
     if is_watched or has_dropout or not model.is_scaled_dot_softmax or not is_fused(model.target_embedding.weight):
         return False
-    # Weights are held for the backward pass, query x key of them.
+    # The backward pass stores query x key weights.
     is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH
     is_one_to_one = len(source) == len(target_in)
     return is_short and is_one_to_one and all(one.dtype == torch.float32 for one in model.parameters())

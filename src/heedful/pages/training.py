@@ -198,19 +198,19 @@ def _samples(run: RunRecord) -> list[str]:
     for (source, reference), outputs in shown.items():
         if not source:
             continue
-        kept = max((step for step, _ in outputs if step <= best), default=0)
+        best_step = max((step for step, _ in outputs if step <= best), default=0)
         rows = [("source", source), ("reference", reference)]
-        rows += [(f"step {step:,}", text) for step, text in _chosen(outputs, kept)]
-        tables.append(texts(rows, f"step {kept:,}"))
+        rows += [(f"step {step:,}", text) for step, text in _chosen(outputs, best_step)]
+        tables.append(texts(rows, f"step {best_step:,}"))
     return tables
 
 
-def _chosen(outputs: Sequence[tuple[int, str]], kept: int) -> list[tuple[int, str]]:
+def _chosen(outputs: Sequence[tuple[int, str]], best_step: int) -> list[tuple[int, str]]:
     """Selection of outputs: first, last, the kept model's, and others evenly in between."""
     if len(outputs) <= MOST_OUTPUTS:
         return list(outputs)
     indices = {round(i * (len(outputs) - 1) / (MOST_OUTPUTS - 2)) for i in range(MOST_OUTPUTS - 1)}
-    return [one for index, one in enumerate(outputs) if index in indices or one[0] == kept]
+    return [one for index, one in enumerate(outputs) if index in indices or one[0] == best_step]
 
 
 def _data(run: RunRecord) -> list[str]:

@@ -203,7 +203,7 @@ class Classifier(Predictor):
     def measure(self, items: Any) -> LabelReport:
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
-        return score_labels([found.label for found in self.stream(items.texts)], items.labels)
+        return score_labels([classification.label for classification in self.stream(items.texts)], items.labels)
 
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> LabelReport:
         items = LabelledTexts.of(find_pairs(paths, columns))

@@ -65,4 +65,4 @@ def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequenc
         corpus = EncodedCorpus(EncodedSide.of(sources), EncodedSide.of(targets))
         return log_likelihood(PairStep(translator.model(), label_smoothing=0.0), pairs_by_length(corpus)).log_prob
     ids = [np.array(source, dtype=np.int64) for source in sources]
-    return sum(float(found.log_probs.sum()) for found in score_sorted(backend, ids, targets))
+    return sum(float(scored.log_probs.sum()) for scored in score_sorted(backend, ids, targets))

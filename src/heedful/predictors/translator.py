@@ -263,12 +263,12 @@ class Translator(Predictor):
         Returns:
             Outputs and scores.
         """
-        asked = search or self.search
-        self.backends.searching(asked)  # loads the weights, which are no part of the speed
+        search_config = search or self.search
+        self.backends.searching(search_config)  # loads the weights, which are no part of the speed
         started = time.perf_counter()
-        found = list(self.stream(items.sources, asked, batch_tokens=batch_tokens))
+        translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens))
         seconds = time.perf_counter() - started
-        num_replaced = sum(bool(one.unreplaced) for one in found)
+        num_replaced = sum(bool(one.unreplaced) for one in translations)
         keys = tuple(metrics) or default_metrics(self.text.target_units)
         if num_replaced and not metrics:
             keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
@@ -279,9 +279,9 @@ class Translator(Predictor):
                 outputs, items.references, items.sources, metrics=keys, target_language=language, **settings
             )
 
-        outputs = [one.text for one in found]
-        before = report([one.unreplaced or one.text for one in found]) if num_replaced else None
-        return MeasuredTranslations(outputs, report(outputs), seconds, asked.beam, num_replaced, before)
+        outputs = [one.text for one in translations]
+        before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
+        return MeasuredTranslations(outputs, report(outputs), seconds, search_config.beam, num_replaced, before)
 
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
         return self.measure(read_items(find_pairs(paths, columns)))
@@ -303,13 +303,13 @@ class Translator(Predictor):
         decoded = decode_sorted(
             backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, constraints=constraints
         )
-        found = dict(zip(full, decoded, strict=True))
+        hypotheses = dict(zip(full, decoded, strict=True))
         known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)
-        places = {index: place for place, index in enumerate(full)}
+        places = {index: row for row, index in enumerate(full)}
         for index, text in enumerate(texts):
-            if index in found:
-                written = [known.get((places[index], rank), "") for rank in range(len(found[index]))]
-                yield self._finish(text, encoded[index][0], found[index], encoded[index][1], written)
+            if index in hypotheses:
+                written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
+                yield self._finish(text, encoded[index][0], hypotheses[index], encoded[index][1], written)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
@@ -337,10 +337,10 @@ class Translator(Predictor):
         was_cut: bool,
         replaced: Sequence[str],
     ) -> Translation:
-        plain = [self.target_tokenizer.decode(found.token_ids) for found in hypotheses]
+        plain = [self.target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
         alternatives = tuple(
-            Alternative(known or written, found.log_prob, found.score)
-            for known, written, found in zip(replaced, plain, hypotheses, strict=True)
+            Alternative(known or written, alternative.log_prob, alternative.score)
+            for known, written, alternative in zip(replaced, plain, hypotheses, strict=True)
         )
         best, hypothesis = alternatives[0], hypotheses[0]
         unreplaced = plain[0] if replaced[0] else ""

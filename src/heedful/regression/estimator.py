@@ -59,7 +59,8 @@ class NadarayaWatsonRegressor:
         feature_names_in_: [feature] the columns' names; there only if X came with names (a data frame).
 
     Cost: time queries * keys * features; finding the bandwidth is about as much as predicting the training points 20
-    times (learned) or 100 times. Memory is linear: pairs are worked on in blocks.
+    times (learned) or 100 times (leave-one-out; up to 2,000 times for kernels of finite reach and few points). Memory
+    is linear: pairs are worked on in blocks.
 
     Example:
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 2.0, 1.0, 4.0])

@@ -143,10 +143,10 @@ class BlockEngine(Engine):
         if not isinstance(state, _Running):
             raise TypeError(f"engine: got a state of type {type(state).__name__}")
         rows = state.rows if keep is None else state.rows[keep]
-        kept = self._kept(state, rows)
-        if kept is not None:
-            rows = np.searchsorted(kept, rows)
-        num_rows, num_hypotheses = state.num_rows if kept is None else kept.size, tokens.shape[1]
+        remaining = self._kept(state, rows)
+        if remaining is not None:
+            rows = np.searchsorted(remaining, rows)
+        num_rows, num_hypotheses = state.num_rows if remaining is None else remaining.size, tokens.shape[1]
         fed = np.full((num_rows, num_hypotheses), BOS if state.is_first else EOS, dtype=np.int64)
         fed[rows] = tokens
         moved = None
@@ -154,8 +154,8 @@ class BlockEngine(Engine):
             moved = np.tile(np.arange(num_hypotheses), (num_rows, 1))
             if parents is not None:
                 moved[rows] = parents
-        scores, inner = self._engine.step(state.inner, fed, moved, kept)
-        longest = state.longest if kept is None else int(np.searchsorted(kept, state.longest))
+        scores, inner = self._engine.step(state.inner, fed, moved, remaining)
+        longest = state.longest if remaining is None else int(np.searchsorted(remaining, state.longest))
         return BlockScores(scores, rows, state.width), _Running(inner, num_rows, rows, longest, state.width, False)
 
     def _kept(self, state: _Running, rows: IntArray) -> IntArray | None:

@@ -248,11 +248,11 @@ def decode_sorted(
     while start < len(order):
         rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
-        taken = inputs.take(batch)
+        batch_inputs = inputs.take(batch)
         if indexed is None:
-            decoded = backend.decode(taken, config, need_alignment)
+            decoded = backend.decode(batch_inputs, config, need_alignment)
         else:
-            decoded = backend.decode(taken, config, need_alignment, constraints=[indexed[i] for i in batch])
+            decoded = backend.decode(batch_inputs, config, need_alignment, constraints=[indexed[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)

@@ -36,8 +36,8 @@ def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192)
     start = 0
     while start < len(order):
         rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
-        found, weights = run(texts.take(rows))
-        log_probs.update(zip(rows, found, strict=True))
+        log_prob_rows, weights = run(texts.take(rows))
+        log_probs.update(zip(rows, log_prob_rows, strict=True))
         if weights is not None:
             for row, own in zip(rows, weights, strict=True):
                 attention[row] = own[: lengths[row]]
@@ -83,5 +83,5 @@ class LabelGraph:
         Returns:
             [text, label] log probabilities in nats, and [text, position] attention where there is one.
         """
-        found = self._session.run(None, texts.named_arrays())
-        return found[0], found[1] if len(found) > 1 else None
+        outputs = self._session.run(None, texts.named_arrays())
+        return outputs[0], outputs[1] if len(outputs) > 1 else None

@@ -202,9 +202,9 @@ class OnnxEngine(Engine):
             raise TypeError(f"engine: got a state of type {type(state).__name__}")
         memory, inner = state.memory, state.state
         if keep is not None:
-            kept = self._graphs.run("select", memory | inner | {"keep": keep})
-            memory = {name: kept[f"kept.{name}"] for name in memory}
-            inner = {name: kept[f"kept.{name}"] for name in inner}
+            selected = self._graphs.run("select", memory | inner | {"keep": keep})
+            memory = {name: selected[f"kept.{name}"] for name in memory}
+            inner = {name: selected[f"kept.{name}"] for name in inner}
         if parents is not None:
             inner = self._reordered(inner, parents)
         values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
@@ -213,8 +213,8 @@ class OnnxEngine(Engine):
         return scores, _Running(memory, after)
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
-        kept = self._graphs.run("reorder", state | {"parents": parents})
-        return {name: kept[f"kept.{name}"] for name in state}
+        reordered = self._graphs.run("reorder", state | {"parents": parents})
+        return {name: reordered[f"kept.{name}"] for name in state}
 
 
 def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:

@@ -66,7 +66,7 @@ def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
         [row, token] those of tokens that may be drawn, 0 for others. Of equal ones the lower id comes first.
     """
     most = 1 if config.temperature == 0 else config.top_k
-    kept = weights
+    remaining = weights
     if most or config.top_p < 1:
         ordered = np.sort(weights, axis=1)[:, ::-1][:, : most or weights.shape[1]]
         nums = np.full(weights.shape[0], ordered.shape[1])
@@ -74,7 +74,7 @@ def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
             cumulative = np.cumsum(ordered, axis=1)
             # A token counts while those before it hold too little; the first one always does.
             nums = 1 + (cumulative[:, :-1] < config.top_p * cumulative[:, -1:]).sum(axis=1)
-        kept = np.where(mark_largest(weights, ordered[np.arange(nums.size), nums - 1], nums), weights, 0.0)
+        remaining = np.where(mark_largest(weights, ordered[np.arange(nums.size), nums - 1], nums), weights, 0.0)
     if config.min_p == 0:
-        return kept
-    return np.where(weights >= config.min_p * weights.max(axis=1, keepdims=True), kept, 0.0)
+        return remaining
+    return np.where(weights >= config.min_p * weights.max(axis=1, keepdims=True), remaining, 0.0)

@@ -115,10 +115,10 @@ class Classification(Task[PairFile, ClassificationData]):
     def validator(self, data: ClassificationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         encoded = [encode_source(data.tokenizer, text, experiment.text)[0] for text in data.dev.texts]
         numbers = {label: number for number, label in enumerate(data.labels)}
-        known = [place for place, label in enumerate(data.dev.labels) if label in numbers]
+        known = [index for index, label in enumerate(data.dev.labels) if label in numbers]
         corpus = EncodedCorpus(
-            EncodedSide.of([encoded[place].tolist() for place in known]),
-            EncodedSide.of([[numbers[data.dev.labels[place]]] for place in known]),
+            EncodedSide.of([encoded[index].tolist() for index in known]),
+            EncodedSide.of([[numbers[data.dev.labels[index]]] for index in known]),
         )
         texts = TokenArrays(encoded)
 
@@ -147,9 +147,9 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
         DataError: the file has too few texts, or its labels are no labels.
     """
     file = files["train"]
-    kept = CorpusFilter(config.max_characters)
-    pairs = [pair for pair in kept.apply(file) if pair.target.strip()]
-    report = kept.report(file.notes)
+    corpus_filter = CorpusFilter(config.max_characters)
+    pairs = [pair for pair in corpus_filter.apply(file) if pair.target.strip()]
+    report = corpus_filter.report(file.notes)
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
     share = min(0.1, HELD_OUT_PAIRS / len(pairs)) if len(pairs) >= 10 * MIN_PAIRS else 0.0

@@ -161,13 +161,13 @@ class Validator:
         greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
         backend = torch_backend(model, self._experiment.text.max_tokens)
         decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
-        outputs = [self._target_tokenizer.decode(found[0].token_ids) for found in decoded]
+        outputs = [self._target_tokenizer.decode(hypotheses[0].token_ids) for hypotheses in decoded]
         scores = quick_scores(outputs, self._dev.references, self._language, metrics=self._metrics)
         texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
         middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
         loss = log_likelihood(PairStep(model, label_smoothing=0.0), pairs_by_length(self._corpus)).loss
-        place = len(others) // 2
-        samples = (*others[:place], middle, *others[place:])
+        middle_index = len(others) // 2
+        samples = (*others[:middle_index], middle, *others[middle_index:])
         return Validation({"loss": loss, **scores}, middle, samples)
 
 

@@ -55,10 +55,10 @@ def _unpacked(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream
 
 
-def _failure(error: Exception, place: str = "") -> str:
+def _failure(error: Exception, position: str = "") -> str:
     if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-        return f"cannot be read{place}: {error.strerror or error}"
-    return f"damaged gzip data{place}: {error}; fetch or compress the file again"
+        return f"cannot be read{position}: {error.strerror or error}"
+    return f"damaged gzip data{position}: {error}; fetch or compress the file again"
 
 
 def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:

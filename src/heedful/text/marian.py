@@ -64,9 +64,9 @@ class MarianTokenizer(Tokenizer):
             NewerFormat: a newer heedful wrote it.
         """
         try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            MARIAN_TOKENIZER_FORMAT.check(path, held)
-            tokens, model = held["tokens"], base64.b64decode(held["model"], validate=True)
+            content = json.loads(path.read_text(encoding="utf-8"))
+            MARIAN_TOKENIZER_FORMAT.check(path, content)
+            tokens, model = content["tokens"], base64.b64decode(content["model"], validate=True)
             if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
                 raise FileRefused("its tokens are no list of strings")
             return cls(model, Vocabulary(tokens), normalization)
@@ -103,8 +103,8 @@ class MarianTokenizer(Tokenizer):
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}{SUFFIX}"
         model = base64.b64encode(self.model).decode("ascii")
-        held = MARIAN_TOKENIZER_FORMAT.stamp({"tokens": self.vocabulary.tokens, "model": model})
-        (folder / file_name).write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8", newline="\n")
+        content = MARIAN_TOKENIZER_FORMAT.stamp({"tokens": self.vocabulary.tokens, "model": model})
+        (folder / file_name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8", newline="\n")
         return file_name
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Polynomial average of the weights, which needs no horizon."""
+"""Polynomial average of the weights, which needs no fixed number of steps."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class PolynomialAverage:
     """average += (g + 1) / (step + g) * (weights - average): weight of step t grows with t^g.
 
-    It covers about the last 1/g of all steps so far, whenever one stops; Shamir and Zhang 2013, arXiv:1212.1824,
+    At any step it covers about the last 1/g of all steps so far; Shamir and Zhang 2013, arXiv:1212.1824,
     polynomial-decay averaging. The Transformer paper averages its last checkpoints for the same effect.
     """
 
@@ -20,7 +20,7 @@ class PolynomialAverage:
         """Start from the current weights.
 
         Args:
-            model: whose parameters.
+            model: model whose parameters are averaged.
             exponent: g; 0 switches averaging off.
         """
         self._names = [name for name, _ in model.named_parameters()]
@@ -45,7 +45,7 @@ class PolynomialAverage:
         """Use the average as the model's weights within a context.
 
         Yields:
-            Nothing; afterwards the weights are back.
+            Nothing; the weights are restored afterwards.
         """
         originals = [parameter.data for parameter in self._weights]
         for parameter, average in zip(self._weights, self._average, strict=bool(self._average)):
@@ -60,7 +60,7 @@ class PolynomialAverage:
         """Return the tensors to save.
 
         Returns:
-            By parameter name; empty when switched off.
+            Tensors by parameter name; empty if averaging is off.
         """
         return dict(zip(self._names, self._average, strict=True)) if self._average else {}
 
@@ -69,7 +69,7 @@ class PolynomialAverage:
         """Restore a saved average.
 
         Args:
-            tensors: what `tensors` gave.
+            tensors: result of `tensors`.
         """
         for name, average in zip(self._names, self._average, strict=bool(self._average)):
             average.copy_(tensors[name])

@@ -1,9 +1,9 @@
 """Checkpoints that survive a kill at any instant.
 
-One folder each, `checkpoints/000123/`, written under another name, synced, then renamed into place; its manifest holds
-the sha256 of every file, so a damaged one is recognised, named and passed over for the one before it. One is removed by
-renaming it away first: a folder with a number for a name was whole when it got it, and is whole until it loses it.
-One of a newer heedful is refused, and never removed.
+Each checkpoint is a folder such as `checkpoints/000123/`, written under another name, synced, then renamed into place.
+Its manifest holds the sha256 of every file, so that a damaged checkpoint is detected, reported and skipped for the
+previous one. To remove a checkpoint, its folder is renamed first, so a folder with a number as its name is always
+complete. Checkpoints of a newer heedful are refused and never removed.
 """
 
 import json
@@ -32,7 +32,7 @@ _TENSORS: Final = ".safetensors"
 
 
 class _Damaged(FileRefused):
-    """A checkpoint that is not as it was written; the one before it is taken."""
+    """Damaged checkpoint; the previous one is used instead."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,22 @@ class CheckpointFolder:
         """Use a folder.
 
         Args:
-            path: made when first saved to.
-            num_kept: newest checkpoints that stay, at least 2, so that a damaged one has a predecessor.
-            warn: told of damaged checkpoints.
+            path: folder, created at the first save.
+            num_kept: number of newest checkpoints to keep, at least 2, so that a damaged one has a predecessor.
+            warn: callback for warnings about damaged checkpoints.
         """
         self.path: Final = path
         self._num_kept: Final = max(2, num_kept)
         self._warn: Final = warn
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, then delete the oldest, and those of later steps: training passed them over as damaged.
+        """Write a checkpoint, then delete the oldest, and those of later steps, which were skipped as damaged.
 
         Args:
-            checkpoint: what to write.
+            checkpoint: checkpoint to write.
 
         Raises:
-            ResourceError: the disk is full or refuses; earlier checkpoints are untouched.
+            ResourceError: writing failed, for example because the disk is full; earlier checkpoints are untouched.
             NewerFormat: a newer heedful saved the same step; nothing is changed.
         """
         name = f"{checkpoint.step:06d}"
@@ -81,7 +81,7 @@ class CheckpointFolder:
             self._clear()
             half_done.mkdir()
             _fill(half_done, checkpoint)
-            if (self.path / name).exists():  # an identical step, or a damaged one that was passed over
+            if (self.path / name).exists():  # the same checkpoint, or a damaged one that was skipped
                 self._discard(name)
             half_done.rename(self.path / name)
             sync(self.path)
@@ -106,7 +106,7 @@ class CheckpointFolder:
             parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
 
         Returns:
-            It, or None where there is none yet.
+            The checkpoint, or None if there is none yet.
 
         Raises:
             FileRefused: there are checkpoints but all are damaged, or the newest is of another model.
@@ -117,7 +117,7 @@ class CheckpointFolder:
             try:
                 return _read(self.path / name, parameter_order)
             except _Damaged as error:
-                self._warn(f"{error}; taking the one before it")
+                self._warn(f"{error}; using the previous one")
         if names:
             raise FileRefused(f"{self.path}: all {len(names)} checkpoints are damaged; delete the folder to start over")
         return None
@@ -135,7 +135,7 @@ class CheckpointFolder:
         shutil.rmtree(aside, ignore_errors=True)
 
     def _newer(self, name: str) -> NewerFormat | None:
-        """The refusal of a checkpoint that a newer heedful saved; None for any other."""
+        """Error for a checkpoint that a newer heedful saved; None for any other."""
         try:
             read_manifest(self.path / name)
         except NewerFormat as error:

@@ -1,12 +1,12 @@
-"""Checkpoint formats: an older one is upgraded on reading, one version at a time, to the one that is written.
+"""Checkpoint formats: older ones are upgraded on reading, one version at a time, to the current one.
 
-Format 1: `manifest.json` maps file names to their sha256 and says no version; tensors of the optimizer are named by the
-index of their parameter in the optimizer ("3.exp_avg"), matrices first, then vectors.
-Format 2: `manifest.json` says its version, its files and the sha256 of what it says; tensors of the optimizer are named
-by parameter ("encoder.weight.exp_avg").
+Format 1: `manifest.json` maps file names to their sha256 and has no version; tensors of the optimizer are named by the
+index of their parameter in the optimizer ("3.exp_avg"), matrices first, then vectors. Format 2: `manifest.json` has its
+version, its files and a sha256 of its content; tensors of the optimizer are named by parameter
+("encoder.weight.exp_avg").
 
-For all formats to come: the keys "format" and "sha256" of the manifest stay as they are, so that a flipped bit is told
-from a newer heedful.
+All future formats must keep the manifest's keys "format" and "sha256", so that a flipped bit can be distinguished from
+a newer format.
 """
 
 import json
@@ -53,22 +53,22 @@ def read_manifest(folder: Path) -> tuple[int, Mapping[str, str]]:
         Its format, and sha256 by file name.
 
     Raises:
-        NewerFormat: a newer heedful made it.
+        NewerFormat: a newer heedful wrote it.
         ValueError: the manifest is damaged.
-        OSError: there is none, or it cannot be read.
+        OSError: it does not exist, or cannot be read.
     """
     path = folder / MANIFEST
     facts = json.loads(path.read_bytes().decode())
     if not isinstance(facts, dict):
-        raise ValueError(f"{MANIFEST} is no manifest")
+        raise ValueError(f"{MANIFEST} is not a manifest")
     if KEY not in facts:
         return 1, facts
     stated = facts.pop("sha256", None)
     if stated != _digest(facts):
-        raise ValueError(f"{MANIFEST} is not as it was written")
+        raise ValueError(f"{MANIFEST} does not match its sha256")
     version = CHECKPOINT_FORMAT.check(path, facts)
     if not isinstance(facts.get("files"), dict):
-        raise ValueError(f"{MANIFEST} names no files")
+        raise ValueError(f"{MANIFEST} lists no files")
     return version, facts["files"]
 
 
@@ -77,15 +77,15 @@ def upgrade(version: int, tensors: Tensors, parameter_order: Sequence[str], fold
 
     Args:
         version: their format.
-        tensors: as they were read.
+        tensors: tensors as read.
         parameter_order: names of the optimizer's parameters in its own order.
         folder: the checkpoint, for messages.
 
     Returns:
-        The tensors as the newest format has them, the same bits.
+        The same tensors, named as in the newest format.
 
     Raises:
-        FileRefused: they are of another model.
+        FileRefused: the tensors belong to another model.
     """
     for step in _UPGRADES[version - 1 :]:
         tensors = step(tensors, parameter_order, folder)
@@ -93,7 +93,7 @@ def upgrade(version: int, tensors: Tensors, parameter_order: Sequence[str], fold
 
 
 def read_state(kind: type[State], facts: Mapping[str, Any], folder: Path) -> State:
-    """Make a state of the numbers that a checkpoint holds; unknown keys are left out, missing ones have their defaults.
+    """Build a state from the values of a checkpoint; unknown keys are ignored, missing ones have their defaults.
 
     Args:
         kind: a data class whose fields have defaults.
@@ -104,18 +104,18 @@ def read_state(kind: type[State], facts: Mapping[str, Any], folder: Path) -> Sta
         The state.
 
     Raises:
-        FileRefused: a value is of another type than its field.
+        FileRefused: a value does not have the type of its field.
     """
     known = {each.name: facts.get(each.name, each.default) for each in fields(kind)}
     for each in fields(kind):
         wanted = (int, float) if isinstance(each.default, float) else type(each.default)
         if not isinstance(known[each.name], wanted):
-            raise FileRefused(f"{folder}: its {each.name} is {known[each.name]!r}; delete it to take the one before")
+            raise FileRefused(f"{folder}: its {each.name} is {known[each.name]!r}; delete it to use the previous one")
     return kind(**known)
 
 
 def _name_optimizer_tensors(tensors: Tensors, parameter_order: Sequence[str], folder: Path) -> Tensors:
-    """Name what format 1 named by index.
+    """Name the optimizer tensors of format 1 by parameter.
 
     Raises:
         FileRefused: the tensors are of another model.
@@ -127,7 +127,9 @@ def _name_optimizer_tensors(tensors: Tensors, parameter_order: Sequence[str], fo
         name = parameter_order[int(index)] if index.isdecimal() and int(index) < len(parameter_order) else ""
         fits = name in weights and tensor.shape in ((), weights[name].shape)
         if not fits:
-            raise FileRefused(f"{folder}: its optimizer's {key} fits no parameter of this model; was it changed since?")
+            raise FileRefused(
+                f"{folder}: its optimizer's {key} fits no parameter of this model; was the model changed?"
+            )
         named[f"{name}.{role}"] = tensor
     return {**tensors, "optimizer": named}
 

@@ -10,43 +10,44 @@ from heedful.training.precision import Precision
 
 
 class TrainingConfig(Config):
-    """Settings of training; a limit of 0 is no limit."""
+    """Settings of training; a limit of 0 means no limit."""
 
     seed: int = Field(default=1, ge=0, lt=1 << 31)
     batch_tokens: int = Field(default=0, ge=0)
-    """Most positions of a batch on its longer side; 0 chooses from the corpus."""
+    """Largest number of positions of a batch on its longer side; 0 = chosen from the corpus."""
     accumulate: int = Field(default=1, ge=1)
     """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     alignment_weight: float = Field(default=0.0, ge=0.0)
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
     clip_norm: float = Field(default=1.0, ge=0.0)
-    """Largest L2 norm of the gradient; a larger one is scaled down. 0 = no limit."""
+    """Largest L2 norm of the gradient, which is scaled down to it; 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()
     average: float = Field(default=8.0, ge=0.0)
-    """Inverse of the number of last steps whose weights are averaged for validation; 0 = the last weights."""
+    """Exponent g of the polynomial average of the weights, which covers about the last 1/g of all steps; 0 = no
+    average."""
     precision: Precision = "auto"
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
     max_steps: int = Field(default=0, ge=0)
     max_epochs: int = Field(default=0, ge=0)
     max_target_tokens: int = Field(default=0, ge=0)
-    """Most target tokens trained on in all epochs together, EOS included, padding not."""
+    """Largest number of target tokens to train on, over all epochs, with EOS and without padding."""
     max_minutes: float = Field(default=0.0, ge=0.0)
     tensorboard: bool = False
     """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
     validate_every: int = Field(default=0, ge=0)
     """Steps between validations; 0 = about an epoch."""
     patience: int = Field(default=8, ge=1)
-    """Validations in a row without a better score after which training ends."""
+    """Number of consecutive validations without a better score after which training ends."""
     select_by: str = "auto"
-    """Score of the task that decides which model is kept; auto: what suits the data, such as BLEU of pieces, token
-    error rate of words, chrF of characters, accuracy of labels."""
+    """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error
+    rate for words, chrF for characters, accuracy for labels."""
 
     @model_validator(mode="before")
     @classmethod
     def _drop_execution(cls, values: Any) -> Any:
-        # Runs of earlier versions name the one way to run a step that is left.
+        # Configurations of earlier versions name the only remaining way to run a step.
         if isinstance(values, dict) and values.get("execution") == "eager":
             return {key: value for key, value in values.items() if key != "execution"}
         return values

@@ -1,7 +1,7 @@
 """Vocabulary layer and cross-entropy in one, in groups of rows: no [tokens, vocabulary] tensor exists.
 
-Loss and gradient of a group are made in the place of its logits, so a training step touches them twice rather than a
-dozen times. Liger-Kernel fuses the same way on GPUs.
+Loss and gradient of a group replace its logits in memory, so a training step touches them twice rather than a dozen
+times. Liger-Kernel fuses the same way on GPUs.
 """
 
 from typing import Any, Final, NamedTuple, final
@@ -16,7 +16,7 @@ from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
-"""Logits in memory at a time; each group adds once to the gradient of the weight."""
+"""Number of logits in memory at a time; each group adds once to the gradient of the weight."""
 
 
 class CrossEntropy(NamedTuple):
@@ -104,7 +104,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             total += row_losses.losses.sum()
             num_correct += row_losses.is_correct.sum()
             if features_grad is not None and weight_grad is not None:
-                # What were logits are gradients now.
+                # The logits have been overwritten by gradients.
                 logits[size:].zero_()
                 features_grad[group] = (logits @ narrow_weight)[:size]
                 weight_grad += logits.mT @ inputs
@@ -124,7 +124,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:
-    """Rows zero-padded to a size that is compiled already."""
+    """Rows zero-padded to a size for which kernels are generated already."""
     missing = round_up(len(rows), multiple) - len(rows)
     return functional.pad(rows, (0, 0, 0, missing)) if missing else rows
 

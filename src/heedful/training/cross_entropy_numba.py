@@ -1,6 +1,6 @@
 """Numba kernel of smoothed losses and gradients of rows of logits; no PyTorch here.
 
-A row of logits stays in the nearest caches from its first look to its gradient.
+A row of logits stays in the first-level caches from the first read to its gradient.
 """
 
 import math
@@ -31,7 +31,7 @@ def _read(logits: np.ndarray, bias: np.ndarray, row: np.ndarray) -> Any:
             row[v] = logits[v]
     for v in range(bias.shape[0]):
         row[v] += bias[v]
-    # As integers, for the largest of floating-point numbers is not found with vectors where one may be NaN.
+    # Compared as integers, because a floating-point maximum that may meet NaN is not vectorised.
     largest, total = _LEAST, np.float32(0.0)
     for v in range(row.shape[0]):
         largest = max(largest, ordered(row[v]))
@@ -65,14 +65,14 @@ def differentiate(
     """Compute smoothed losses of rows, and if requested replace the logits by their gradients.
 
     Args:
-        logits: [row, vocabulary] float32, or the bits of bfloat16 as int16; overwritten where gradients are wanted.
+        logits: [row, vocabulary] float32, or the bits of bfloat16 as int16; overwritten if gradients are requested.
         bias: [vocabulary] float32, or [0] for none.
         gold: [row] int64.
         label_smoothing: share of the probability that is spread over the vocabulary.
-        wants_gradient: whether to make them.
+        wants_gradient: whether to compute gradients.
         losses: [row] float32 out.
         log_probs: [row] float32 out, of the gold token, without smoothing.
-        is_correct: [row] bool out, whether no token beats the gold one.
+        is_correct: [row] bool out, whether no token is more probable than the gold one.
         bias_gradient: [vocabulary] or [0] float32, added to.
     """
     vocabulary = logits.shape[1]
@@ -117,7 +117,7 @@ def compiled(is_narrow: bool) -> Any:
     signature = (
         logits[:, ::1], real, types.int64[::1], types.float64, types.boolean, real, real, types.boolean[::1], real,
     )  # fmt: skip
-    # Where it fails, the loop is compiled and only the disk would not take it.
+    # On OSError the kernel is compiled; only its cache file could not be written.
     with suppress(OSError):
         differentiate.compile(signature)
     return differentiate

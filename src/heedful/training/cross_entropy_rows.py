@@ -11,9 +11,9 @@ from heedful.compiled.availability import copied, loops_problem
 from heedful.compiled.threads import run_parts
 
 BLOCK_ELEMENTS: Final = 2_000_000
-"""Logits that plain operations process at a time."""
+"""Number of logits that plain operations process at a time."""
 _PART_ROWS: Final = 32
-"""Rows of a part of the kernel, whatever the number of threads, so that sums do not depend on it."""
+"""Rows per part of the kernel, independent of the number of threads, so that sums do not depend on it."""
 
 
 class RowLosses(NamedTuple):
@@ -40,13 +40,13 @@ def take_losses(
 
     Args:
         logits: [row, vocabulary] contiguous; overwritten in any case.
-        bias: [vocabulary] still to be added, or None.
+        bias: [vocabulary] bias to add, or None.
         gold: [row] ids.
         label_smoothing: e, in [0, 1).
-        wants_gradient: whether gradients are made.
+        wants_gradient: whether to compute gradients.
 
     Returns:
-        Losses, summed in float32 at least whatever the type of the logits.
+        Losses, summed in float32 at least.
 
     Cost: with Numba a read and a write of the logits, and an exponential for each.
     """
@@ -103,7 +103,7 @@ def _by_operations(
         gold_logits = block.gather(1, labels)
         largest = block.amax(dim=1, keepdim=True)
         mean_logits = block.mean(dim=1, keepdim=True) if label_smoothing else 0.0
-        # In place, where the block is in the cache.
+        # In place, while the block is in the cache.
         sums = block.sub_(largest).exp_().sum(dim=1, keepdim=True)
         log_sums = largest + sums.log()
         smoothed = log_sums - (1.0 - label_smoothing) * gold_logits - label_smoothing * mean_logits

@@ -1,10 +1,10 @@
 """Data-parallel training: each rank takes a slice of every batch; summed gradients equal single-process training.
 
-The first process prepares, validates, saves and speaks; the others wait for it, but not for ever. All decide the same
-at each step, because what differs between them (clocks, signals, sums) is exchanged.
+The first process prepares, validates, saves and reports; the others wait for it, up to a deadline. All processes make
+the same decisions at each step, because they exchange what differs between them (clocks, signals, sums).
 
-Gradients are added in buckets that never change: `DistributedDataParallel` lays its own anew after the first step, so
-that a training that goes on from a checkpoint would add in another order than one that never stopped.
+Gradients are summed in fixed buckets: `DistributedDataParallel` rebuilds its buckets after the first step, so that a
+resumed training would sum in another order than an uninterrupted one.
 """
 
 import json
@@ -28,11 +28,11 @@ if TYPE_CHECKING:  # not in every build of PyTorch
     from torch.distributed.distributed_c10d import Store
 
 DEADLINE_SECONDS: Final = 60.0
-"""Seconds without taking part in a sum after which a process counts as lost."""
+"""Seconds without a contribution to a sum after which a process counts as lost."""
 SILENT_SECONDS: Final = 30.0
-"""Seconds without a sign of life after which the first process, for which the others wait, counts as lost."""
+"""Seconds without a heartbeat after which the first process, for which the others wait, counts as lost."""
 BEAT_SECONDS: Final = 5.0
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 _BUCKET_BYTES: Final = 1 << 25
 _OF_TALK: Final = ("gloo", "nccl", "connection", "timed out", "peer")
 _GOLDEN: Final = 0x9E3779B97F4A7C15
@@ -43,11 +43,11 @@ class Share(NamedTuple):
 
     batch: Batch
     is_real: bool
-    """False where nothing is left for this process: it then has a row of another one, whose loss must not count."""
+    """Whether the slice counts; False if no row is left for this process, which then gets a row of another one."""
 
 
 class Ranks(ABC):
-    """Processes of one training, from the view of one of them."""
+    """Processes of one training, as seen by one of them."""
 
     place: RankInfo
 
@@ -60,10 +60,10 @@ class Ranks(ABC):
         """Choose this process's device.
 
         Args:
-            name: as the user gave it.
+            name: device that the user named.
 
         Returns:
-            The same; of several CUDA devices, where none is named, one for each process of a machine.
+            The same name; for "cuda" without a number, one CUDA device per process of the machine.
         """
         return f"cuda:{self.place.local_rank}" if name == "cuda" and self.place.size > 1 else name
 
@@ -71,10 +71,10 @@ class Ranks(ABC):
         """Return every size-th row from the rank-th: neighbours are of similar length, and so are the slices.
 
         Args:
-            batch: the same on all.
+            batch: batch, the same on all processes.
 
         Returns:
-            This process's part.
+            The slice of this process.
         """
         rank, size = self.place.rank, self.place.size
         if size == 1:
@@ -86,11 +86,11 @@ class Ranks(ABC):
         """Return the seed of dropout, a function of the training's seed, the step and the rank.
 
         Args:
-            seed: of the training, less than 2^31.
+            seed: seed of the training, below 2^31.
             step: from 1.
 
         Returns:
-            64 bits; of the first, those that a training by one process has.
+            64 bits; on the first process, the same as in single-process training.
         """
         return ((seed << 32) + step) ^ (self.place.rank * _GOLDEN & (1 << 64) - 1)
 
@@ -108,10 +108,10 @@ class Ranks(ABC):
         """Broadcast the first process's parameters.
 
         Args:
-            model: of the same shape on all.
+            model: model, of the same shape on all processes.
 
         Raises:
-            LostProcess: another one ended, or is silent.
+            LostProcess: another process ended, or does not respond.
         """
 
     @abstractmethod
@@ -119,10 +119,10 @@ class Ranks(ABC):
         """Replace each gradient by its sum over all processes; a missing one counts as zero.
 
         Args:
-            parameters: the same on all.
+            parameters: parameters, the same on all processes.
 
         Raises:
-            LostProcess: another one ended, or is silent.
+            LostProcess: another process ended, or does not respond.
         """
 
     @abstractmethod
@@ -130,28 +130,28 @@ class Ranks(ABC):
         """Exchange numbers.
 
         Args:
-            numbers: as many on all.
+            numbers: as many numbers on all processes.
 
         Returns:
-            Those of each process, by rank: the same list on all.
+            The numbers of each process, by rank; the same on all processes.
 
         Raises:
-            LostProcess: another one ended, or is silent.
+            LostProcess: another process ended, or does not respond.
         """
 
     @abstractmethod
     def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
-        """Run a function on the first process while the others wait, as long as it gives signs of life.
+        """Run a function on the first process while the others wait, as long as its heartbeat continues.
 
         Args:
-            body: what it does; the others don't call it.
+            body: function that only the first process calls.
 
         Returns:
-            Its result, on all.
+            Its result, on all processes.
 
         Raises:
-            LostProcess: the first one ended, or is silent.
-            EndedElsewhere: on the others, where an error left the body on the first.
+            LostProcess: the first process ended, or does not respond.
+            EndedElsewhere: the function raised an error; raised on the other processes.
         """
 
 
@@ -176,14 +176,14 @@ class Alone(Ranks):
 class Together(Ranks):
     """Training by several processes, connected by gloo, and on GPUs by NCCL."""
 
-    def __init__(self, place: RankInfo, store: "Store") -> None:
+    def __init__(self, rank_info: RankInfo, store: "Store") -> None:
         """Connect to the store.
 
         Args:
-            place: this one's.
-            store: that all reach.
+            rank_info: rank of this process.
+            store: store that all processes can reach.
         """
-        self.place = place
+        self.place = rank_info
         self._store: Final = store
         self._turns: Final = count()
 
@@ -216,7 +216,7 @@ class Together(Ranks):
     def first(self, body: Callable[[], Sequence[float]]) -> list[float]:
         key = f"turn {next(self._turns)}"
         numbers = self._lead(key, body) if self.is_first else self._wait(key)
-        self.gather()  # the first may host the store: it goes on, and perhaps ends, when all have read it
+        self.gather()  # the first process may host the store, so it must not end before all have read the result
         return numbers
 
     def _lead(self, key: str, body: Callable[[], Sequence[float]]) -> list[float]:
@@ -235,7 +235,7 @@ class Together(Ranks):
 
     @contextmanager
     def _beating(self, key: str) -> Generator[None]:
-        """Give signs of life within the context."""
+        """Send heartbeats within the context."""
         is_done = threading.Event()
 
         def beat() -> None:
@@ -245,7 +245,7 @@ class Together(Ranks):
                 try:
                     self._store.set(f"{key} beat", str(number))
                 except RuntimeError:
-                    return  # the others, or who launched us, are gone: what comes next will find out
+                    return  # the other processes or the launcher are gone; the next exchange will detect it
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -266,12 +266,12 @@ class Together(Ranks):
                     beat, heard_at = now, time.monotonic()
                 if time.monotonic() - heard_at > SILENT_SECONDS:
                     raise self._lost("silent")
-            told = json.loads(self._store.get(key))
-        if "ended" in told:
+            message = json.loads(self._store.get(key))
+        if "ended" in message:
             with suppress(HeedfulError):
                 self.gather()
-            raise EndedElsewhere(int(told["ended"]))
-        return [float(number) for number in told["numbers"]]
+            raise EndedElsewhere(int(message["ended"]))
+        return [float(number) for number in message["numbers"]]
 
     @contextmanager
     def _connected(self) -> Generator[None]:
@@ -324,14 +324,14 @@ def joined(device: str) -> Generator[Ranks]:
     """Connect to the other processes that `torchrun` started, if it did.
 
     Args:
-        device: where to compute.
+        device: device to compute on.
 
     Yields:
         The processes of this training.
 
     Raises:
         UsageError: this PyTorch cannot connect processes.
-        LostProcess: the others did not come.
+        LostProcess: the other processes did not connect.
     """
     here = place()
     if here.size == 1:
@@ -355,7 +355,7 @@ def joined(device: str) -> Generator[Ranks]:
     try:
         yield ranks
     finally:
-        # After an error perhaps nobody answers any more: then the process ends, and its connections with it.
+        # After an error the other processes may not respond; then the connections end with the process.
         leaving = threading.Thread(target=distributed.destroy_process_group, daemon=True)
         leaving.start()
         leaving.join(BEAT_SECONDS)

@@ -10,11 +10,11 @@ from torch import Tensor
 def alignment_loss(weights: Tensor, links: Tensor) -> Tensor:
     """Compute the cross-entropy of attention against links: -sum_t 1/|L_t| sum_{s in L_t} log weights[t, s].
 
-    L_t are the source tokens that target token t is linked to; one that is linked to none has no loss. The step that
-    is taught is the one that says the token, so the attention is what `align` reads.
+    L_t are the source tokens linked to target token t; tokens without links have no loss. The attention of the step
+    that predicts the token is trained, which is the one that `align` uses.
 
     Args:
-        weights: [batch, target, source] or [batch, head, target, source]; the mean over heads is taught.
+        weights: [batch, target, source] or [batch, head, target, source]; with heads, their mean is trained.
         links: [link, 3] row of the batch, target position and source position, each link once.
 
     Returns:
@@ -31,5 +31,5 @@ def alignment_loss(weights: Tensor, links: Tensor) -> Tensor:
         weights = weights.mean(dim=1)
     linked = weights[row, target, source]
     linked = linked if linked.dtype == torch.float64 else linked.float()
-    # A weight that fell below the smallest number has no gradient that could lift it, and must not make a NaN.
+    # A weight that underflowed to 0 has no useful gradient, and must not produce NaN.
     return -(linked.clamp_min(torch.finfo(linked.dtype).tiny).log() / num_links).sum()

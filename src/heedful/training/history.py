@@ -21,16 +21,16 @@ Ending = Literal["finished", "stopped", "failed"]
 class History:
     """Writer of `history.jsonl`; a beginning without an end means that the process was killed.
 
-    What cannot be written is left out: no training ends for want of a diary.
+    Write errors are ignored, because training should not fail for lack of a history.
     """
 
     def __init__(self, folder: Path, step: int, facts: Mapping[str, Any]) -> None:
         """Set the facts about the beginning.
 
         Args:
-            folder: of the run, with metrics and checkpoints.
-            step: from which training goes on; 0 = it begins.
-            facts: what is known before the first step; JSON can hold it.
+            folder: folder of the run, with metrics and checkpoints.
+            step: step from which training resumes; 0 = it begins.
+            facts: facts before the first step, as JSON values.
         """
         self._path: Final = folder / HISTORY
         self.step = step
@@ -42,10 +42,10 @@ class History:
         """Record the beginning at the first report: a finished training that is started again has none.
 
         Args:
-            watch: whom reports are passed on to.
+            watch: callback that receives the reports.
 
         Returns:
-            What training should report to.
+            The callback to pass to training.
         """
 
         def report(progress: "Progress") -> None:
@@ -59,8 +59,8 @@ class History:
 
         Args:
             ending: how.
-            step: of the newest checkpoint.
-            reason: in words.
+            step: step of the newest checkpoint.
+            reason: reason in words.
         """
         if ending != "finished" or self._is_begun:
             self._begin()
@@ -74,7 +74,7 @@ class History:
     def _append(self, event: Mapping[str, Any]) -> None:
         line = HISTORY_FORMAT.stamp({**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")})
         with suppress(OSError), self._path.open("a+b") as file:
-            # A crash may have cut the last line off: it must not swallow this one.
+            # A crash may have truncated the last line; start a new line.
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             is_cut = end > 0 and file.read(1) != b"\n"

@@ -17,7 +17,7 @@ class Likelihood:
     log_prob: float
     """Log probability of all targets together, in nats, at most 0."""
     num_units: int
-    """Target tokens, end marks included; at least 1."""
+    """Number of target tokens, EOS included; at least 1."""
 
     @property
     def loss(self) -> float:
@@ -34,7 +34,7 @@ def log_likelihood(step: TrainingStep, batches: Iterable[Batch]) -> Likelihood:
     """Sum the log likelihoods of gold units.
 
     Args:
-        step: model and loss; put into evaluation mode.
+        step: model and loss, put into evaluation mode.
         batches: one or more, of the step's task.
 
     Returns:

@@ -1,7 +1,7 @@
 """Lock of a model folder, one training at a time; the operating system frees it when the holder dies.
 
-Where a file system has no locks, as some network ones, a file that names its holder takes their place: it counts for
-nothing once no such process runs on its machine.
+On file systems without locks, such as some network file systems, a file that names the holder is used instead; it is
+ignored once that process no longer runs on its machine.
 """
 
 import errno
@@ -32,10 +32,10 @@ def locked(folder: Path) -> Generator[None]:
     """Lock a folder against other trainings.
 
     Args:
-        folder: exists; a small file stays in it.
+        folder: existing folder; a small file remains in it.
 
     Yields:
-        Nothing. The folder is held until the body ends, or this process with all that it forked.
+        Nothing. The folder is locked until the body ends, or this process and its forks end.
 
     Raises:
         UsageError: another training holds it; the message says which.
@@ -68,7 +68,9 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> bool:
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far behind what is read: Windows lets nobody read what is locked
+        os.lseek(
+            descriptor, 1 << 30, os.SEEK_SET
+        )  # far beyond the content, because Windows forbids reading locked bytes
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
@@ -125,7 +127,7 @@ def _is_alive(path: Path) -> bool:
     except (ProcessLookupError, ValueError, OverflowError, KeyError):
         return False
     except PermissionError:
-        pass  # somebody else's, which runs
+        pass  # a running process of another user
     return True
 
 

@@ -51,7 +51,7 @@ class Progress:
     seconds: float
     """Seconds of training so far, over all resumes."""
     done: float
-    """Share of the tightest limit that is used up, in [0, 1]; 0 where there is no limit."""
+    """Used share of the limit that is nearest, in [0, 1]; 0 without a limit."""
     validation: Validation | None = None
     is_best: bool = False
 
@@ -63,14 +63,14 @@ class Watcher(Protocol):
         """Receive a report.
 
         Args:
-            progress: where training is.
+            progress: current state of the training.
         """
         ...
 
 
 @dataclass
 class TrainerState:
-    """State of the training loop beside the tensors; part of every checkpoint."""
+    """State of the training loop except tensors; part of every checkpoint."""
 
     step: int = 0
     epoch: int = 0
@@ -85,7 +85,7 @@ class TrainerState:
     recent_seconds: float = 0.0
     """Seconds spent in updates since the last validation."""
     best: float = -math.inf
-    """Best score by which the model is selected, negated where a lower one is better."""
+    """Best selection score so far, negated if lower is better."""
     best_step: int = 0
     num_without_better: int = 0
     finished: str = ""
@@ -122,7 +122,7 @@ CHECKPOINT_SECONDS: Final = 300.0
 
 @final
 class Trainer:
-    """Training loop over an encoded corpus, which continues where it stopped."""
+    """Resumable training loop."""
 
     def __init__(
         self,
@@ -142,17 +142,17 @@ class Trainer:
 
         Args:
             step: model and loss; the model is trained in place.
-            config: how; `batch_tokens`, `validate_every` and `select_by` resolved.
-            sampler: draws batches that the step takes.
-            folder: for checkpoints and metrics.jsonl.
-            validate: given a model in evaluation mode.
-            higher_is_better: whether a larger score of the name `select_by` is a better one.
-            keep: given the weights of each new best model.
-            watch: given reports.
-            warn: told what a person should know.
-            ranks: the processes that share each batch; None = this one alone. Of several, only the first validates,
-                keeps, watches and writes.
-            times: takes the time of every phase.
+            config: settings, with `batch_tokens`, `validate_every` and `select_by` resolved.
+            sampler: sampler of batches for the step.
+            folder: folder of checkpoints and metrics.jsonl.
+            validate: function that validates a model in evaluation mode.
+            higher_is_better: whether a higher score `select_by` is better.
+            keep: callback for the weights of each new best model.
+            watch: callback for progress reports.
+            warn: callback for warnings.
+            ranks: processes that share each batch; None = this one alone. With several, only the first validates,
+                writes and calls callbacks.
+            times: timer of the phases of a step.
         """
         self._times: Final = times
         self._ranks: Final = ranks or Alone()
@@ -178,8 +178,8 @@ class Trainer:
 
         Raises:
             Stopped: SIGINT or SIGTERM; everything is saved.
-            NonFiniteError: the loss or a gradient is not finite; nothing of it reached the weights.
-            ResourceError: the last save failed, and those before it are untouched; or another process is lost.
+            NonFiniteError: the loss or a gradient is not finite; the weights are unaffected.
+            ResourceError: the last save failed, with earlier ones untouched; or another process was lost.
         """
         self.resume()
         course = self._course
@@ -195,7 +195,7 @@ class Trainer:
                     number, is_save_due = self._agree(stop.signal_number)
                     self._times.mark("optimizer")
                 course.finished = self._limit_reached()
-                # The last step is validated too: a run shorter than an epoch leaves a model all the same.
+                # The last step is validated too, so that a run shorter than an epoch still leaves a model.
                 if course.finished or course.step % self._config.validate_every == 0:
                     self._validate_now()
                 else:
@@ -204,15 +204,15 @@ class Trainer:
                         self._save()
                 if number and not course.finished:
                     self._ensure(f"stopped at step {course.step}")
-                    raise Stopped(f"stopped at step {course.step}; the same command goes on", number)
+                    raise Stopped(f"stopped at step {course.step}; run the same command to continue", number)
         self._times.end()
         self._ensure(f"finished at step {course.step}")
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
-        found = (course.step, course.seconds, self._sign * course.best, course.best_step, course.finished)
-        return Outcome(*found, course.num_target_tokens, speed)
+        totals = (course.step, course.seconds, self._sign * course.best, course.best_step, course.finished)
+        return Outcome(*totals, course.num_target_tokens, speed)
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
-        """Make all processes take the same decision: the signal of any, the clock of the first.
+        """Let all processes make the same decision, by the signal of any and the clock of the first.
 
         Returns:
             The signal, 0 = none, and whether it is time for a checkpoint.
@@ -227,7 +227,7 @@ class Trainer:
         course, config = self._course, self._config
         started = time.monotonic()
         course.step += 1
-        # Dropout is a function of (seed, step, rank): no generator has to be saved.
+        # Dropout is a function of (seed, step, rank), so no generator state has to be saved.
         torch.manual_seed(self._ranks.seed(config.seed, course.step))
         num_tokens = sum(batch.num_units for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
@@ -245,16 +245,16 @@ class Trainer:
         self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
         course.num_target_tokens += num_tokens
-        taken = time.monotonic() - started
-        course.seconds += taken
-        course.update_seconds += taken
+        duration = time.monotonic() - started
+        course.seconds += duration
+        course.update_seconds += duration
         course.recent_loss += total * divisor
         course.recent_tokens += num_tokens
-        course.recent_seconds += taken
+        course.recent_seconds += duration
 
     def _validate_now(self) -> None:
         course = self._course
-        # Of all steps since the last validation: what is logged must not hang on when a report fell due.
+        # Averaged over all steps since the last validation, so that the log does not depend on when reports are due.
         loss, speed = (
             course.recent_loss / max(1, course.recent_tokens),
             course.recent_tokens / max(1e-9, course.recent_seconds),
@@ -262,16 +262,16 @@ class Trainer:
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
         course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
-        found: list[Validation] = []
+        validations: list[Validation] = []
         weights = self._learner.averaged()
 
         def measure() -> list[float]:
             with self._learner.evaluation_weights(weights) as model:
-                found.append(self._validate(model))
-            return [self._sign * found[0].scores[self._metric], time.monotonic() - started]
+                validations.append(self._validate(model))
+            return [self._sign * validations[0].scores[self._metric], time.monotonic() - started]
 
-        score, taken = self._ranks.first(measure)
-        course.seconds += taken
+        score, duration = self._ranks.first(measure)
+        course.seconds += duration
         is_best = score > course.best
         if is_best:
             course.best, course.best_step, course.num_without_better = score, course.step, 0
@@ -280,19 +280,19 @@ class Trainer:
             course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
-        if found:
+        if validations:
             facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
-            facts |= {"is_best": is_best, "scores": dict(found[0].scores), "sample": found[0].sample}
-            self._storage.metrics.add(facts | ({"samples": found[0].samples} if found[0].samples else {}))
+            facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
+            self._storage.metrics.add(facts | ({"samples": validations[0].samples} if validations[0].samples else {}))
         self._times.mark("validation")
         self._save()
-        if found:
-            self._watch(replace(progress, validation=found[0], is_best=is_best))
+        if validations:
+            self._watch(replace(progress, validation=validations[0], is_best=is_best))
         self._window = _Window()
 
     @property
     def saved_step(self) -> int:
-        """Step of the newest checkpoint; 0 = there is none."""
+        """Step of the newest checkpoint; 0 = none."""
         return self._storage.saved_step
 
     @property
@@ -358,10 +358,10 @@ class Trainer:
         self._ranks.first(check)
 
     def resume(self) -> int:
-        """Restore the newest checkpoint of the folder, unless that was done.
+        """Restore the newest checkpoint of the folder, unless that is done already.
 
         Returns:
-            The step of the newest checkpoint that is whole; 0 where there is none.
+            The step of the newest undamaged checkpoint; 0 = none.
 
         Raises:
             FileRefused: there are checkpoints but all are damaged, or not every process sees them, or a newer heedful
@@ -373,7 +373,9 @@ class Trainer:
         checkpoint = self._storage.load(self._learner.parameter_order)
         steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
         if len(set(steps)) > 1:
-            raise FileRefused(f"{self._folder}: the processes read different checkpoints there; let all see one folder")
+            raise FileRefused(
+                f"{self._folder}: the processes read different checkpoints; give all of them access to one folder"
+            )
         if self._ranks.is_first:
             self._storage.cut()
         if checkpoint is None:
@@ -384,7 +386,7 @@ class Trainer:
         )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
-        # A limit that ended the run may have been raised since.
+        # The limit that ended the run may have been raised meanwhile.
         self._course.finished = self._limit_reached() if self._course.finished else ""
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"

@@ -20,7 +20,7 @@ class LossSum(NamedTuple):
 
 
 class TrainingStep(nn.Module, ABC):
-    """Model and loss as one module: all that the training loop, and any wrapper around it, has to know."""
+    """Model and loss as one module, the only interface that the training loop and wrappers need."""
 
     model: nn.Module
 
@@ -29,7 +29,7 @@ class TrainingStep(nn.Module, ABC):
         """Compute the summed loss of a batch.
 
         Args:
-            tensors: those that `heedful.data.batch.Batch.arrays` of the task's batches lists, on the model's device.
+            tensors: the arrays of `heedful.data.batch.Batch.arrays`, on the model's device.
 
         Returns:
             Sums over the batch.

@@ -1,4 +1,4 @@
-"""Log of a training, metrics.jsonl: one line of JSON for each validation."""
+"""Log of a training, metrics.jsonl: one line of JSON per validation."""
 
 import json
 import math
@@ -14,13 +14,13 @@ from heedful.formats import METRICS_FORMAT
 
 @final
 class MetricsLog:
-    """Log whose lines are there exactly once, also after kills, full disks and resumes."""
+    """Log that contains each line exactly once, even after kills, full disks and resumes."""
 
     def __init__(self, path: Path) -> None:
         """Open a log, or start one.
 
         Args:
-            path: of the file.
+            path: path of the file.
         """
         self.path: Final = path
         self._lines: list[str] = []
@@ -30,7 +30,7 @@ class MetricsLog:
         """Add a line, to be written by `flush`.
 
         Args:
-            facts: what JSON can hold; "step" among it.
+            facts: JSON values, including "step".
         """
         self._lines.append(json.dumps(METRICS_FORMAT.stamp(facts), ensure_ascii=False) + "\n")
 
@@ -38,13 +38,13 @@ class MetricsLog:
         """Write the added lines to the disk; after an error the next call writes them all.
 
         Raises:
-            OSError: the disk is full or refuses.
+            OSError: writing failed, for example because the disk is full.
         """
         if not self._lines:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab", buffering=0) as file:
-            if file.tell() > self._size:  # what a call that failed has left, perhaps half a line
+            if file.tell() > self._size:  # remains of a failed call, possibly half a line
                 file.truncate(self._size)
             content = memoryview("".join(self._lines).encode())
             while content:
@@ -57,18 +57,18 @@ class MetricsLog:
         """Remove the lines after a checkpoint, and partial lines: those steps will be logged again.
 
         Args:
-            step: of the checkpoint.
+            step: step of the checkpoint.
 
         Raises:
-            NewerFormat: a line is of a newer heedful; nothing is changed.
+            NewerFormat: a newer heedful wrote a line; nothing is changed.
         """
         if not self.path.is_file():
             return
         lines = self.path.read_bytes().split(b"\n")[:-1]
-        kept = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
-        if len(b"\n".join([*kept, b""])) != self.path.stat().st_size:
+        remaining = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
+        if len(b"\n".join([*remaining, b""])) != self.path.stat().st_size:
             with written_whole(self.path) as file:
-                file.writelines(line.decode() + "\n" for line in kept)
+                file.writelines(line.decode() + "\n" for line in remaining)
         self._size = self.path.stat().st_size
 
 

@@ -18,7 +18,7 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class OptimizerConfig(Config):
-    """Settings of the optimizer; a setting that is not given is that of the optimizer's paper.
+    """Settings of the optimizer; unset ones have the value of the optimizer's paper.
 
     adam: Vaswani et al. 2017 (betas 0.9 and 0.98, epsilon 1e-9). adadelta: Zeiler 2012, arXiv:1212.5701, as in
     Bahdanau et al. 2015, B.2 (rho 0.95, epsilon 1e-6): step = -sqrt(D + epsilon) / sqrt(G + epsilon) * gradient, with
@@ -28,16 +28,16 @@ class OptimizerConfig(Config):
 
     kind: Literal["adam", "adadelta", "sgd"] = "adam"
     learning_rate: float = Field(default=1e-3, gt=0.0)
-    """Peak of the learning rate schedule."""
+    """Peak learning rate of the schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
     epsilon: float = Field(default=1e-9, gt=0.0)
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
     weight_decay: float = Field(default=0.0, ge=0.0)
-    """Weight decay, decoupled from the gradient; of matrices only, not of biases and normalisations."""
+    """Weight decay, decoupled from the gradient; for matrices only, not biases and normalisations."""
     mean_over: Literal["tokens", "pairs"] = "tokens"
     """Divisor of the summed gradient before clipping: target tokens, or pairs as in Sutskever et al. 2014, Bahdanau et
-    al. 2015 and Luong et al. 2015, whose learning rates and norms go with that."""
+    al. 2015 and Luong et al. 2015, whose learning rates and norms assume that."""
     schedule: ScheduleConfig = ScheduleConfig()
 
     @model_validator(mode="before")
@@ -57,7 +57,7 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
     """Make the optimizer of a model's parameters.
 
     Args:
-        model: whose parameters.
+        model: model whose parameters are optimized.
         config: which optimizer.
 
     Returns:
@@ -84,7 +84,7 @@ def store_optimizer(optimizer: torch.optim.Optimizer, parameter_order: Sequence[
     """Flatten an optimizer's state for saving.
 
     Args:
-        optimizer: which.
+        optimizer: optimizer to store.
         parameter_order: names of its parameters, in its own order.
 
     Returns:
@@ -101,7 +101,7 @@ def restore_optimizer(
 
     Args:
         optimizer: made for the same parameters with the same configuration.
-        tensors: what `store_optimizer` gave.
+        tensors: result of `store_optimizer`.
         parameter_order: names of its parameters, in its own order.
     """
     indices = {name: index for index, name in enumerate(parameter_order)}

@@ -24,7 +24,7 @@ class PairStep(TrainingStep):
             model: a sequence-to-sequence model.
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
-            alignment_weight: of the loss that teaches attention the links of a batch; see `alignment_loss`.
+            alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
         """
         super().__init__()
         self.model = model
@@ -36,18 +36,18 @@ class PairStep(TrainingStep):
 
         Args:
             tensors: [batch, source] source ids; [batch] source lengths; [batch, target] BOS and gold tokens; [batch,
-                target] gold tokens and EOS, padded with 0; and perhaps [link, 3] row, target position and source
+                target] gold tokens and EOS, padded with 0; and optionally [link, 3] row, target position and source
                 position of linked tokens.
 
         Returns:
             Sums over the batch.
 
         Raises:
-            TypeError: the model is of another task.
+            TypeError: the model belongs to another task.
         """
         model = self.model
         if not isinstance(model, Seq2Seq):
-            raise TypeError(f"pairs are learned by a sequence-to-sequence model, got {type(model).__name__}")
+            raise TypeError(f"pairs need a sequence-to-sequence model, got {type(model).__name__}")
         source, source_lengths, target_in, target_out, *more = tensors
         links = more[0] if more else None
         taught = links if self.alignment_weight else None

@@ -1,4 +1,4 @@
-"""Number format of products during training; weights and sums stay in float32."""
+"""Dtype of matrix products during training; weights and sums stay in float32."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Literal
@@ -9,11 +9,11 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 SMALL_PARAMETERS: Final = 2_000_000
-"""Parameters of a model below which, on a CPU, conversions cost more than bfloat16 products save."""
+"""Number of parameters below which, on a CPU, conversions cost more than bfloat16 products save."""
 
 
 def resolve_precision(precision: Precision, device: torch.device, num_parameters: int = SMALL_PARAMETERS) -> Precision:
-    """Decide what "auto" means for a model on a device.
+    """Resolve the precision "auto" for a model on a device.
 
     Args:
         precision: as configured.
@@ -21,7 +21,7 @@ def resolve_precision(precision: Precision, device: torch.device, num_parameters
         num_parameters: of the model.
 
     Returns:
-        bfloat16 where the device multiplies it faster, else float32.
+        bfloat16 if the device multiplies it faster, else float32.
     """
     if precision != "auto":
         return precision
@@ -38,7 +38,7 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
     """Return the context of a forward pass.
 
     Args:
-        precision: resolved.
+        precision: resolved precision.
         device: where the model is.
 
     Returns:

@@ -22,13 +22,13 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
     """Read the environment variables of the launcher.
 
     Args:
-        environment: RANK, WORLD_SIZE and LOCAL_RANK in it.
+        environment: variables RANK, WORLD_SIZE and LOCAL_RANK, if set.
 
     Returns:
-        The place; one of one where nobody launched several.
+        The rank of this process; 0 of 1 without a launcher.
 
     Raises:
-        UsageError: the variables make no sense.
+        UsageError: the variables are invalid.
 
     Example:
         >>> place({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})

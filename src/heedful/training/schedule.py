@@ -36,13 +36,13 @@ def rate_factor(config: ScheduleConfig, step: int, max_steps: int, epoch: float 
         config: the schedule.
         step: from 1.
         max_steps: last step, for schedules that fall to zero there.
-        epoch: epochs that had passed before this step, parts of one included; needed where epochs are counted.
+        epoch: number of epochs before this step, with fractions; required by schedules in epochs.
 
     Returns:
         A factor in [0, 1].
 
     Raises:
-        UsageError: the schedule counts epochs, and none are given.
+        UsageError: the schedule is in epochs, and `epoch` is missing.
 
     Example:
         >>> noam = ScheduleConfig(warmup_steps=4000)

@@ -1,8 +1,8 @@
 """Sharded training (FSDP2): parameters, gradients, optimizer and average are distributed over the processes.
 
-Rajbhandari et al. 2020, arXiv:1910.02054; Zhao et al. 2023, arXiv:2304.11277. Feed-forward layers, which hold most of a
-Transformer's layers, are put together one at a time; the rest at once, because decoders use parts of their layers from
-outside. So a process holds 1/size of all but the parameters that it computes with.
+Rajbhandari et al. 2020, arXiv:1910.02054; Zhao et al. 2023, arXiv:2304.11277. Feed-forward layers, which have most of a
+Transformer's layer parameters, are gathered one at a time; the rest is gathered at once, because decoders access parts
+of their layers from outside. So a process holds 1/size of all tensors except the parameters in use.
 """
 
 import warnings
@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from heedful.layers.feedforward import FeedForward
 
-_PLAIN: Final = (Tensor, nn.Parameter)  # not every build of PyTorch has the others
+_PLAIN: Final = (Tensor, nn.Parameter)  # some builds of PyTorch lack torch.distributed
 
 
 def shard(module: nn.Module, size: int) -> None:
     """Shard each parameter over the processes; the forward pass gathers it for as long as needed.
 
     Args:
-        module: the same on all; all call its forward and backward together.
-        size: how many processes.
+        module: module, the same on all processes, which call forward and backward together.
+        size: number of processes.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -40,10 +40,10 @@ def whole(tensor: Tensor) -> Tensor:
     """Gather a tensor; all processes call this for the same one.
 
     Args:
-        tensor: perhaps in parts.
+        tensor: tensor, possibly sharded.
 
     Returns:
-        [*] all of it, on every process, without gradient.
+        [*] the whole tensor, on every process, without gradient.
     """
     if type(tensor) in _PLAIN:
         return tensor.detach()
@@ -57,11 +57,11 @@ def laid_as(tensor: Tensor, parameter: Tensor) -> Tensor:
     """Shard a tensor like a parameter; all processes call this for the same one.
 
     Args:
-        tensor: whole, the same on all.
-        parameter: of the same shape.
+        tensor: whole tensor, the same on all processes.
+        parameter: parameter of the same shape.
 
     Returns:
-        The tensor, in the parts of the parameter if that has parts.
+        The tensor, sharded if the parameter is.
     """
     if type(parameter) in _PLAIN:
         return tensor

@@ -1,4 +1,4 @@
-"""Signals Ctrl-C and SIGTERM as a request to finish the step, save and stop."""
+"""Handling of Ctrl-C and SIGTERM: finish the step, save and stop."""
 
 import signal
 from types import FrameType, TracebackType
@@ -21,7 +21,7 @@ class StopRequest:
             for number in _SIGNALS:
                 self._before[number] = signal.signal(number, self._remember)
         except ValueError:
-            pass  # not the main thread: whoever started it decides about signals
+            pass  # not the main thread, whose owner handles signals
         return self
 
     def __exit__(

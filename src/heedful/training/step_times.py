@@ -16,7 +16,7 @@ STEP_PHASES: Final[Sequence[Phase]] = ("batch preparation", "forward", "backward
 OTHER_PHASES: Final[Sequence[Phase]] = ("validation", "checkpoints")
 
 WARM_STEPS: Final = 5
-"""First steps, which compile and allocate; not counted."""
+"""Number of first steps that are not counted, because they compile and allocate."""
 COUNTED_STEPS: Final = 20
 TRIES: Final = 5
 
@@ -39,8 +39,8 @@ class StepTimes:
         """Choose whether to measure.
 
         Args:
-            say: told the table; None = nothing is timed.
-            counted_steps: after how many steps, beside the first few, to say it.
+            say: callback for the table; None = nothing is timed.
+            counted_steps: number of counted steps before the table is printed.
         """
         self._say: Final = say
         self._counted_steps: Final = counted_steps
@@ -55,7 +55,7 @@ class StepTimes:
         self._marked = 0.0
 
     def start(self) -> None:
-        """Start timing; the time before belongs to no phase."""
+        """Start timing; earlier time belongs to no phase."""
         if self._say:
             self._marked = self._now()
 
@@ -63,7 +63,7 @@ class StepTimes:
         """Assign the time since the last mark to a phase.
 
         Args:
-            phase: what was just done.
+            phase: phase that just ended.
         """
         if not self._say:
             return
@@ -84,7 +84,7 @@ class StepTimes:
 
         Args:
             num_tokens: real target tokens of the step.
-            device: that computes.
+            device: device that computes.
         """
         if not self._say:
             yield
@@ -178,11 +178,11 @@ def seconds_alone(product: Product, device: torch.device) -> float:
     """Time a product by itself.
 
     Args:
-        product: shapes.
-        device: where.
+        product: shapes of the product.
+        device: device to compute on.
 
     Returns:
-        Seconds, the fewest of a few tries.
+        Seconds, the minimum of a few runs.
     """
     leading = (product.batch,) if product.batch else ()
     first = torch.randn(*leading, product.rows, product.inputs, device=device).to(product.dtype)

@@ -1,4 +1,4 @@
-"""Files of a training: checkpoints, best model, log; a failing disk costs time but no work."""
+"""Files of a training: checkpoints, best model, log; a temporary disk failure loses no work."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.metrics import MetricsLog
 
 Keep = Callable[[Mapping[str, Tensor]], None]
-"""Writer of the weights of a new best model; raises ResourceError."""
+"""Callback that writes the weights of a new best model; raises ResourceError."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Storage:
         """Set the folder.
 
         Args:
-            folder: for checkpoints and metrics.jsonl.
-            keep: given the weights of each new best model.
-            warn: told, in one line, of each save that failed.
+            folder: folder of checkpoints and metrics.jsonl.
+            keep: callback for the weights of each new best model.
+            warn: callback for a line about each failed save.
         """
         self.metrics: Final = MetricsLog(folder / "metrics.jsonl")
         self._checkpoints: Final = CheckpointFolder(folder / "checkpoints", warn=warn)
@@ -44,7 +44,7 @@ class Storage:
         self._unkept: Best | None = None
         self._kept: dict[str, float] = {"best": -math.inf, "best_step": 0}
         self.saved_step = 0
-        """Step of the newest complete checkpoint; 0 = there is none."""
+        """Step of the newest complete checkpoint; 0 = none."""
         self._failure = ""
 
     def load(self, parameter_order: Sequence[str] = ()) -> Checkpoint | None:
@@ -54,7 +54,7 @@ class Storage:
             parameter_order: names of the optimizer's parameters in its own order, by which older formats named them.
 
         Returns:
-            It, or None where there is none yet.
+            The checkpoint, or None if there is none yet.
 
         Raises:
             FileRefused: there are checkpoints but all are damaged, or the newest is of another model.
@@ -71,15 +71,15 @@ class Storage:
         self.metrics.cut(self.saved_step)
 
     def hold(self, best: Best) -> None:
-        """Take the best model so far, to be written by the next save.
+        """Hold the best model so far, to be written by the next save.
 
         Args:
-            best: its weights may change only after that save.
+            best: best model; its weights must not change before that save.
         """
         self._unkept = best
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the best model, the log and a checkpoint; a failure of one is reported and the others are tried.
+        """Write the best model, the log and a checkpoint, each even if another fails; report failures.
 
         Args:
             checkpoint: its state's "best" and "best_step" are those of the best model.
@@ -92,7 +92,7 @@ class Storage:
                 self._kept, self._unkept = {"best": best.score, "best_step": best.step}, None
             except ResourceError as error:
                 failures.append(str(error))
-                # Who goes on from this checkpoint finds an older model in the folder, and has to know its score.
+                # A run that resumes from this checkpoint finds an older model in the folder, and needs its score.
                 checkpoint = replace(checkpoint, state={**checkpoint.state, **self._kept})
         try:
             self.metrics.flush()
@@ -104,13 +104,13 @@ class Storage:
         except ResourceError as error:
             failures.append(str(error))
         if best is not None and self._unkept is not None:
-            self._unkept = replace(best, weights={name: held.clone() for name, held in best.weights.items()})
+            self._unkept = replace(best, weights={name: tensor.clone() for name, tensor in best.weights.items()})
         self._failure = failures[0] if failures else ""
         if self._failure:
-            self._warn(f"{self._failure}; training goes on, and tries again at its next save")
+            self._warn(f"{self._failure}; training continues and retries at the next save")
 
     def ensure(self, ending: str) -> None:
-        """Raise an error if training would end with anything unsaved.
+        """Raise an error if anything is unsaved at the end of training.
 
         Args:
             ending: how it ends, such as "finished at step 9".

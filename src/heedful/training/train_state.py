@@ -31,9 +31,9 @@ class TrainState:
 
         Args:
             step: model and loss, on their device; the model is trained in place.
-            config: how, resolved.
-            ranks: the processes that train together; all make the same calls.
-            times: takes the time of forward and backward.
+            config: resolved settings.
+            ranks: processes that train together; all make the same calls.
+            times: timer of forward and backward.
 
         """
         model = step.model
@@ -43,7 +43,7 @@ class TrainState:
         self.device: Final = next(model.parameters()).device
         self._is_sharded: Final = config.parallel == "sharded" and ranks.place.size > 1
         ranks.broadcast(model)
-        # Who validates calls parts of a model, which the parts of a sharded one do not bear.
+        # Validation calls submodules, which a sharded model does not support, so it needs a whole copy.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
         self.model: Final = model
         if self.device.type == "cpu":
@@ -51,8 +51,8 @@ class TrainState:
         self.module: Final = step
         if self._is_sharded:
             shard(self.module, ranks.place.size)
-        kept = model.state_dict().keys()
-        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+        saved_names = model.state_dict().keys()
+        self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer)
         self._average: Final = PolynomialAverage(model, config.average)
 
@@ -71,17 +71,17 @@ class TrainState:
         """Compute the gradient of all processes' loss over a divisor, and clip it.
 
         Args:
-            batches: the same on all; each process takes its share.
-            divisor: units of the loss, or examples, of all batches.
+            batches: batches, the same on all processes; each takes its share.
+            divisor: number of loss units, or examples, of all batches.
 
         Returns:
-            That loss, and the norm of its gradient before clipping.
+            The loss, and the norm of its gradient before clipping.
 
         Raises:
-            LostProcess: another process ended, or is silent.
+            LostProcess: another process ended, or does not respond.
         """
         self.module.train()
-        # FSDP takes the mean over processes of what is a sum.
+        # FSDP averages over processes what has to be summed.
         scale = self._ranks.place.size if self._is_sharded else 1
         total = 0.0
         for batch in batches:
@@ -115,7 +115,7 @@ class TrainState:
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
         for buffer in self._buffers.values():
-            # Each process moved it by its share of the batch.
+            # Each process updated the buffer with its share of the batch.
             rows = self._ranks.gather(float(buffer))
             buffer.fill_(sum(row[0] for row in rows) / len(rows))
 
@@ -126,22 +126,22 @@ class TrainState:
             batch: of the task.
 
         Returns:
-            What the training step takes.
+            Tensors for the training step.
         """
         return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in batch.arrays()]
 
     def averaged(self) -> dict[str, Tensor]:
-        """Return the weights that are validated and kept; all processes call this.
+        """Return the weights to validate and save; all processes call this.
 
         Returns:
-            By parameter name, tied ones once; they may change with the next update.
+            Tensors by parameter name, tied ones once; the next update may change them.
         """
-        held = self._average.tensors() or dict(self.model.named_parameters())
-        return {name: whole(tensor) for name, tensor in held.items()}
+        tensors = self._average.tensors() or dict(self.model.named_parameters())
+        return {name: whole(tensor) for name, tensor in tensors.items()}
 
     @contextmanager
     def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
-        """Provide a model with the weights that are validated, in evaluation mode.
+        """Provide the model with the averaged weights, in evaluation mode.
 
         Args:
             weights: from `averaged`.
@@ -170,21 +170,21 @@ class TrainState:
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self.optimizer, self.parameter_order),
         }
-        return {group: {name: whole(held) for name, held in tensors.items()} for group, tensors in groups.items()}
+        return {group: {name: whole(tensor) for name, tensor in tensors.items()} for group, tensors in groups.items()}
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Restore a checkpoint; all processes call this.
 
         Args:
-            tensors: what `tensors` gave, on as many processes or on others.
+            tensors: result of `tensors`, on any number of processes.
         """
         named = dict(self.model.named_parameters())
         for name, parameter in named.items():
             parameter.copy_(laid_as(tensors["model"][name], parameter))
         for name, buffer in self._buffers.items():
             buffer.copy_(tensors["model"][name])
-        self._average.restore({name: laid_as(held, named[name]) for name, held in tensors["average"].items()})
+        self._average.restore({name: laid_as(average, named[name]) for name, average in tensors["average"].items()})
         state: dict[str, Tensor] = {}
         for name, tensor in tensors["optimizer"].items():
             parameter = named[name.rpartition(".")[0]]

@@ -13,7 +13,7 @@ _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 
 
 UNTIMED: Final = "proved in Triton's interpreter, not yet timed on a device"
-"""Reservation about the kernels written in Triton."""
+"""Caveat about the Triton kernels."""
 
 
 def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
@@ -25,10 +25,10 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
         dtype: of the values.
 
     Returns:
-        None if they can, else the reason why not.
+        None if supported, else the reason.
     """
     if mode != "eager":
-        return f"Triton programs cannot be recorded ({mode})"
+        return f"Triton kernels cannot be traced ({mode})"
     is_interpreted = is_interpreting()
     if device != "cuda" and not is_interpreted:
         return "only on a CUDA device"

@@ -57,20 +57,20 @@ class Kernel(ABC):
         """Tell whether this kernel can compute a request.
 
         Args:
-            request: the facts.
+            request: facts about the call.
 
         Returns:
-            None if it can, else the reason why not.
+            None if supported, else the reason.
         """
 
     def declines_auto(self, request: Request) -> str | None:
         """Return the reason why "auto" should choose another kernel, although this one can compute the request.
 
         Args:
-            request: the facts.
+            request: facts about the call.
 
         Returns:
-            The reason, or None where it may be taken.
+            The reason, or None if "auto" may choose it.
         """
         return None
 
@@ -78,10 +78,10 @@ class Kernel(ABC):
         """Return the memory class of one call.
 
         Args:
-            request: the facts.
+            request: facts about the call.
 
         Returns:
-            As `memory`, which holds for all calls of which nothing else is said here.
+            `memory` by default; kernels override this for calls that need more.
         """
         return self.memory
 
@@ -92,14 +92,14 @@ class Kernel(ABC):
         """Compute attention.
 
         Args:
-            pairs: what makes the scores.
+            pairs: lowered score.
             value: [*batch, key, value_depth].
             rows: who may attend whom; None = all.
             normalizer: scores to weights, with its noise fixed.
-            request: the same facts that `supports` saw.
+            request: the facts that were passed to `supports`.
 
         Returns:
-            The contexts and all that was asked.
+            The contexts and the requested results.
         """
 
 
@@ -108,27 +108,27 @@ class ScoreKernel(ABC):
 
     name: str
     standing: str = ""
-    """Reservation that users should know; empty where there is none."""
+    """Caveat for users; empty = none."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
         """Tell whether this kernel can compute the scores of a request.
 
         Args:
-            request: the facts.
+            request: facts about the call.
 
         Returns:
-            None if it can, else the reason why not.
+            None if supported, else the reason.
         """
 
     def declines_auto(self, request: Request) -> str | None:
         """Return the reason why "auto" should choose another kernel, although this one can compute the scores.
 
         Args:
-            request: the facts.
+            request: facts about the call.
 
         Returns:
-            The reason, or None where it may be taken.
+            The reason, or None if "auto" may choose it.
         """
         return None
 
@@ -137,18 +137,19 @@ class ScoreKernel(ABC):
         """Compute all scores.
 
         Args:
-            pairs: of some queries, with all their keys.
+            pairs: lowered score of some queries with all their keys.
 
         Returns:
-            [*batch, query, key] finite scores, and [*batch, query, key] bool whether there is one; None = everywhere.
+            [*batch, query, key] finite scores, and [*batch, query, key] bool, True where a score exists; None =
+            everywhere.
         """
 
     @abstractmethod
     def numbers_per_score(self, pairs: LoweredScore) -> int:
-        """Return how many numbers are held for each score during the computation.
+        """Return how many numbers the computation holds in memory per score.
 
         Args:
-            pairs: of the call.
+            pairs: lowered score of the call.
 
         Returns:
             At least 1.

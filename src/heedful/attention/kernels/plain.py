@@ -8,7 +8,7 @@ from torch import Tensor
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
-from heedful.attention.profiles import PROFILES
+from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
 
 
@@ -29,7 +29,7 @@ class PlainScores(ScoreKernel):
         if isinstance(pairs, GivenScores):
             return _given_scores(pairs), None
         scores = pairs.query @ pairs.key.mT
-        # Only here are scores out of range within reach: that of float16 ends at 65504.
+        # Only float16 scores can realistically overflow: its range ends at 65504.
         return (_finite(scores) if scores.dtype == torch.float16 else scores), None
 
     def numbers_per_score(self, pairs: LoweredScore) -> int:
@@ -38,8 +38,9 @@ class PlainScores(ScoreKernel):
 
 def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
     # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
-    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) / pairs.bandwidth
-    squared = differences.square().sum(dim=-1)
+    unit = unit_of(pairs.bandwidth)
+    differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) * unit
+    squared = differences.square().sum(dim=-1) / (pairs.bandwidth * unit).square()
     profile = PROFILES[pairs.profile]
     scores = _finite(_finite(profile.log_kernel(squared)) * pairs.inverse_temperature)
     return scores, None if profile.reach == torch.inf else squared < profile.reach**2
@@ -57,6 +58,6 @@ def _given_scores(pairs: GivenScores) -> Tensor:
 
 
 def _finite(scores: Tensor) -> Tensor:
-    """Scores clamped to the range of the dtype; two infinite ones could not be subtracted."""
+    """Scores clamped to the range of the dtype, because the difference of two infinite scores is NaN."""
     largest = torch.finfo(scores.dtype).max
     return scores.clamp(-largest, largest)

@@ -13,7 +13,8 @@ from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
 
 SHORT: Final = 256 * 256
-"""Scores of one head up to which plain operations train faster in bfloat16 on a CPU: benchmarks/attention_cpu.py."""
+"""Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; see
+benchmarks/attention_cpu.py."""
 
 
 @final
@@ -39,7 +40,7 @@ class ScaledDotProduct(Kernel):
         if request.dropout and request.device == "cpu":
             return "with dropout PyTorch writes all weights on a CPU"
         is_narrow = request.device == "cpu" and request.dtype == torch.bfloat16 and request.wants_gradient
-        # Sizes last: in a recorded graph they are symbols, which a comparison would narrow.
+        # Sizes are compared last: in an exported graph they are symbolic, and a comparison would specialize the graph.
         if is_narrow and request.num_queries * request.num_keys <= SHORT:
             return "its bfloat16 backward on a CPU is slower than plain operations for so few scores"
         return None
@@ -51,10 +52,10 @@ class ScaledDotProduct(Kernel):
         allowed = None
         if rows is not None and not is_causal:
             allowed = rows.allowed(len(pairs.leading), request.num_keys)
-        # Scale 1: ours is folded into the query already.
+        # Scale 1, because the scale is folded into the query already.
         context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal)
         if allowed is not None:
-            # Backends differ on rows that allow nothing; here they are zero.
+            # Backends differ on rows that may attend nothing; here they are zero.
             context = torch.where(allowed.any(dim=-1, keepdim=True), context, torch.zeros_like(context))
         return Attended(context=context, kernel=self.name)
 
@@ -62,7 +63,10 @@ class ScaledDotProduct(Kernel):
 def _fused(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool
 ) -> Tensor:
-    """Call PyTorch in the form of its fused kernels: two leading axes and one size; other forms write weights."""
+    """Call PyTorch with two leading axes and equal sizes, the form that its fused kernels require.
+
+    Other forms materialise the weights.
+    """
     leading = broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     value_size = value.shape[-1]
     size = max(query.shape[-1], value_size)

@@ -18,12 +18,12 @@ from heedful.attention.tile_autograd import in_tiles
 from heedful.attention.tiled_attention import TILE, WHOLE, average, read_out
 
 NARROW: Final = 8
-"""Number of keys per key in the window from which gathering pays off."""
+"""Ratio of keys to window width from which gathering pays off."""
 
 
 @final
 class Window(Kernel):
-    """Keys of each query's window fetched, then scored by plain operations; for any score and most normalizers."""
+    """Gathered keys of each query's window, scored by plain operations; for any score and most normalizers."""
 
     name = "window"
     memory = "query + key (tiles of queries, computed again backward)"
@@ -33,7 +33,7 @@ class Window(Kernel):
         """Choose the kernel of the scores.
 
         Args:
-            scoring: supports every score.
+            scoring: score kernel that supports every score.
         """
         self.scoring = scoring
 
@@ -45,11 +45,11 @@ class Window(Kernel):
         if request.width * NARROW > request.num_keys:
             return f"the window is wider than 1/{NARROW} of the keys"
         if request.pairs is GivenScores:
-            return "a score function wants all keys"
+            return "a score function needs all keys"
         if request.normalizer.is_random or request.normalizer.scope == "matrix":
-            return "noise and trees want all keys"
+            return "noise and trees need all keys"
         if "weights" in request.need:
-            return "writes no weights of all keys"
+            return "gives no weights over all keys"
         return None
 
     def run(
@@ -66,7 +66,7 @@ class Window(Kernel):
         compute = partial(self._fetch_and_run, request, operands.types())
         per_query = prod(leading) * request.width * (pairs.key.shape[-1] + value.shape[-1])
         if request.mode != "eager" or per_query * request.num_queries <= WHOLE:
-            # Neighbours share keys, so here gradients are sums of many even in one piece.
+            # Neighbouring queries share keys, so gradients are sums of many terms even within one tile.
             return compute(operands.widened() if request.wants_gradient else operands)
         return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
 
@@ -93,8 +93,8 @@ class Window(Kernel):
         self, near: AttentionInputs, positions: Tensor, allowed: Tensor, factors: Tensor | None, request: Request
     ) -> Attended:
         """Attention on gathered keys at `positions` [*leading, query, width]."""
-        # Scored as one query each; then a row of near keys stands where a row of all keys would, so that what a
-        # normalizer holds for each head finds the head.
+        # Each query is scored alone with its gathered keys, then the query axis is restored, so that per-head
+        # parameters of a normalizer still align with the head axis.
         scores, exists = self.scoring.scores(near.pairs)
         scores = scores.squeeze(-2)
         if exists is not None:

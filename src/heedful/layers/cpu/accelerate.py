@@ -1,9 +1,9 @@
-"""`accelerate`: fast forms of layers, put in the place of a plain model's forward passes.
+"""`accelerate`: replaces the forward passes of a plain model's layers by fast forms for CPUs.
 
-A fast form is a function that takes a module and the arguments of its `forward`, and gives the same up to rounding. It
-falls back to the class's own `forward` wherever its loops cannot run: outside mixed precision, without gradients, on
-another device, while a graph is recorded. So an accelerated model is the same model, and layers and models are written
-as their papers have them.
+A fast form is a function that takes a module and the arguments of its `forward`, and returns the same result up to
+rounding. It falls back to the class's own `forward` wherever its kernels cannot run: outside mixed precision, without
+gradients, on another device, while a graph is recorded. So an accelerated model remains the same model, and the code of
+layers and models follows the papers.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,18 +29,18 @@ from heedful.layers.feedforward import FeedForward
 from heedful.layers.residual import Residual
 
 Form = Callable[..., Any]
-"""A function of a module and of the arguments of its `forward`."""
+"""Function of a module and the arguments of its `forward`."""
 
 _bias_may_wait: ContextVar[bool] = ContextVar("bias_may_wait", default=False)
 """Context variable: whether the caller of a layer adds the layer's last bias in a pass of its own."""
 
 
 def accelerate(model: nn.Module, forms: Mapping[type[nn.Module], Form]) -> None:
-    """Put fast forms in the place of the forward passes of a model's modules.
+    """Replace the forward passes of a model's modules by fast forms.
 
     Args:
-        model: changed in place; parameters, their names and their gradients stay as they are.
-        forms: by exact class of the module; `LAYER_FORMS`, and those of models.
+        model: model, changed in place; parameters, their names and their gradients are unaffected.
+        forms: fast forms by exact class of the module: `LAYER_FORMS`, and those of models.
 
     Example:
         >>> model = nn.Sequential(FeedForward(4, 8))
@@ -59,7 +59,7 @@ def residual(module: Residual, vectors: Tensor, sublayer: Callable[[Tensor], Ten
     Args:
         module: the residual connection.
         vectors: [*batch, position, size].
-        sublayer: same shape in and out, perhaps without its last bias.
+        sublayer: function with input and output of one shape, possibly without its last bias.
 
     Returns:
         [*batch, position, size].
@@ -67,13 +67,13 @@ def residual(module: Residual, vectors: Tensor, sublayer: Callable[[Tensor], Ten
     if not is_fused(vectors):
         return Residual.forward(module, vectors, sublayer)  # pyright: ignore[reportArgumentType]
     is_pre = module.order == "pre"
-    kept, inputs = normalized_beside(module.norm, vectors) if is_pre else (vectors, vectors)
+    summand, inputs = normalized_beside(module.norm, vectors) if is_pre else (vectors, vectors)
     token = _bias_may_wait.set(True)
     try:
         outputs = sublayer(inputs)
     finally:
         _bias_may_wait.reset(token)
-    total = add_dropped(kept, outputs, module.dropout, module.training)
+    total = add_dropped(summand, outputs, module.dropout, module.training)
     return total if is_pre else module.norm(total)
 
 
@@ -85,7 +85,7 @@ def feedforward(module: FeedForward, vectors: Tensor) -> Tensor | DeferredBias:
         vectors: [*batch, position, size].
 
     Returns:
-        [*batch, position, size]; the last bias is still to be added where a residual connection asked for that.
+        [*batch, position, size], without the last bias if a residual connection will add it.
     """
     if vectors.dtype != torch.bfloat16 or not is_fused(module.inner.weight):
         return FeedForward.forward(module, vectors)

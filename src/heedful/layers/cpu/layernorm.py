@@ -1,8 +1,8 @@
 """Normalisation and residual connections in mixed precision on a CPU, each in one pass over its vectors.
 
-Plain operations turn float32 into bfloat16 and back in passes of their own, and write what dropout left out beside the
-sums: a fifth of a small Transformer's training step. The numba kernels are in layernorm_numba.py; where they
-cannot run, or precision is not mixed, plain operations do the same.
+Plain operations convert between float32 and bfloat16 in separate passes and store dropout masks, which takes a fifth of
+a small Transformer's training step. The numba kernels are in layernorm_numba.py; where they cannot run, or precision is
+not mixed, plain operations do the same.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from heedful.compiled.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17
-"""Numbers of a part of a kernel, whatever the number of threads, so that sums do not depend on it."""
+"""Numbers per part of a kernel, independent of the number of threads, so that sums do not depend on it."""
 _ONCE: Final = differentiable_once("layers fused in mixed precision", "leave out autocast")
 
 
@@ -31,7 +31,7 @@ def is_fused(vectors: Tensor) -> bool:
         vectors: on the residual path.
 
     Returns:
-        Whether they are float32 on a CPU, products are in bfloat16, gradients are wanted and nothing is recorded.
+        Whether they are float32 on a CPU, autocast is bfloat16, gradients are enabled and no graph is recorded.
     """
     return (
         torch.is_autocast_enabled("cpu")
@@ -49,11 +49,11 @@ def normalized(norm: nn.Module, vectors: Tensor) -> Tensor:
     """Normalise vectors.
 
     Args:
-        norm: a layer normalisation with weight and bias, or another module.
+        norm: layer normalisation with weight and bias, or another module.
         vectors: [*, size].
 
     Returns:
-        [*, size], bfloat16 where that is what products take next.
+        [*, size], in bfloat16 if the kernels run.
     """
     return normalized_beside(norm, vectors)[1]
 
@@ -62,25 +62,25 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
     """Normalise vectors, and return them unchanged beside the result.
 
     Args:
-        norm: a layer normalisation with weight and bias, or another module.
+        norm: layer normalisation with weight and bias, or another module.
         vectors: [*, size].
 
     Returns:
-        The vectors, whose gradient is added to that of the others in the same pass; and normalised as `normalized`.
+        The vectors, whose gradient is added in the same backward pass; and the result of `normalized`.
     """
     if not isinstance(norm, nn.LayerNorm) or not is_fused(vectors):
         return vectors, norm(vectors)
-    kept, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
-    return kept, narrow
+    unchanged, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
+    return unchanged, narrow
 
 
 class DeferredBias(NamedTuple):
-    """Output of a linear map, and the bias that its consumer still has to add, in a pass that is made anyway."""
+    """Output of a linear map, and its bias, which the consumer adds within another pass."""
 
     vectors: Tensor
     """[*, size]."""
     bias: Tensor | None
-    """[size] bias, or None where nothing is missing."""
+    """[size] bias; None = already added."""
 
     def total(self) -> Tensor:
         """Add the bias.
@@ -92,7 +92,7 @@ class DeferredBias(NamedTuple):
 
 
 def is_plain(layer: nn.Module) -> bool:
-    """Tell whether weight and bias alone determine a map: nothing wraps, replaces or observes them.
+    """Tell whether a layer is a plain linear map, without hooks or parametrizations.
 
     Args:
         layer: of a model.
@@ -108,7 +108,7 @@ _HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_ba
 
 
 def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
-    """Apply a linear map, and defer its bias where that gives the same result.
+    """Apply a linear map, and defer its bias if that gives the same result.
 
     Args:
         vectors: [*, input].
@@ -119,16 +119,16 @@ def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
     """
     if not isinstance(layer, nn.Linear) or not is_plain(layer):
         return DeferredBias(layer(vectors), None)
-    # A copy, for the layer's own bias may be taken away once its forward pass is over, where it is in parts.
+    # A copy, because sharded training may free the layer's bias after its forward pass.
     return DeferredBias(functional.linear(vectors, layer.weight), layer.bias.clone())
 
 
 def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
-    """Compute max(0, x W^T + b), with sum and maximum in one pass.
+    """Compute max(0, x W^T + b), with bias and rectifier in one pass.
 
     Args:
-        vectors: [*, input] bfloat16, where `is_fused` holds for the weight.
-        layer: for which `is_plain` holds.
+        vectors: [*, input] bfloat16; `is_fused` must hold for the weight.
+        layer: layer for which `is_plain` holds.
 
     Returns:
         [*, output] bfloat16.
@@ -136,22 +136,22 @@ def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
     return _Rectified.apply(vectors, layer.weight, layer.bias)
 
 
-def add_dropped(kept: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
+def add_dropped(residual: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
     """Add a sub-layer's output, after dropout, to the residual path.
 
     Args:
-        kept: [*, size] on the residual path.
-        vectors: [*, size] of the sub-layer, the same shape.
-        probability: of leaving out one of its numbers, in [0, 1).
-        training: whether any is left out.
+        residual: [*, size] on the residual path.
+        vectors: [*, size] output of the sub-layer.
+        probability: dropout probability, in [0, 1).
+        training: whether dropout is applied.
 
     Returns:
-        [*, size] the sum. What is left out is drawn from PyTorch's generator.
+        [*, size] the sum. The dropout mask is drawn from PyTorch's generator.
     """
     deferred = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
-    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != kept.shape or not is_fused(kept):
-        return kept + dropout(deferred.total(), probability, training)
-    return _AddDropped.apply(kept, *deferred, probability if training else 0.0)
+    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != residual.shape or not is_fused(residual):
+        return residual + dropout(deferred.total(), probability, training)
+    return _AddDropped.apply(residual, *deferred, probability if training else 0.0)
 
 
 @final
@@ -178,20 +178,20 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     @_ONCE
     def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
-        kept, coming = grad_outputs
+        residual_grad, coming = grad_outputs
         if coming is None:
-            return kept, None, None, None
+            return residual_grad, None, None, None
         rows, weight, facts = ctx.saved_tensors
         gradient = torch.empty(coming.shape)
         parts = _parts(*rows.shape)
         sums = np.zeros((len(parts), 2, rows.shape[1]), np.float32)
-        others = rows[:0] if kept is None else kept.reshape(rows.shape).contiguous()
-        given = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
+        others = rows[:0] if residual_grad is None else residual_grad.reshape(rows.shape).contiguous()
+        arrays = (rows.numpy(), copied(weight), facts.numpy(), _bits(coming).reshape(rows.shape))
         beside, out = others.numpy(), gradient.numpy().reshape(rows.shape)
         loop = _loops().normalize_backward
 
         def run(index: int, part: slice) -> None:
-            inputs = (given[0][part], given[1], given[2][part], given[3][part])
+            inputs = (arrays[0][part], arrays[1], arrays[2][part], arrays[3][part])
             loop(*inputs, beside[part] if len(beside) else beside, out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
@@ -204,14 +204,14 @@ class _AddDropped(torch.autograd.Function):
     """Autograd function of x + Dropout(y + b), y in bfloat16; backward recomputes the dropout mask from a seed."""
 
     @staticmethod
-    def forward(ctx: Any, kept: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
+    def forward(ctx: Any, residual: Tensor, vectors: Tensor, bias: Tensor | None, probability: float) -> Tensor:
         threshold = min((1 << 32) - 1, round(probability * (1 << 32)))
         seed = int(torch.empty((), dtype=torch.int64).random_(-(1 << 63), None)) if threshold else 0
         ctx.chance = (seed, threshold, (1 << 32) / ((1 << 32) - threshold))
         ctx.is_biased = bias is not None
-        total = torch.empty(kept.shape)
+        total = torch.empty(residual.shape)
         out = _rows(total.numpy())
-        sources = _rows(kept.detach().contiguous().numpy()), _rows(_bits(vectors))
+        sources = _rows(residual.detach().contiguous().numpy()), _rows(_bits(vectors))
         shift = np.zeros(0, np.float32) if bias is None else copied(bias)
         loop, size = _loops().add_dropped, out.shape[1]
 
@@ -226,13 +226,13 @@ class _AddDropped(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (coming,) = grad_outputs
         gradient = torch.empty(coming.shape, dtype=torch.bfloat16)
-        given, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
+        grads, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
         parts, size = _parts(*out.shape), out.shape[1]
         sums = np.zeros((len(parts), size if ctx.is_biased else 0), np.float32)
         loop = _loops().drop
 
         def run(index: int, part: slice) -> None:
-            loop(given[part], part.start * size, *ctx.chance, out[part], sums[index])
+            loop(grads[part], part.start * size, *ctx.chance, out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
         return coming, gradient, torch.from_numpy(sums.sum(axis=0)) if ctx.is_biased else None, None
@@ -262,13 +262,13 @@ class _Rectified(torch.autograd.Function):
         rows, narrow, hidden = ctx.saved_tensors
         (coming,) = grad_outputs
         slope = torch.empty_like(hidden)
-        given, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
+        arrays, out = (_bits(hidden), _bits(coming).reshape(hidden.shape)), _bits(slope)
         parts = _parts(*hidden.shape)
         sums = np.zeros((len(parts), hidden.shape[1]), np.float32)
         loop = _loops().rectify_backward
 
         def run(index: int, part: slice) -> None:
-            loop(given[0][part], given[1][part], out[part], sums[index])
+            loop(arrays[0][part], arrays[1][part], out[part], sums[index])
 
         run_parts([partial(run, index, part) for index, part in enumerate(parts)])
         of_vectors = (slope @ narrow).unflatten(0, coming.shape[:-1])
@@ -285,7 +285,7 @@ def _rows(numbers: np.ndarray) -> np.ndarray:
 
 
 def _bits(narrow: Tensor) -> np.ndarray:
-    """Bits of a bfloat16 tensor as the kernels take them; shared where it is contiguous."""
+    """Bits of a bfloat16 tensor as int16; shares memory if the tensor is contiguous."""
     return narrow.detach().contiguous().view(torch.int16).numpy()
 
 

@@ -1,7 +1,7 @@
 """Numba kernels between two products in mixed precision: normalisation, dropout with residual sum, rectifier.
 
-Vectors on the residual path are float32; what goes into products and comes out of them is bfloat16, given here as its
-bits in int16. Each loop reads its inputs once and writes its outputs once.
+Vectors on the residual path are float32; inputs and outputs of products are bfloat16 ("narrow"), passed as their bits
+in int16. Each kernel reads its inputs once and writes its outputs once.
 """
 
 import math
@@ -46,19 +46,19 @@ def normalize(
         facts: [row, 2] out: mean, and one over the standard deviation.
     """
     for i in range(vectors.shape[0]):
-        row, made = vectors[i], out[i]
+        row, out_row = vectors[i], out[i]
         mean, scale = _centre(row, epsilon)
         facts[i, 0] = mean
         facts[i, 1] = scale
         for k in range(row.shape[0]):
-            made[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
+            out_row[k] = narrowed((row[k] - mean) * scale * weight[k] + bias[k])
 
 
 @inlined(*FLAGS)
 def _sum_up(
     row: np.ndarray, coming: np.ndarray, weight: np.ndarray, mean: Any, scale: Any, sums: np.ndarray
 ) -> tuple[Any, Any]:
-    """Add to the gradients of weight and bias; mean of the gradient, and of the gradient times what was normalised."""
+    """Add to the gradients of weight and bias; return the means of the gradient and of gradient times normal row."""
     plain, crossed = _ZERO, _ZERO
     for k in range(row.shape[0]):
         gradient = widened(coming[k])
@@ -76,40 +76,40 @@ def normalize_backward(
     weight: np.ndarray,
     facts: np.ndarray,
     coming: np.ndarray,
-    kept: np.ndarray,
+    residual: np.ndarray,
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Differentiate `normalize`, and add the gradient that came past it.
+    """Differentiate `normalize`, and add the gradient of the residual path.
 
     Args:
         vectors: [row, feature].
         weight: [feature].
         facts: [row, 2] of `normalize`.
-        coming: [row, feature] gradient of what was normalised, narrow.
-        kept: [row, feature] gradient of the vectors from elsewhere, or [0, feature] for none.
+        coming: [row, feature] gradient of the normalised rows, narrow.
+        residual: [row, feature] gradient of the residual path, or [0, feature] for none.
         out: [row, feature] gradient of the vectors, out.
         sums: [2, feature] gradients of weight and bias, added to.
     """
     for i in range(vectors.shape[0]):
-        row, gradient, made = vectors[i], coming[i], out[i]
+        row, gradient, out_row = vectors[i], coming[i], out[i]
         mean, scale = facts[i, 0], facts[i, 1]
         plain, crossed = _sum_up(row, gradient, weight, mean, scale, sums)
-        if kept.shape[0]:
-            other = kept[i]
+        if residual.shape[0]:
+            other = residual[i]
             for k in range(row.shape[0]):
                 normal = (row[k] - mean) * scale
-                made[k] = other[k] + scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+                out_row[k] = other[k] + scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
         else:
             for k in range(row.shape[0]):
                 normal = (row[k] - mean) * scale
-                made[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
+                out_row[k] = scale * (widened(gradient[k]) * weight[k] - plain - normal * crossed)
 
 
 @inlined()
-def _hashed(place: Any, first: Any, second: Any) -> Any:
+def _hashed(index: Any, first: Any, second: Any) -> Any:
     """Hash of a position and two keys to 32 random-looking bits: two rounds of multiplying and folding."""
-    mixed = np.uint32(np.uint32(place) + first)
+    mixed = np.uint32(np.uint32(index) + first)
     mixed = np.uint32((mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x7FEB352D))
     mixed = np.uint32(mixed ^ second)
     mixed = np.uint32((mixed ^ (mixed >> np.uint32(15))) * np.uint32(0x846CA68B))
@@ -118,7 +118,7 @@ def _hashed(place: Any, first: Any, second: Any) -> Any:
 
 @kept_loop("contract")
 def add_dropped(
-    kept: np.ndarray,
+    residual: np.ndarray,
     vectors: np.ndarray,
     bias: np.ndarray,
     start: int,
@@ -130,29 +130,29 @@ def add_dropped(
     """Apply dropout, and add the residual.
 
     Args:
-        kept: [row, feature] float32.
+        residual: [row, feature] float32.
         vectors: [row, feature] narrow.
-        bias: [feature] that is added to the vectors before, or [0] for none.
-        start: place of the first number among all: what is left out is a function of seed and place.
+        bias: [feature] added to the vectors first, or [0] for none.
+        start: index of the first number among all; the dropout mask is a function of seed and index.
         seed: 64 bits.
-        threshold: of 2^32, how many hashes mean that a number is left out.
-        scale: of those that are not.
+        threshold: dropout probability times 2^32.
+        scale: factor of the remaining numbers.
         out: [row, feature] float32 out.
     """
     first, second, limit = np.uint32(seed), np.uint32(seed >> 32), np.uint32(threshold)
     factor = np.float32(scale)
-    size = kept.shape[1]
-    for i in range(kept.shape[0]):
+    size = residual.shape[1]
+    for i in range(residual.shape[0]):
         offset = np.uint32(start + i * size)
-        other, row, made = kept[i], vectors[i], out[i]
+        other, row, out_row = residual[i], vectors[i], out[i]
         if bias.shape[0]:
             for k in range(size):
                 is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-                made[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
+                out_row[k] = other[k] + (_ZERO if is_left_out else (widened(row[k]) + bias[k]) * factor)
         else:
             for k in range(size):
                 is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-                made[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
+                out_row[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
 
 
 @kept_loop("contract")
@@ -163,7 +163,7 @@ def drop(
 
     Args:
         gradient: [row, feature] float32.
-        start: as for `add_dropped`, as are the next three.
+        start: as for `add_dropped`, like the next three.
         seed: seed.
         threshold: threshold.
         scale: scale.
@@ -175,12 +175,12 @@ def drop(
     size = gradient.shape[1]
     for i in range(gradient.shape[0]):
         offset = np.uint32(start + i * size)
-        row, made = gradient[i], out[i]
+        row, out_row = gradient[i], out[i]
         for k in range(size):
             is_left_out = _hashed(np.uint32(k) + offset, first, second) < limit
-            made[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
+            out_row[k] = narrowed(_ZERO if is_left_out else row[k] * factor)
         for k in range(sums.shape[0]):
-            sums[k] += widened(made[k])
+            sums[k] += widened(out_row[k])
 
 
 @kept_loop("contract")
@@ -195,7 +195,7 @@ def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
         row = vectors[i]
         for k in range(row.shape[0]):
             total = widened(row[k]) + bias[k]
-            # A comparison the other way round would lose NaN.
+            # The reverse comparison would lose NaN.
             row[k] = narrowed(_ZERO if total < _ZERO else total)
 
 
@@ -210,10 +210,10 @@ def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarra
         sums: [feature] gradient of the bias, added to.
     """
     for i in range(rectified.shape[0]):
-        row, coming, made = rectified[i], gradient[i], out[i]
+        row, coming, out_row = rectified[i], gradient[i], out[i]
         for k in range(row.shape[0]):
-            made[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
-            sums[k] += widened(made[k])
+            out_row[k] = np.int16(0) if widened(row[k]) <= _ZERO else coming[k]
+            sums[k] += widened(out_row[k])
 
 
 @cache
@@ -234,6 +234,6 @@ def compile_all() -> None:
         (rectify_backward, (small, small, small, wide[::1])),
     )
     for loop, signature in signatures:
-        # Where it fails, the loop is compiled and only the disk would not take it.
+        # On OSError the kernel is compiled; only its cache file could not be written.
         with suppress(OSError):
             loop.compile(signature)

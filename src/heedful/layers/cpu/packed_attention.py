@@ -1,8 +1,9 @@
 """Scaled dot-product attention of packed sequences, in mixed precision on a CPU.
 
-softmax(Q K^T / sqrt(d)) V; Vaswani et al. 2017, arXiv:1706.03762, eq. 1. Heads are laid out for products of many small
-matrices, a few sequences at a time, straight from the rows that a projection gave, and gradients go straight back into
-such rows. All between two products is one pass. Shapes of products are rounded up, so that few kernels are generated.
+softmax(Q K^T / sqrt(d)) V; Vaswani et al. 2017, arXiv:1706.03762, eq. 1. Heads are laid out for batched products of
+small matrices, a few sequences at a time, directly from the rows of a projection, and gradients are written directly
+into such rows. Everything between two products is one pass. Shapes of products are rounded up, so that few kernels are
+generated.
 """
 
 import math
@@ -28,7 +29,7 @@ from heedful.layers.packing import Packing, round_up
 _POSITION_MULTIPLE: Final = 8
 """Multiple that queries and keys of a sequence are padded to."""
 _GROUP_POSITIONS: Final = 1024
-"""Positions of the sequences that a thread computes at a time: their heads should fit its caches."""
+"""Positions of the sequences that a thread processes at a time; their heads should fit its caches."""
 _ONCE: Final = differentiable_once("packed attention in mixed precision", "leave out autocast")
 
 
@@ -40,18 +41,18 @@ def attend_multihead(
     inputs: Tensor,
     is_causal: bool = False,
 ) -> DeferredBias:
-    """Attend with a multi-head layer within packed sequences or to others, without dropout of weights.
+    """Attend with a multi-head layer within packed sequences, or to others, without dropout.
 
     Args:
-        layer: of scaled dot scores and softmax.
-        source: [key row, embed_dim] that keys and values come from; None = the same as queries.
-        queries: how `inputs` is packed.
-        keys: how keys are packed.
+        layer: layer with scaled dot scores and softmax.
+        source: [key row, embed_dim] inputs of keys and values; None = those of the queries.
+        queries: packing of `inputs`.
+        keys: packing of the keys.
         inputs: [query row, embed_dim].
         is_causal: whether a query may attend no key behind its own position.
 
     Returns:
-        [query row, embed_dim], and the bias that is still to be added.
+        [query row, embed_dim], with its bias deferred.
     """
     if source is None:
         first, second = functional.linear(inputs, layer.input_weight(0, 3)), None
@@ -77,16 +78,16 @@ def attend_packed(
         first: [query row, size] bfloat16, projected queries; without `second` [query row, 3 size], all three.
         second: [key row, 2 size] bfloat16, projected keys and values.
         bias: [3 size] float32, added to queries, keys and values.
-        queries: how `first` is packed.
-        keys: how keys are packed, as many sequences.
-        num_heads: heads side by side in size.
-        is_causal: whether a query may attend no key behind its own place.
+        queries: packing of `first`.
+        keys: packing of the keys, with the same number of sequences.
+        num_heads: number of heads.
+        is_causal: whether a query may attend only keys up to its own position.
 
     Returns:
-        [query row, size] contexts, bfloat16; zero where there is nothing to attend.
+        [query row, size] contexts, bfloat16; zero if there is nothing to attend.
 
     Raises:
-        ShapeError: there are not as many sequences of keys as of queries.
+        ShapeError: the numbers of query and key sequences differ.
 
     Cost: two products of query x key x size, four backward; memory query x key x num_heads of 2 bytes for the weights.
     """
@@ -98,14 +99,14 @@ def attend_packed(
 
 @final
 class _Group:
-    """Few sequences on their way from rows to heads and back, in one thread."""
+    """Group of a few sequences that one thread converts from rows to heads and back."""
 
     def __init__(self, layout: "_Layout", sequences: range, space: Tensor) -> None:
         self.layout, self.first = layout, sequences.start
         self._space, self._number = space, len(sequences)
 
     def heads(self, slot: int, side: int) -> Tensor:
-        """Buffer [sequence * head, position, depth]; the same memory at each call for a slot."""
+        """Buffer [sequence * head, position, depth]; the same memory at each call with the same slot."""
         layout = self.layout
         shape = (self._number * layout.num_heads, layout.positions[side], layout.depth)
         return self._space[slot][: math.prod(shape)].view(shape)
@@ -148,7 +149,7 @@ class _Layout:
         self.loops = _loops()
         self.sides = tuple((side.starts.numpy(), side.lengths.numpy()) for side in (queries, keys))
         self.positions = tuple(round_up(max(1, side.is_real.shape[1]), _POSITION_MULTIPLE) for side in (queries, keys))
-        # An even number of groups of one size, of which there are few; the last may go beyond the last sequence.
+        # An even number of groups of one size; the last may extend beyond the last sequence.
         most, number = max(1, _GROUP_POSITIONS // max(self.positions)), len(queries.lengths)
         size = round_up(max(1, -(-number // round_up(-(-number // most), 2))) if number else 1, max(1, most // 8))
         self.groups = [range(start, start + size) for start in range(0, number, size)]
@@ -159,7 +160,7 @@ class _Layout:
         return list(torch.empty(sum(sizes), *self.positions, dtype=torch.bfloat16).split(sizes))
 
     def run(self, compute: Callable[[int, _Group], None], num_slots: int) -> None:
-        """Compute each group by its number; each thread has its own buffer for so many heads."""
+        """Run a function on each group; each thread has its own buffer."""
         size = len(self.groups[0]) if self.groups else 0
         size *= self.num_heads * max(self.positions) * max(self.depth, *self.positions)
         spaces = deque(torch.empty(min(num_threads(), len(self.groups)), num_slots, size, dtype=torch.bfloat16))
@@ -189,51 +190,51 @@ class _AttendPacked(torch.autograd.Function):
         second = None if second is None else second.detach().contiguous()
         size = first.shape[1] if second is not None else first.shape[1] // 3
         layout = _Layout(queries, keys, num_heads, size)
-        given, (source, column) = _bits(first), (_bits(first), size) if second is None else (_bits(second), 0)
+        bits, (source, column) = _bits(first), (_bits(first), size) if second is None else (_bits(second), 0)
         context = torch.empty(first.shape[0], size, dtype=torch.bfloat16)
         context[queries.num_real :] = 0
-        out, nothing, shifts, kept = _bits(context), np.zeros(0, np.float32), _shifts(bias), layout.weights()
+        out, nothing, shifts, group_weights = _bits(context), np.zeros(0, np.float32), _shifts(bias), layout.weights()
 
         def compute(index: int, group: _Group) -> None:
-            query = group.taken(0, given, 0, 0, shifts[0])
+            query = group.taken(0, bits, 0, 0, shifts[0])
             key = group.taken(1, source, column, 1, shifts[1])
-            weights = torch.bmm(query, key.mT, out=kept[index])
+            weights = torch.bmm(query, key.mT, out=group_weights[index])
             group.weigh(weights, is_causal)
             value = group.taken(1, source, column + size, 1, shifts[2])
             group.put(torch.bmm(weights, value, out=group.heads(0, 0)), 0, 0, out, nothing)
 
         layout.run(compute, 2)
         ctx.plan = (queries, keys, num_heads)
-        ctx.save_for_backward(first, second, bias, *kept)
+        ctx.save_for_backward(first, second, bias, *group_weights)
         return context
 
     @staticmethod
     @_ONCE
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        first, second, bias, *kept = ctx.saved_tensors
+        first, second, bias, *group_weights = ctx.saved_tensors
         queries, keys, num_heads = ctx.plan
         coming, size = _bits(grad_outputs[0].contiguous()), grad_outputs[0].shape[1]
         layout = _Layout(queries, keys, num_heads, size)
         of_first, of_second = _gradient(first, queries), None if second is None else _gradient(second, keys)
-        given, out = _bits(first), _bits(of_first)
-        source, made, column = given, out, size
+        bits, out = _bits(first), _bits(of_first)
+        source, out_second, column = bits, out, size
         if second is not None and of_second is not None:
-            source, made, column = _bits(second), _bits(of_second), 0
+            source, out_second, column = _bits(second), _bits(of_second), 0
         shifts, nothing = _shifts(bias), np.zeros(0, np.float32)
         sums = np.zeros((len(layout.groups), 3, 0 if bias is None else size), np.float32)
 
         def compute(index: int, group: _Group) -> None:
-            weights = kept[index]
+            weights = group_weights[index]
             slope = group.taken(0, coming, 0, 0, nothing)
             of_value = torch.bmm(weights.mT, slope, out=group.heads(1, 1))
-            group.put(of_value, 1, column + size, made, sums[index, 2])
+            group.put(of_value, 1, column + size, out_second, sums[index, 2])
             value = group.taken(1, source, column + size, 1, shifts[2])
             scores = torch.bmm(slope, value.mT, out=group.scores(2))
             group.differentiate(weights, scores)
             key = group.taken(1, source, column, 1, shifts[1])
             group.put(torch.bmm(scores, key, out=group.heads(0, 0)), 0, 0, out, sums[index, 0])
-            query = group.taken(0, given, 0, 0, shifts[0])
-            group.put(torch.bmm(scores.mT, query, out=group.heads(1, 1)), 1, column, made, sums[index, 1])
+            query = group.taken(0, bits, 0, 0, shifts[0])
+            group.put(torch.bmm(scores.mT, query, out=group.heads(1, 1)), 1, column, out_second, sums[index, 1])
 
         layout.run(compute, 3)
         of_bias = None if bias is None else torch.from_numpy(sums.sum(axis=0).reshape(-1))

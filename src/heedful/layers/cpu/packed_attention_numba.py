@@ -1,6 +1,6 @@
 """Numba kernels of packed attention: heads in and out of packed rows, and softmax.
 
-Numbers are bfloat16, given here as their bits in int16; what is computed between reading and writing is float32.
+Numbers are bfloat16, passed as their bits in int16; arithmetic is float32.
 """
 
 import math
@@ -19,24 +19,26 @@ _LOWEST: Final = np.float32(-127.0)
 _ZERO: Final = np.float32(0.0)
 
 
-# Places are given as unsigned numbers, which cannot count from the end: so a loop over them is one of vectors. A slice
-# for each row would take longer than what is copied.
+# Indices are unsigned, because indices that could be negative keep loops from being vectorised. A slice per row would
+# take longer than the copy.
 @inlined()
-def _copy(given: np.ndarray, start: int, out: np.ndarray, place: int, size: int) -> None:
+def _copy(source: np.ndarray, start: int, out: np.ndarray, target: int, size: int) -> None:
     for k in range(size):
-        out[np.uint64(place + k)] = given[np.uint64(start + k)]
-
-
-@inlined()
-def _copy_shifted(given: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, place: int, size: int):
-    for k in range(size):
-        out[np.uint64(place + k)] = narrowed(widened(given[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
+        out[np.uint64(target + k)] = source[np.uint64(start + k)]
 
 
 @inlined()
-def _add(given: np.ndarray, start: int, sums: np.ndarray, place: int, size: int) -> None:
+def _copy_shifted(
+    source: np.ndarray, start: int, bias: np.ndarray, shift: int, out: np.ndarray, target: int, size: int
+) -> None:
     for k in range(size):
-        sums[np.uint64(place + k)] += widened(given[np.uint64(start + k)])
+        out[np.uint64(target + k)] = narrowed(widened(source[np.uint64(start + k)]) + bias[np.uint64(shift + k)])
+
+
+@inlined()
+def _add(source: np.ndarray, start: int, sums: np.ndarray, target: int, size: int) -> None:
+    for k in range(size):
+        sums[np.uint64(target + k)] += widened(source[np.uint64(start + k)])
 
 
 @kept_loop("contract")
@@ -58,31 +60,31 @@ def take(
         starts: [sequence] first row of each.
         lengths: [sequence] rows of each.
         first: sequence that is laid out first.
-        heads: [sequence, head, position, depth] out; those that are no sequences any more are zeros.
+        heads: [sequence, head, position, depth] out; zeros beyond the last sequence.
     """
     num_heads, num_positions, depth = heads.shape[1:]
-    given, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
+    flat_rows, out, width = rows.reshape(-1), heads.reshape(-1), rows.shape[1]
     for i in range(heads.shape[0]):
         length = lengths[first + i] if first + i < lengths.shape[0] else 0
         row = starts[first + i] if length else 0
         if bias.shape[0]:
-            # All rows of a head before the next head, whose part of the bias then stays where it is added.
+            # Iterate over rows within a head, so that the head's part of the bias stays in registers.
             for head in range(num_heads):
                 start = row * width + column + head * depth
-                place = (i * num_heads + head) * num_positions * depth
+                target = (i * num_heads + head) * num_positions * depth
                 for _ in range(length):
-                    _copy_shifted(given, start, bias, head * depth, out, place, depth)
+                    _copy_shifted(flat_rows, start, bias, head * depth, out, target, depth)
                     start += width
-                    place += depth
+                    target += depth
         else:
-            # All heads of a row before the next row: it is far from the processor, and comes as one piece.
+            # Iterate over heads within a row, because a row is contiguous in distant memory.
             for position in range(length):
                 start = (row + position) * width + column
-                place = (i * num_heads * num_positions + position) * depth
+                target = (i * num_heads * num_positions + position) * depth
                 for _ in range(num_heads):
-                    _copy(given, start, out, place, depth)
+                    _copy(flat_rows, start, out, target, depth)
                     start += depth
-                    place += num_positions * depth
+                    target += num_positions * depth
         for head in range(num_heads):
             heads[i, head, length:] = 0
 
@@ -97,29 +99,29 @@ def put(
     rows: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Undo `take`.
+    """Invert `take`.
 
     Args:
         heads: [sequence, head, position, depth].
-        starts: as for `take`, as are the next three.
+        starts: as for `take`, like the next three.
         lengths: lengths.
         first: first.
         column: column.
-        rows: [row, feature] out, only of these sequences and columns.
-        sums: [head * depth] float32 that the rows are added to, or [0] for none.
+        rows: [row, feature] out; only these sequences and columns are written.
+        sums: [head * depth] float32 sums of the rows, added to, or [0] for none.
     """
     num_heads, num_positions, depth = heads.shape[1:]
-    given, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
+    flat_heads, out, width = heads.reshape(-1), rows.reshape(-1), rows.shape[1]
     for i in range(min(heads.shape[0], lengths.shape[0] - first)):
         for position in range(lengths[first + i]):
             start = (i * num_heads * num_positions + position) * depth
-            place = (starts[first + i] + position) * width + column
+            target = (starts[first + i] + position) * width + column
             for head in range(num_heads):
-                _copy(given, start, out, place, depth)
+                _copy(flat_heads, start, out, target, depth)
                 if sums.shape[0]:
-                    _add(given, start, sums, head * depth, depth)
+                    _add(flat_heads, start, sums, head * depth, depth)
                 start += num_positions * depth
-                place += depth
+                target += depth
 
 
 @inlined(*FLAGS)
@@ -150,10 +152,10 @@ def weigh(
 
     Args:
         scores: [sequence, head, query, key].
-        query_lengths: [sequence] of all.
-        key_lengths: [sequence] of all.
-        first: sequence that comes first.
-        is_causal: whether a query may attend no key behind its own place.
+        query_lengths: [sequence] lengths of all sequences.
+        key_lengths: [sequence] lengths of all sequences.
+        first: index of the first sequence in `scores`.
+        is_causal: whether a query may attend only keys up to its own position.
         scale: of the scores.
     """
     row = np.empty(scores.shape[3], np.float32)
@@ -173,7 +175,7 @@ def weigh(
 
 @kept_loop("contract", "reassoc")
 def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> None:
-    """Put the gradients of scores in the place of those of weights.
+    """Replace the gradients of weights by those of scores.
 
     Args:
         weights: [row, key] of `weigh`.
@@ -205,6 +207,6 @@ def compile_all() -> None:
         (differentiate, (table, table, types.float64)),
     )
     for loop, signature in signatures:
-        # Where it fails, the loop is compiled and only the disk would not take it.
+        # On OSError the kernel is compiled; only its cache file could not be written.
         with suppress(OSError):
             loop.compile(signature)

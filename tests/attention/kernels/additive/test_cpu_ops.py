@@ -566,7 +566,7 @@ def test_refusals():
             additive_scores(ones(query), ones(key), ones(vector))
     with pytest.raises(ShapeError, match=r"leading axes \[2\] of query and \[3\] of key do not broadcast"):
         additive_scores(ones(2, 1, 3), ones(3, 1, 3), ones(3))
-    with pytest.raises(ShapeError, match=r"exp_key is of keys \[4\], not \[5\]"):
+    with pytest.raises(ShapeError, match=r"exp_key was prepared from keys \[4\], not \[5\]"):
         additive_scores(ones(2, 3), ones(5, 3), ones(3), prepare_exp_key(ones(4, 3)))
 
 

@@ -39,8 +39,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     [
         ({"pairs": LoweredDot}, "only additive scores"),
         ({"pairs": LoweredDistance}, "only additive scores"),
-        ({"mode": "compile"}, r"cannot be recorded (compile)"),
-        ({"mode": "export"}, r"cannot be recorded (export)"),
+        ({"mode": "compile"}, r"cannot be traced (compile)"),
+        ({"mode": "export"}, r"cannot be traced (export)"),
         ({"device": "cuda"}, "not this"),
     ],
 )

@@ -250,7 +250,7 @@ REQUEST = Request(LoweredAdditive, torch.float32, "cuda", 10, 10)
         ({"normalizer": Sparsemax}, "only softmax, and normalizers that choose one key"),
         ({"has_gaussian": True, "need": frozenset({"entropy"})}, "gives no entropy of weights that a Gaussian"),
         ({"wants_gradient": True, "need": frozenset({"weights"})}, "gives weights without gradient only"),
-        ({"mode": "compile"}, "Triton programs cannot be recorded (compile)"),
+        ({"mode": "compile"}, "Triton kernels cannot be traced (compile)"),
         ({"device": "cpu"}, "only on a CUDA device"),
         ({"dtype": torch.float64}, "only float32, bfloat16 and float16"),
     ],

@@ -1,11 +1,10 @@
 """PyTorch operation for exact additive scores on a CPU, with numba kernels: no array of query * key * hidden.
 
-score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
-projections are done already). How: numba_kernels.py. Features with values that are too large
-for it, or not finite, are left out there and go through tanh itself in tiles, so the answer is that of the formula
-whatever comes in.
+score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 after both
+projections. numba_kernels.py states the method. Features whose values are too large for it, or not finite, are computed
+by tanh itself in tiles, so the result equals the formula for every input.
 
-Numba is imported when the first score is asked for, not before.
+Numba is imported when the first score is computed, not before.
 """
 
 import math
@@ -34,13 +33,13 @@ TILE: Final = 1 << 20
 
 _WIDE: Final = frozenset({torch.float32, torch.float64})
 _DTYPES: Final = _WIDE | {torch.bfloat16, torch.float16}
-# How far a + b may go, summed over the features of a division, and where tanh is 1 to half a unit in the last place.
+# Per dtype: the largest |a + b|, summed over the features of one division, and the |a + b| from which tanh rounds to 1.
 _RANGES: Final = {np.dtype(np.float32): (43.0, 10.0), np.dtype(np.float64): (350.0, 20.0)}
-# An exponential costs as much as so many elements.
+# Cost of an exponential, in elements.
 _EXPONENTIAL: Final = 8
 _NOTHING: Final = np.empty(0)
-# Elements that one call of the gradient loops takes at least, for any number of threads: sums are added up in this
-# order.
+# Least number of elements per call of the gradient kernel. It does not depend on the number of threads, because it
+# fixes the order of the sums.
 _CHUNK: Final = 500_000
 
 
@@ -52,9 +51,9 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
         device: type of the device, such as "cpu".
 
     Returns:
-        None if it can, else the reason why not.
+        None if supported, else the reason.
 
-    Cost: imports Numba, 0.3 s once, when nothing else speaks against it.
+    Cost: 0.3 s once to import Numba, if no other reason rules the kernel out.
     """
     if device != "cpu":
         return "only on a CPU"
@@ -71,13 +70,13 @@ class Plan(NamedTuple):
     highest: np.ndarray
     order: np.ndarray
     bounds: np.ndarray
-    given: np.ndarray
+    exp_key: np.ndarray
     """[key batch, key, slot] exponentials of the keys, or [0, 0, 0]."""
-    given_rounding: np.ndarray
+    exp_rounding: np.ndarray
 
 
 def _plan_of(exp_key: ExpKey) -> Plan:
-    """Arrays of an `ExpKey` as the kernels take them, made once."""
+    """Arrays of an `ExpKey` in the form that the kernels take, computed once."""
     plan = exp_key.derived.get("plan")
     if not isinstance(plan, Plan):
         plan = Plan(
@@ -94,16 +93,17 @@ def _plan_of(exp_key: ExpKey) -> Plan:
 
 
 def prepare_exp_key(key: Tensor) -> ExpKey:
-    """Compute the part of the keys that every decoding step shares.
+    """Compute the exponentials of the keys once for all decoding steps.
 
     Args:
         key: [*batch, key, hidden] on a CPU, any floating dtype.
 
     Returns:
-        What `additive_scores` takes beside the key. No gradient goes through it: that of the scores goes to the key.
+        Exponentials to pass to `additive_scores` beside the key. They carry no gradient: the gradient of the scores
+        flows to the key itself.
 
     Raises:
-        KernelUnsupported: the dtype, the device or the lack of Numba speaks against it.
+        KernelUnsupported: the dtype or device is unsupported, or Numba is not installed.
 
     Example:
         >>> prepare_exp_key(torch.zeros(2, 3, 8)).exponential.unique().tolist()
@@ -112,10 +112,10 @@ def prepare_exp_key(key: Tensor) -> ExpKey:
     _require_support(key)
     stripped = _strip(key.detach().to(_wide(key.dtype)))
     keys = _rows(stripped)
-    plan = _give_keys(keys, _plan(keys, keys[:0]))
+    plan = _with_exponentials(keys, _plan(keys, keys[:0]))
     exponential, rounding = (
         torch.from_numpy(part.reshape(*stripped.shape[:-1], len(plan.order))).expand(*key.shape[:-1], len(plan.order))
-        for part in (plan.given, plan.given_rounding)
+        for part in (plan.exp_key, plan.exp_rounding)
     )
     return ExpKey(exponential, rounding, *(torch.from_numpy(part) for part in plan[:4]))
 
@@ -123,27 +123,28 @@ def prepare_exp_key(key: Tensor) -> ExpKey:
 def additive_scores(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None = None) -> Tensor:
     """Score every query against every key: score_ij = vector . tanh(query_i + key_j).
 
-    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Each term is right to a few
-    units in its own last place, near 0 as well as where tanh is flat; NaN and infinities give what the formula gives;
+    Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Each term is accurate to a
+    few units in the last place, both near 0 and where tanh is flat; NaN and infinities propagate as in the formula;
     bfloat16 and float16 are computed in float32. Scores and gradients are the same, to the bit, for any number of
     threads. Gradients of gradients are those of the formula, [query, key, hidden] in memory.
 
     Args:
         query: [*batch, query, hidden] on a CPU.
-        key: [*batch, key, hidden]; leading axes broadcast, and nothing is copied for it.
+        key: [*batch, key, hidden]; leading axes broadcast without copies.
         vector: [hidden].
-        exp_key: `prepare_exp_key(key)`, which saves the exponentials of the keys.
+        exp_key: result of `prepare_exp_key(key)`, so that the exponentials of the keys are not computed again.
 
     Returns:
         [*batch, query, key] in the type that query, key and vector promote to.
 
     Raises:
-        ShapeError: hidden sizes differ, leading axes do not broadcast, or exp_key is of keys of another shape.
-        KernelUnsupported: a dtype, a device or the lack of Numba speaks against it.
+        ShapeError: hidden sizes differ, leading axes do not broadcast, or exp_key was prepared from keys of another
+            shape.
+        KernelUnsupported: a dtype or device is unsupported, or Numba is not installed.
 
     Cost: with AVX-512 0.3 cycles of a core for each query * key * hidden, backward 0.5; memory key * hidden for each
     thread. The first call of a process takes 0.3 s to load the compiled loops, the first on a machine 5 s to compile
-    them; they are kept in __pycache__ or where NUMBA_CACHE_DIR says, or in no file where neither can be written.
+    them; they are cached in __pycache__ or in NUMBA_CACHE_DIR, if either can be written.
 
     Example:
         >>> additive_scores(torch.zeros(1, 2), torch.tensor([[0.0, 1.0], [3.0, -1.0]]), torch.ones(2)).tolist()
@@ -178,8 +179,8 @@ class _Operands(NamedTuple):
     key_index: np.ndarray
     """[batch] index of the keys of each batch element."""
     plan: Plan
-    given_index: np.ndarray
-    """[batch] index into `plan.given` of each batch element; `key_index` if there are none."""
+    exp_index: np.ndarray
+    """[batch] index into `plan.exp_key` of each batch element; `key_index` if there are none."""
 
 
 Limits = tuple[np.ndarray, np.ndarray, float, np.ndarray]
@@ -195,7 +196,7 @@ class _AdditiveScores(torch.autograd.Function):
         ctx: Any, query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey | None, batch: tuple[int, ...]
     ) -> Tensor:
         scores, operands, ctx.limits = _score(query, key, vector, exp_key, batch)
-        # The exponentials are made again too: memory that is new to the process costs more than they do.
+        # The exponentials are recomputed too: touching fresh memory costs more than computing them.
         ctx.save_for_backward(query, key, vector)
         ctx.operands = operands._replace(query=_NOTHING, key=_NOTHING)
         return scores
@@ -222,16 +223,16 @@ def _score(
     queries, keys, weights = _rows(query), _rows(key), copied(vector)
     query_index, key_index = _index(query.shape[:-2], batch), _index(key.shape[:-2], batch)
     if exp_key is not None and exp_key.exponential.dtype == query.dtype:
-        plan, given_index = _plan_of(exp_key), _index(_strip(exp_key.exponential).shape[:-2], batch)
+        plan, exp_index = _plan_of(exp_key), _index(_strip(exp_key.exponential).shape[:-2], batch)
     else:
-        plan, given_index = _plan(keys, queries), key_index
-    if len(keys) < len(key_index) and not len(plan.given):
-        # Elements of the batch share keys.
-        plan = _give_keys(keys, plan)
-    operands = _Operands(queries, query_index, keys, key_index, plan, given_index)
+        plan, exp_index = _plan(keys, queries), key_index
+    if len(keys) < len(key_index) and not len(plan.exp_key):
+        # Batch elements share keys, so their exponentials are computed once.
+        plan = _with_exponentials(keys, plan)
+    operands = _Operands(queries, query_index, keys, key_index, plan, exp_index)
     scores = np.empty((*batch, queries.shape[1], keys.shape[1]), queries.dtype)
     flat = scores.reshape(len(key_index), queries.shape[1], keys.shape[1])
-    # One way or the other whatever the number of threads, which then cannot change a bit.
+    # The choice does not depend on the number of threads, so neither do the results.
     run = _score_at_once if scores.size * len(plan.order) < INLINE else _score_in_parts
     limits = run(operands, weights, flat)
     if limits[3].size:
@@ -242,9 +243,9 @@ def _score(
 def _score_at_once(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
     """Scores in one call, for small sizes."""
     query, query_index, key, _, plan, index = operands
-    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+    key_arrays = (key, index, plan.bounds, plan.exp_key, plan.exp_rounding)
     score_all = _loops(query.dtype).score_all
-    return score_all(query, query_index, vector, *given, *plan[:4], *_RANGES[query.dtype], scores)
+    return score_all(query, query_index, vector, *key_arrays, *plan[:4], *_RANGES[query.dtype], scores)
 
 
 def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray) -> Limits:
@@ -254,13 +255,13 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
     rows = query.reshape(-1, query.shape[2])
     bounds, weights, scale, left_out = loops.limit_queries(rows, vector, *plan[:4], *_RANGES[query.dtype])
     num_tiles, count = len(scores) * -(-scores.shape[1] // 4), _num_parts(scores.size * len(plan.order))
-    if len(scores) < count and not len(plan.given):
-        # Several threads want the same keys.
-        plan = _give_keys(key, plan)
-    given = (key, index, plan.bounds, plan.given, plan.given_rounding)
+    if len(scores) < count and not len(plan.exp_key):
+        # Several threads need the same keys.
+        plan = _with_exponentials(key, plan)
+    key_arrays = (key, index, plan.bounds, plan.exp_key, plan.exp_rounding)
 
     def score(start: int, stop: int) -> None:
-        loops.scores(query, query_index, bounds, *given, plan.order, weights, scale, start, stop, scores)
+        loops.scores(query, query_index, bounds, *key_arrays, plan.order, weights, scale, start, stop, scores)
 
     run_parts(_split(score, num_tiles, count))
     return bounds, weights, scale, left_out
@@ -268,7 +269,7 @@ def _score_in_parts(operands: _Operands, vector: np.ndarray, scores: np.ndarray)
 
 def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of query [query batch, query, hidden], key [key batch, key, hidden] and vector [hidden]."""
-    query, query_index, key, key_index, plan, given_index = operands
+    query, query_index, key, key_index, plan, exp_index = operands
     bounds, weights, scale, _ = limits
     loops = _loops(query.dtype)
     num_slots, num_elements = len(plan.order), len(grad)
@@ -281,8 +282,9 @@ def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tup
     width = loops.block if is_large and (is_shared or grad.shape[1] >= 4) else num_slots
     starts = range(0, num_elements, step)
     sums = np.zeros((len(starts), num_slots))
-    given = (key, key_index, plan.bounds, plan.given, plan.given_rounding, given_index)
-    inputs = (query, query_index, bounds, *given, plan.order, weights[:num_slots] * weights.dtype.type(scale), grad)
+    key_arrays = (key, key_index, plan.bounds, plan.exp_key, plan.exp_rounding, exp_index)
+    scaled_weights = weights[:num_slots] * weights.dtype.type(scale)
+    inputs = (query, query_index, bounds, *key_arrays, plan.order, scaled_weights, grad)
 
     def differentiate(chunk: int, slot: int) -> None:
         stop = min(starts[chunk] + step, num_elements)
@@ -307,7 +309,7 @@ def _differentiate(operands: _Operands, limits: Limits, grad: np.ndarray) -> tup
 def _tiles(operands: _Operands, num_features: int) -> Iterator[tuple[int, int, int, slice, slice]]:
     """Tiles of rows and keys of at most `TILE` elements, or of one pair.
 
-    An element of the batch, which query and which key that is, and the places of its rows and keys.
+    Each tile is a batch element, the indices of its queries and keys, and slices of rows and of keys.
     """
     num_rows, num_keys = operands.query.shape[1], operands.key.shape[1]
     keys = max(1, min(num_keys, TILE // num_features))
@@ -349,14 +351,14 @@ def _differentiate_exactly(
 
 
 def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
-    """Plan for [batch, row, hidden]; `queries` has no elements while they are unknown."""
+    """Exponential plan for keys [batch, key, hidden]; `queries` is empty while the queries are unknown."""
     rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
     centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
-    given, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
-    return Plan(centre, lowest, highest, order, bounds, given, rounding)
+    exp_key, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
+    return Plan(centre, lowest, highest, order, bounds, exp_key, rounding)
 
 
-def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
+def _with_exponentials(keys: np.ndarray, plan: Plan) -> Plan:
     """Add the exponentials of the keys."""
     num_rows, num_slots = keys.shape[0] * keys.shape[1], len(plan.order)
     rows = keys.reshape(num_rows, keys.shape[2])
@@ -369,11 +371,11 @@ def _give_keys(keys: np.ndarray, plan: Plan) -> Plan:
 
     run_parts(_split(take, num_rows, _num_parts(_EXPONENTIAL * exponential.size)))
     shape = (*keys.shape[:2], num_slots)
-    return plan._replace(given=exponential.reshape(shape), given_rounding=rounding.reshape(shape))
+    return plan._replace(exp_key=exponential.reshape(shape), exp_rounding=rounding.reshape(shape))
 
 
 def _num_parts(num_elements: int) -> int:
-    """Number of parts: a few for each thread, so that a slow thread delays nobody."""
+    """Number of parts: a few per thread, so that one slow thread does not delay the rest."""
     return 4 * num_threads() if num_elements >= INLINE and num_threads() > 1 else 1
 
 
@@ -415,7 +417,8 @@ def _require_shapes(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey 
         )
     if exp_key is not None and exp_key.exponential.shape[:-1] != key.shape[:-1]:
         raise ShapeError(
-            f"additive scores: exp_key is of keys {list(exp_key.exponential.shape[:-1])}, not {list(key.shape[:-1])}"
+            f"additive scores: exp_key was prepared from keys {list(exp_key.exponential.shape[:-1])}, not "
+            f"{list(key.shape[:-1])}"
         )
     if lead == key_lead:
         return lead

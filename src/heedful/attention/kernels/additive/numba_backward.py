@@ -8,15 +8,15 @@ from numba import njit
 from heedful.attention.kernels.additive.numba_exponentials import BLOCK, UNROUNDING, exponentials
 from heedful.compiled.numba_math import kept_loop
 
-# Keys, and fours of rows, that are taken at a time: what is added up stays in the nearest cache, and sums of short sums
-# lose fewer digits than one long sum.
+# Keys, and groups of four rows, per pass: partial sums stay in the first-level cache, and sums of short sums round less
+# than one long sum.
 _KEYS: Final = 64
 _FOURS: Final = 16
 
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)
 
-# Typed, for a bare number would be compiled for anew.
+# Typed, because an untyped literal would trigger another compilation.
 _ZERO: Final[Any] = np.int64(0)
 _HALVED: Final[Any] = np.int64(-1)
 
@@ -72,7 +72,7 @@ def _differentiate_fours(
     keys: Any,
     sums: Any,
 ) -> None:
-    """Gradients of `BLOCK` slots from `slot` on, of one batch element, for as many rows as make fours."""
+    """Gradients of `BLOCK` slots from `slot` on, of one batch element, for its rows in complete groups of four."""
     num_fours = grad.shape[0] // 4
     zero = tile.dtype.type(0)
     for first_key in range(0, grad.shape[1], _KEYS):
@@ -110,7 +110,7 @@ def _differentiate_fours(
 def _differentiate_one(
     a: Any, b: Any, v: Any, g: Any, slot: Any, a_grad: Any, b_grad: Any, v_grad: Any, tile: Any, is_alone: Any
 ) -> None:
-    """Gradients of one row of one batch element, slots from `slot` on; if alone, nothing else adds to `b_grad`."""
+    """Gradients of one row of one batch element, slots from `slot` on; `is_alone`: no other row adds to `b_grad`."""
     size = b.shape[1]
     zero = tile.dtype.type(0)
     row_grad = a_grad[slot : slot + size]
@@ -163,7 +163,7 @@ def _sum_both_ways(grad: np.ndarray, of_rows: np.ndarray, of_keys: np.ndarray) -
 
 @njit(inline="always")
 def _return_lost(a_rounding: Any, of_rows: Any, b_rounding: Any, of_keys: Any, v_grad: Any, sums: Any) -> None:
-    """Add sum_i r_i / 2 sum_j g_ij to the gradient of the weights; a small term that needs few digits."""
+    """Add the rounding term sum_i r_i / 2 sum_j g_ij to the gradient of the weights; few digits suffice."""
     size = len(v_grad)
     for k in range(size):
         sums[k] = 0
@@ -178,7 +178,7 @@ def _return_lost(a_rounding: Any, of_rows: Any, b_rounding: Any, of_keys: Any, v
 
 @njit(inline="always")
 def _clear(sums: Any, start: Any, stop: Any, slot: Any, width: Any, batch: Any) -> None:
-    """Zero the sums that elements `start` to `stop` add to; all of them where elements share."""
+    """Zero the sums that elements `start` to `stop` add to; all sums if elements share them."""
     for source in range(start if len(sums) == batch else 0, stop if len(sums) == batch else len(sums)):
         for i in range(sums.shape[1]):
             row = sums[source, i, slot : slot + width]
@@ -205,8 +205,8 @@ def _pair(num_rows: int, width: int, like: np.ndarray) -> Any:
 def _room(num_rows: int, num_keys: int, width: int, like: np.ndarray) -> Any:
     """Arrays of sums.
 
-    A and the sums of four rows, and the sum of the weights, are in one array with places known when compiling: the
-    compiler then has few overlaps to rule out.
+    A, the sums of four rows and the sum of the weights lie in one array at offsets known at compile time, so that the
+    compiler need not check whether they overlap.
     """
     tile = _aligned(1, max(9 * BLOCK, 3 * width), like)[0]
     of_rows, of_keys = np.empty(num_rows, like.dtype), np.empty(num_keys, like.dtype)
@@ -230,9 +230,9 @@ def gradients(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
-    given_index: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
+    exp_index: np.ndarray,
     order: np.ndarray,
     weights: np.ndarray,
     grad: np.ndarray,
@@ -247,28 +247,28 @@ def gradients(
     """Compute the gradients of some slots and some elements of the batch.
 
     With t = tanh: weights * sum_j g_ij (1 - t^2) of a query feature, the same over i of a key feature, and
-    sum_ij g_ij t of a weight, where t is made again. Like a score, the last lacks what A and B lost in rounding; the
-    others do not, for 1 - t^2 is flat near 0.
+    sum_ij g_ij t of a weight, where t is recomputed. The gradient of a weight is corrected for the rounding of A and B,
+    as a score is; the others need no correction, because 1 - t^2 is flat near 0.
 
     Args:
         query: [query batch, row, hidden].
         query_index: [batch] int64.
         query_bounds: [3, slot] of `limit_queries`.
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [given batch, key, slot] B, or [0, 0, 0].
-        given_rounding: as `given`, int16.
-        given_index: [batch] int64.
+        exp_key: [exp batch, key, slot] B, or [0, 0, 0].
+        exp_rounding: as `exp_key`, int16.
+        exp_index: [batch] int64.
         order: [slot].
-        weights: [slot] the vector, not scaled.
+        weights: [slot] the vector, unscaled.
         grad: [batch, row, key] of the scores.
         start: first element of the batch.
-        stop: the element after the last.
-        start_slot: a multiple of `BLOCK`, as the next.
-        stop_slot: the slot after the last.
-        query_grad: [query batch, row, slot] out: what belongs to these slots and elements, or to these slots alone
-            where elements share a query.
+        stop: index after the last element.
+        start_slot: first slot, a multiple of `BLOCK`.
+        stop_slot: index after the last slot, a multiple of `BLOCK`.
+        query_grad: [query batch, row, slot] out: the entries of these slots and elements; of these slots in all
+            elements where elements share a query.
         key_grad: [key batch, key, slot] out in the same way.
         weights_grad: [slot] float64, added to.
     """
@@ -276,7 +276,7 @@ def gradients(
     width = BLOCK if num_rows >= 4 else stop_slot - start_slot
     is_alone = num_rows == 1 and len(key_grad) == num_elements
     a, a_rounding = _pair(num_rows, width, grad)
-    made, made_rounding = _pair(num_keys, width, grad)
+    scratch, scratch_rounding = _pair(num_keys, width, grad)
     of_rows, of_keys, tile, keys, sums = _room(num_rows, num_keys, width, grad)
     for slot in range(start_slot, stop_slot, width):
         v, v_grad = weights[slot : slot + width], weights_grad[slot : slot + width]
@@ -284,14 +284,14 @@ def gradients(
         _clear(key_grad, stop if is_alone else start, stop, slot, width, num_elements)
         present = -1
         for element in range(start, stop):
-            source, target, own = key_index[element], query_index[element], given_index[element]
-            b, b_rounding = made, made_rounding
-            if len(given) and width == len(order):
-                b, b_rounding = given[own], given_rounding[own]
-            elif len(given):
-                _copy(given[own], given_rounding[own], slot, made, made_rounding)
+            source, target, own = key_index[element], query_index[element], exp_index[element]
+            b, b_rounding = scratch, scratch_rounding
+            if len(exp_key) and width == len(order):
+                b, b_rounding = exp_key[own], exp_rounding[own]
+            elif len(exp_key):
+                _copy(exp_key[own], exp_rounding[own], slot, scratch, scratch_rounding)
             elif source != present:
-                exponentials(key[source], order, key_bounds, _ZERO, slot, made, made_rounding)
+                exponentials(key[source], order, key_bounds, _ZERO, slot, scratch, scratch_rounding)
                 present = source
             exponentials(query[target], order, query_bounds, _HALVED, slot, a, a_rounding)
             g, a_grad, b_grad = grad[element], query_grad[target], key_grad[source]

@@ -27,7 +27,7 @@ _C2: Final = np.float32(0.041666456)
 _C3: Final = np.float32(0.00833331)
 _C4: Final = np.float32(0.0013934532)
 _C5: Final = np.float32(0.00019891970)
-# What a relative error, at most 1.1 * 2^-24, is multiplied by to fit sixteen bits.
+# Factor that scales a relative error, at most 1.1 * 2^-24, to sixteen bits.
 _ROUNDING: Final = np.float32(29000.0 * 2.0**24)
 
 
@@ -64,14 +64,14 @@ def plan(
 
     Args:
         key: [row, hidden].
-        query: [row, hidden]; without rows queries are taken to reach as far as the keys.
-        limit: see above.
-        saturated: see above.
+        query: [row, hidden]; without rows, queries are assumed to have the range of the keys.
+        limit: see numba_kernels.py.
+        saturated: see numba_kernels.py.
 
     Returns:
-        centre [hidden], 0 where keys lie about 0; lowest and highest [hidden] of key - centre, infinite where the
-        feature does not fit here; order [slot] int64; bounds [3, slot]: what to add to a key, and where to cut the sum,
-        all 0 for a slot that holds B = 1.
+        centre [hidden], 0 where keys lie around 0; lowest and highest [hidden] of key - centre, infinite for a feature
+        that needs tanh itself; order [slot] int64; bounds [3, slot]: offset added to a key, lower and upper limit of
+        the sum, all 0 for a slot that holds B = 1.
     """
     size = key.shape[1]
     centre, lowest, highest = np.zeros(size, key.dtype), np.empty(size, key.dtype), np.empty(size, key.dtype)
@@ -87,7 +87,7 @@ def plan(
             lowest[f] = -np.inf
             highest[f] = np.inf
             continue
-        # Where keys have a sign in common, a middle within a factor of two of all is taken off without an error.
+        # If all keys have one sign, subtracting a centre within a factor of two of each is exact.
         is_above, is_below = lowest[f] > 0.0, highest[f] < 0.0
         is_aside = (is_above and highest[f] <= 3.0 * lowest[f]) or (is_below and lowest[f] >= 3.0 * highest[f])
         if is_aside or lowest[f] < -near or highest[f] > near:
@@ -95,7 +95,8 @@ def plan(
             lowest[f] -= centre[f]
             highest[f] -= centre[f]
         reach = most[f] + centre[f] if query.shape[0] else max(highest[f], -lowest[f])
-        # A query so far out that tanh is 1 for every key may be moved in; else such a feature needs its own division.
+        # A query for which tanh is 1 with every key may be clamped; otherwise such a feature needs a division of its
+        # own.
         is_wide[f] = reach + highest[f] > limit / 2.0 and spread > limit / 2.0 - saturated
         num_wide += is_wide[f]
     order = _give_slots(is_wide, num_wide)
@@ -111,7 +112,7 @@ def plan(
 
 @njit
 def _give_slots(is_wide: np.ndarray, num_wide: int) -> np.ndarray:
-    """Slots in the order of features where none is wide; else wide features alone in a division, others in pairs."""
+    """Slots of features: in order if no feature is wide; else wide features get a division each, others pair."""
     size = is_wide.shape[0]
     divisions = num_wide + (size - num_wide + 1) // 2
     half = (2 * divisions + BLOCK - 1) // BLOCK * BLOCK // 2
@@ -147,21 +148,21 @@ def limit_queries(
     limit: float,
     saturated: float,
 ) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-    """Choose the exponents for queries, and the features that the exponential form must not be used for.
+    """Choose the exponents for queries, and exclude the features that need tanh itself.
 
     Args:
         query: [row, hidden].
         vector: [hidden].
-        centre: [hidden] of `plan`, as are the next three.
+        centre: [hidden] of `plan`, like the next three.
         lowest: [hidden].
         highest: [hidden].
         order: [slot].
-        limit: see above.
-        saturated: see above.
+        limit: see numba_kernels.py.
+        saturated: see numba_kernels.py.
 
     Returns:
-        [3, slot] bounds as from `plan`; [3 * slot / 2] the vector over `scale` in slots, then the sums of the two of a
-        division; scale, a power of two; [left out] int64 features left out, whose weights are 0.
+        [3, slot] bounds as from `plan`; [3 * slot / 2] the vector divided by `scale`, by slot, then the sum of the two
+        weights of each division; scale, a power of two; [excluded] int64 excluded features, whose weights are 0.
     """
     half = order.shape[0] // 2
     bounds = np.zeros((3, order.shape[0]), query.dtype)
@@ -187,7 +188,7 @@ def limit_queries(
         bounds[2, s] = top
         weights[s] = vector[f]
         largest = max(largest, abs(vector[f]))
-    # So that weights times products of two F stay finite. A power of two changes no digit.
+    # The scale keeps weights times products of two F finite; a power of two scales exactly.
     scale = 2.0 ** (math.frexp(largest)[1] - 1)
     for s in range(2 * half):
         weights[s] /= scale
@@ -226,17 +227,17 @@ def exponentials(
     exponential: np.ndarray,
     rounding: np.ndarray,
 ) -> None:
-    """Compute 2^exponent e^(2 x) of some slots, and in float32 its rounding error.
+    """Compute 2^exponent e^(2 x) of some slots and, in float32, the rounding error.
 
     Args:
         rows: [row, hidden].
         order: [slot].
         bounds: [3, slot] of `plan` or `limit_queries`.
         exponent: -1 for queries, 0 for keys.
-        first_slot: where to start.
-        exponential: [row, width] out: from there on.
-        rounding: [row, width] int16 out: times 2^-24 / 29000, how much larger the exact value is, relatively; 0 for
-            float64, whose last bit nobody misses.
+        first_slot: first slot to compute.
+        exponential: [row, width] out: the slots from `first_slot` on.
+        rounding: [row, width] int16 out: relative excess of the exact value, in units of 2^-24 / 29000; 0 for float64,
+            where no correction is needed.
     """
     num_slots = exponential.shape[1]
     own = order[first_slot : first_slot + num_slots]
@@ -255,8 +256,8 @@ def exponentials(
             if own[s] >= 0:
                 placed[s] = rows[i, own[s]]
         for s in range(num_slots):
-            # A slot without a feature stays 0, for so are its bounds. NaN takes the bounds: its feature is left out
-            # and must not spoil the others.
+            # A slot without a feature stays 0, because its bounds are 0. NaN is clamped to the bounds: its feature is
+            # excluded and must not affect the others.
             x = placed[s] + shift[s]
             part = x - placed[s]
             rest = (placed[s] - (x - part)) + (shift[s] - part)

@@ -11,14 +11,14 @@ from heedful.compiled.numba_math import kept_loop
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)
 
-# Typed, for a bare number would be compiled for anew.
+# Typed, because an untyped literal would trigger another compilation.
 _ZERO: Final[Any] = np.int64(0)
 _HALVED: Final[Any] = np.int64(-1)
 
 
 @njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _lost(rounding: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> None:
-    """Sum over slots of weights * r / 2 for each row: the rounding error of its scores."""
+    """Rounding correction of each row's scores: the sum over slots of weights * r / 2."""
     for i in range(rounding.shape[0]):
         total = lost.dtype.type(0)
         for s in range(rounding.shape[1]):
@@ -92,8 +92,8 @@ def scores(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
     order: np.ndarray,
     weights: np.ndarray,
     scale: float,
@@ -103,30 +103,30 @@ def scores(
 ) -> None:
     """Score some tiles of four rows.
 
-    Tiles of all elements of the batch are counted through; the last of an element may have fewer rows. A tile is always
-    added up in the same order, so no score depends on who computes it.
+    Tiles are numbered across the batch; the last tile of an element may have fewer rows. The sums of a tile always have
+    the same order, so no score depends on the thread that computes it.
 
     Args:
         query: [query batch, row, hidden].
-        query_index: [batch] int64, which of the query batch an element of the batch is.
+        query_index: [batch] int64 index into the query batch of each batch element.
         query_bounds: [3, slot] of `limit_queries`.
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [key batch, key, slot] B; [0, 0, 0] to have it made here, again for every element.
-        given_rounding: as `given`, int16.
+        exp_key: [key batch, key, slot] B; [0, 0, 0] to compute it here, anew for every element.
+        exp_rounding: as `exp_key`, int16.
         order: [slot].
         weights: [3 * slot / 2] of `limit_queries`.
-        scale: what the weights were divided by.
+        scale: divisor of the weights.
         start: first tile.
-        stop: the tile after the last.
+        stop: index after the last tile.
         score: [batch, row, key] out.
     """
     num_rows, num_keys, num_slots = score.shape[1], score.shape[2], order.shape[0]
     num_tiles = (num_rows + 3) // 4
-    is_given = given.shape[0] > 0
-    made = np.empty((0 if is_given else num_keys, num_slots), score.dtype)
-    made_rounding = np.empty((0 if is_given else num_keys, num_slots), np.int16)
+    has_exp_key = exp_key.shape[0] > 0
+    scratch = np.empty((0 if has_exp_key else num_keys, num_slots), score.dtype)
+    scratch_rounding = np.empty((0 if has_exp_key else num_keys, num_slots), np.int16)
     a = np.empty((4, num_slots), score.dtype)
     rounding = np.empty((4, num_slots), np.int16)
     lost, lost_key = np.empty(4, score.dtype), np.empty(num_keys, score.dtype)
@@ -135,10 +135,10 @@ def scores(
     for tile in range(start, stop):
         element = tile // num_tiles
         source = key_index[element]
-        b, b_rounding = (given[source], given_rounding[source]) if is_given else (made, made_rounding)
+        b, b_rounding = (exp_key[source], exp_rounding[source]) if has_exp_key else (scratch, scratch_rounding)
         if source != present:
-            if not is_given:
-                exponentials(key[source], order, key_bounds, _ZERO, _ZERO, made, made_rounding)
+            if not has_exp_key:
+                exponentials(key[source], order, key_bounds, _ZERO, _ZERO, scratch, scratch_rounding)
             _lost(b_rounding, weights, lost_key)
             present = source
         row = 4 * (tile - element * num_tiles)
@@ -165,8 +165,8 @@ def score_all(
     key: np.ndarray,
     key_index: np.ndarray,
     key_bounds: np.ndarray,
-    given: np.ndarray,
-    given_rounding: np.ndarray,
+    exp_key: np.ndarray,
+    exp_rounding: np.ndarray,
     centre: np.ndarray,
     lowest: np.ndarray,
     highest: np.ndarray,
@@ -181,21 +181,21 @@ def score_all(
         query: [query batch, row, hidden].
         query_index: [batch] int64.
         vector: [hidden].
-        key: [key batch, key, hidden]; not looked at when B is given.
+        key: [key batch, key, hidden]; ignored where `exp_key` has elements.
         key_index: [batch] int64.
         key_bounds: [3, slot] of `plan`.
-        given: [key batch, key, slot] B, or [0, 0, 0].
-        given_rounding: as `given`, int16.
-        centre: [hidden] of `plan`, as are the next three.
+        exp_key: [key batch, key, slot] B, or [0, 0, 0].
+        exp_rounding: as `exp_key`, int16.
+        centre: [hidden] of `plan`, like the next three.
         lowest: [hidden].
         highest: [hidden].
         order: [slot].
-        limit: see above.
-        saturated: see above.
+        limit: see numba_kernels.py.
+        saturated: see numba_kernels.py.
         score: [batch, row, key] out.
 
     Returns:
-        What `limit_queries` returns.
+        The result of `limit_queries`.
     """
     rows = query.reshape((query.shape[0] * query.shape[1], query.shape[2]))
     bounds, weights, scale, left_out = limit_queries(rows, vector, centre, lowest, highest, order, limit, saturated)
@@ -206,8 +206,8 @@ def score_all(
         key,
         key_index,
         key_bounds,
-        given,
-        given_rounding,
+        exp_key,
+        exp_rounding,
         order,
         weights,
         scale,

@@ -4,23 +4,23 @@ With A = e^(2 (a + c)) / 2 of a query feature, B = e^(2 (b - c)) of a key featur
 
     tanh(a + b) = F / (1 + F)
 
-so n queries and m keys cost (n + m) exponentials a feature instead of n * m tanh. Two features share a division:
+so n queries and m keys cost n + m exponentials per feature instead of n * m tanh. Two features share a division:
 
     v tanh + w tanh' = (v F + w G + (v + w) F G) / ((1 + F) (1 + G))
 
-F comes out of one fused multiply-add, so near 0 it is as exact as A and B are, and what they lost in rounding is made
-good to first order: `exponentials` keeps the relative error r of each, and sum_h v_h r_h / 2 of the row and of the key
-are added to the score. That is all of it near 0, where tanh has slope 1, and too small to matter where tanh is flat.
+F is one fused multiply-add, so near 0 it is as accurate as A and B, and their rounding is corrected to first order:
+`exponentials` keeps the relative error r of each, and sum_h v_h r_h / 2 of the row and of the key are added to the
+score. This removes the error near 0, where tanh has slope 1; where tanh is flat, the correction is negligible.
 
-A *slot* is a place in a row of A or B; `order[slot]` says whose feature is there, -1 = nobody's (A = 1/2, B = 1,
-F = 0). Slots s and s + num_slots / 2 share a division. num_slots is a multiple of `BLOCK`, so vectors have no tails.
-In `plan` and `limit_queries`, `limit` bounds a + b, summed over a division, so that nothing overflows; where |a + b| is
-above `saturated`, tanh is 1 or -1.
+A *slot* is a position in a row of A or B; `order[slot]` is its feature, -1 = none (A = 1/2, B = 1, F = 0). Slots s and
+s + num_slots / 2 share a division. num_slots is a multiple of `BLOCK`, so vector loops have no remainder. In `plan` and
+`limit_queries`, `limit` bounds a + b, summed over a division, so that nothing overflows; where |a + b| is above
+`saturated`, tanh is 1 or -1.
 
-Traps of Numba. Flags: 'contract' alone makes the fused multiply-add; 'reassoc', which a sum over lanes needs, would
-take F apart, so only functions that do no more than add have it, and the flags of a function stay with its own lines
-when it is put into another. No flag says that numbers are finite: NaN must get through. Vectors: an index that might
-be negative for all the compiler knows makes it gather, so loops run from 0 over slices. Bounds are not checked.
+Compiler notes. 'contract' alone allows the fused multiply-add. 'reassoc', which a sum over vector lanes needs, would
+split F, so only functions that merely add use it; an inlined function keeps its own flags. No flag promises finite
+numbers, because NaN must propagate. Loops run from 0 over slices, because an index that could be negative is compiled
+to a gather. Bounds are not checked.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def compiled(dtype: np.dtype) -> Loops:
         dtype: float32 or float64.
 
     Returns:
-        The loops.
+        The compiled kernels.
 
     Cost: 5 s the first time on a machine, 0.3 s in each process after it.
     """
@@ -80,12 +80,12 @@ def compiled(dtype: np.dtype) -> Loops:
 
 
 def compile_for(loop: Any, signature: tuple[Any, ...]) -> None:
-    """Compile a kernel for arguments of some types.
+    """Compile a kernel for one signature.
 
     Args:
-        loop: made by `kept_loop`.
-        signature: Numba's types.
+        loop: result of `kept_loop`.
+        signature: Numba types of the arguments.
     """
-    # Where it fails, the loop is compiled and only the disk would not take it.
+    # On OSError the kernel is compiled; only its cache file could not be written.
     with suppress(OSError):
         loop.compile(signature)

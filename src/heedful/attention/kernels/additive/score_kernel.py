@@ -1,4 +1,4 @@
-"""Score kernel of additive scores on a CPU, never [query, key, hidden]; the tiled driver does the rest."""
+"""Score kernel of additive scores on a CPU, without an array [query, key, hidden]; the tiled driver does the rest."""
 
 from typing import final
 
@@ -20,7 +20,7 @@ class AdditiveScores(ScoreKernel):
         if request.pairs is not LoweredAdditive:
             return "only additive scores"
         if request.mode != "eager":
-            return f"compiled loops cannot be recorded ({request.mode})"
+            return f"Numba kernels cannot be traced ({request.mode})"
         return supports_type(request.dtype, request.device)
 
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:

@@ -1,22 +1,21 @@
 """Triton kernels of additive scores and their gradients, for GPUs.
 
 tanh(a + b) = (E - 1) / (E + 1) with E = A B, A = e^2(a - c), B = e^2(b + c), where c is the largest a of a feature.
-With q = B - 1 and p = A - 1, each rounded once, E - 1 = A q + p: small numbers lose no digit, and as A is at most 1,
-nothing larger than the result cancels. E + 1 = (E - 1) + 2. Two divisions become one: n1 / d1 + n2 / d2 =
-(n1 d2 + n2 d1) / (d1 d2). E is cut at 2^60, where tanh is 1 in float32, so a product of two stays in range.
-Where there are many features, and their sums are not small, 1 - 2 / d with d = A B + 1 is as exact as tanh in float32,
-and takes three and a half operations instead of six: v1 + v2 - 2 (v1 d2 + v2 d1) / (d1 d2).
-Features for which c - a or b + c goes beyond `LIMIT`, or is not finite, go through tanh of the sum. Sums are taken in
-blocks, which keeps rounding small, always in the same order.
+With q = B - 1 and p = A - 1, each rounded once, E - 1 = A q + p: small numbers keep all digits, and because A is at
+most 1, nothing larger than the result cancels. E + 1 = (E - 1) + 2. Two divisions become one: n1 / d1 + n2 / d2 = (n1
+d2 + n2 d1) / (d1 d2). E is clamped at 2^60, where tanh is 1 in float32, so that a product of two stays in range. If
+there are many features and their sums are not small, 1 - 2 / d with d = A B + 1 is as accurate as tanh in float32, and
+takes three and a half operations instead of six: v1 + v2 - 2 (v1 d2 + v2 d1) / (d1 d2). Features for which c - a or b +
+c exceeds `LIMIT`, or is not finite, are computed by tanh of the sum. Sums are blocked, which keeps rounding small, and
+always have the same order.
 
-Operands are [3, batch, ...] float32 (float64 in the interpreter): the numbers themselves, their exponentials, and those
-minus 1. Features are [3, hidden]: the vector without a power of two, 1 where tanh of the sum is taken and -1
-where the quick form is, and that power.
-`index` is [2, batch]: which element of the queries (of its own side, in gradients) and which of the keys (the other
-side) an element of the batch takes. Where queries see intervals of keys, tiles that see nothing are left out.
+Operands are [3, batch, ...] float32 (float64 in the interpreter): the numbers, their exponentials, and the exponentials
+minus 1. Features are [3, hidden]: the vector divided by a power of two; 1 for tanh of the sum, -1 for the quick form;
+the power. `index` is [2, batch]: the query element (in gradients, the own side's) and the key element (the other
+side's) of each batch element. If queries see intervals of keys, tiles outside all intervals are skipped.
 """
 
-# Triton is not installed where types are checked, and its programs have none of Python's.
+# Type checkers run without Triton, and its kernels have no Python types.
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 
 import triton
@@ -33,7 +32,7 @@ _CHUNK: tl.constexpr = tl.constexpr(16)
 
 @triton.jit
 def tanh(x):
-    """Compute tanh to two units in the last place of float32, to 1e-16 in float64.
+    """Compute tanh to two units in the last place in float32, to 1e-16 in float64.
 
     Args:
         x: any shape.
@@ -92,18 +91,18 @@ def operand_tile(
     own = tl.program_id(0) // num_blocks % num_tiles * ROWS + tl.arange(0, ROWS)
     has_row, has_feature = own < num_rows, features < size
     inside = has_row[:, None] & has_feature[None, :]
-    place = rows + element * batch_stride + own[:, None] * row_stride + features[None, :] * feature_stride
-    x = tl.load(place, inside, 0.0)
+    offsets = rows + element * batch_stride + own[:, None] * row_stride + features[None, :] * feature_stride
+    x = tl.load(offsets, inside, 0.0)
     power = tl.exp(2.0 * (x.to(tl.float64) + tl.load(move + features, has_feature, 0.0)[None, :]))
-    place = element * num_rows * width
+    offsets = element * num_rows * width
     if IS_TRANSPOSED:
-        place += features[None, :] * num_rows + own[:, None]
+        offsets += features[None, :] * num_rows + own[:, None]
     else:
-        place += own[:, None] * width + features[None, :]
+        offsets += own[:, None] * width + features[None, :]
     is_there = has_row[:, None] & (features < width)[None, :]
-    tl.store(operands + place, x, is_there)
-    tl.store(operands + plane + place, tl.where(inside, power, 0.0), is_there)
-    tl.store(operands + 2 * plane + place, tl.where(inside, power - 1.0, 0.0), is_there)
+    tl.store(operands + offsets, x, is_there)
+    tl.store(operands + plane + offsets, tl.where(inside, power, 0.0), is_there)
+    tl.store(operands + 2 * plane + offsets, tl.where(inside, power - 1.0, 0.0), is_there)
 
 
 @triton.jit
@@ -118,10 +117,10 @@ def score_tile(
         query: [3, query batch, hidden, query].
         key: [3, key batch, hidden, key].
         features: [3, hidden].
-        index: [2, batch] int64; with HAS_ROWS [4, batch], the last row says which intervals.
-        start: [rows batch, total_queries] int64, from the first of these queries on, first keys; with HAS_ROWS.
-        stop: the same, one past the last.
-        scores: [batch, query, key], out, by its strides; where no query of a tile may attend a key of it, nothing.
+        index: [2, batch] int64; with HAS_ROWS [4, batch], whose last row is the index of the intervals.
+        start: [rows batch, total_queries] int64 first keys, beginning at the first of these queries; with HAS_ROWS.
+        stop: the same, one past the last key.
+        scores: [batch, query, key], out, by its strides; tiles without any allowed pair are not written.
         batch: elements.
         query_plane: query batch * hidden * query.
         key_plane: key batch * hidden * key.
@@ -188,9 +187,9 @@ def score_tile(
                 d1, d2 = n1 + 2.0, n2 + 2.0
                 part += (first * n1 * d2 + second * n2 * d1) * (1.0 / (d1 * d2))
         total += part
-    place = element * score_plane + rows[:, None] * score_stride + columns[None, :]
+    offsets = element * score_plane + rows[:, None] * score_stride + columns[None, :]
     total *= tl.load(features + 2 * hidden)
-    tl.store(scores + place, total, has_row[:, None] & has_column[None, :])
+    tl.store(scores + offsets, total, has_row[:, None] & has_column[None, :])
 
 
 @triton.jit
@@ -207,9 +206,9 @@ def gradient_tile(
         own: [3, own batch, row, hidden] whose gradient it is.
         other: [3, other batch, other, hidden].
         features: [3, hidden].
-        index: [2, batch] int64; with HAS_ROWS [4, batch], the last row says which intervals.
+        index: [2, batch] int64; with HAS_ROWS [4, batch], whose last row is the index of the intervals.
         grad: [batch, row, other] gradient of the scores, by its strides.
-        start: [rows batch, total_queries] int64, from the first of these queries on, first keys; with HAS_ROWS.
+        start: [rows batch, total_queries] int64 first keys, beginning at the first of these queries; with HAS_ROWS.
         stop: the same, one past the last.
         own_grad: [batch, own_total, hidden], out: added to, without the factor of the vector.
         vector_grad: [batch, tile, hidden], out where HAS_VECTOR: the tile's share of the vector's gradient.
@@ -259,7 +258,7 @@ def gradient_tile(
         part, vector_part = zero, zero
         length = _CHUNK
         if HAS_ROWS and not IS_QUERY:
-            # Queries of the strip here, none of which may see these keys: nothing was written for them.
+            # If no query of this part of the strip may see these keys, their gradient was never written.
             few = begin + tl.arange(0, _CHUNK)
             begins = tl.load(start + bounds + few, few < num_others, first_own + own_total)
             ends = tl.load(stop + bounds + few, few < num_others, 0)
@@ -291,7 +290,7 @@ def gradient_tile(
                     n1, n2 = tl.minimum(a * q1 + p, _LARGEST), tl.minimum(a * q2 + p, _LARGEST)
                     vector_part += g1 * (n1 * r1) + g2 * (n2 * r2)
         total, vector_total = total + part, vector_total + vector_part
-    place = own_grad + (element * own_total + first_own + rows[:, None]) * hidden + columns[None, :]
-    tl.store(place, tl.load(place, has_row[:, None], 0.0) + total, has_row[:, None])
+    pointers = own_grad + (element * own_total + first_own + rows[:, None]) * hidden + columns[None, :]
+    tl.store(pointers, tl.load(pointers, has_row[:, None], 0.0) + total, has_row[:, None])
     if HAS_VECTOR:
         tl.store(vector_grad + (element * num_tiles + tile) * hidden + columns, tl.sum(vector_total, axis=0))

@@ -1,11 +1,11 @@
 """PyTorch operation for exact additive scores on a GPU, with Triton kernels: no array of query * key * hidden.
 
-score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 (both
-projections are done already). How: triton_kernels.py. Exponentials are taken here, one for
-each number of query and key, in float64; everything that is query * key * hidden is computed there, and again for the
-gradients, in float32 and without atomic additions.
+score_ij = vector . tanh(query_i + key_j), Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2 after both
+projections. triton_kernels.py states the method. This module computes the exponentials, one per element of query and
+key, in float64; the kernels compute everything of size query * key * hidden, and recompute it for the gradients, in
+float32 and without atomic additions.
 
-Triton is imported when the first score is asked for, not before.
+Triton is imported when the first score is computed, not before.
 """
 
 import importlib
@@ -36,7 +36,7 @@ LARGE: Final = 0.5
 MANY: Final = 128
 """Number of features from which constant errors are no larger than those of tanh in float32."""
 BUSY: Final = 42
-"""Least number of tiles at a time, where there are so many: fewer would leave a device idle, more need memory."""
+"""Number of tiles per launch, if there are as many: fewer would leave the device idle, more need memory."""
 
 
 @final
@@ -72,7 +72,7 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 
     Args:
         query: [*batch, query, hidden] on a GPU, or anywhere in Triton's interpreter.
-        key: [*batch, key, hidden]; leading axes broadcast, and nothing is copied for it.
+        key: [*batch, key, hidden]; leading axes broadcast without copies.
         vector: [hidden].
 
     Returns:
@@ -152,7 +152,7 @@ class Gradients:
             key: [*, key, hidden].
             vector: [hidden].
             num_elements: of the batch.
-            wanted: whether those of query, key and vector are; the vector's come with those of the queries.
+            wanted: whether the gradients of query, key and vector are needed; the vector's come with the queries'.
 
         Returns:
             The sums.
@@ -223,7 +223,7 @@ def fill_scores(
             *operands, index, start, stop, scores[:, :, block], num_elements, *planes, *sizes,
             *scores.stride()[:2], block.start, total, HAS_ROWS=sight is not None, ROWS=ROWS, COLUMNS=COLUMNS,
         )  # fmt: skip
-        # Two blocks' at a time would be too much.
+        # Free one block before the next: two at once would need too much memory.
         del operands, queries, keys
 
 
@@ -257,7 +257,7 @@ def add_gradients(
             _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=True)
         if sums.key is not None:
             _add_side(sums, operands, part, index, (sight, first_query, block.start), is_query=False)
-        # Two blocks' at a time would be too much.
+        # Free one block before the next: two at once would need too much memory.
         del operands
 
 
@@ -299,7 +299,7 @@ def batch_indices(batch: tuple[int, ...], device: torch.device, *leading: tuple[
 
     Args:
         batch: leading axes.
-        device: where the numbers are made: copied from the host, they could not be part of a recorded graph.
+        device: device on which the indices are created; a copy from the host could not be part of a recorded graph.
         leading: of each part, broadcastable to them.
 
     Returns:
@@ -332,14 +332,14 @@ def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) ->
     """Operands [3, batch, row, hidden] of both sides (transposed: [3, batch, hidden, row]) and features [3, hidden]."""
     programs, size = _programs(), vector.shape[0]
     width = -(-size // programs.BLOCK.value) * programs.BLOCK.value
-    # A maximum of NaN and numbers is NaN, and nothing is at most NaN.
+    # NaN propagates through the maximum, and comparisons with NaN are false.
     ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in (query, key)]
     (lowest, centre), (lowest_key, highest) = ends
     fits = (centre - lowest <= programs.LIMIT.value) & (highest + centre <= programs.LIMIT.value)
     fits &= (highest + centre).isfinite()
     is_quick = fits & (highest + centre <= QUICK) & (torch.maximum(highest + centre, -lowest - lowest_key) >= LARGE)
     way = (~fits).to(vector.dtype) - is_quick.to(vector.dtype) * float(size >= MANY)
-    # A power of two, so that no digit is lost; numbers times a denominator stay in range.
+    # Scaling by a power of two is exact, and keeps products with a denominator in range.
     largest = vector.abs().amax()
     exponent = torch.where(largest.isfinite(), torch.frexp(largest).exponent, 0)
     features = vector.new_zeros(3, width)

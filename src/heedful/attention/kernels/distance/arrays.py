@@ -20,11 +20,11 @@ LIFT: Final = 11
 FAR: Final = 2.0**22
 """Largest rate * cost, in bits, from which another may be subtracted."""
 ROWS: Final = 64
-"""Queries that pass through the keys together: a tile of keys is loaded once for all of them."""
+"""Queries processed together: each tile of keys is loaded once for all of them."""
 
 
 class Points(NamedTuple):
-    """Queries, keys and values, C-contiguous; within a kernel without the batch axis."""
+    """Queries, keys and values, C-contiguous; inside a kernel without the batch axis."""
 
     query: Array
     """[batch, query, size]"""
@@ -43,17 +43,17 @@ class Kernel(NamedTuple):
 
     profile: int
     whole: Any
-    """Bandwidth (triangular), else its square: the number that differences are taken from."""
+    """Bandwidth (triangular), else its square: the minuend of difference weights."""
     crumb: Any
     """Rounding error of `whole`."""
     bound: Any
-    """Square from which on a compact kernel is zero for certain."""
+    """Squared distance from which a compact kernel is certainly zero."""
     lowest: Any
     """Exponent whose power of two counts as 0: one below that of the smallest normal number."""
     farthest: Any
     """Largest number of the type."""
     is_finite: bool
-    """Whether every coordinate is finite; then tiles without weight are skipped."""
+    """Whether all coordinates are finite, so that tiles without weight can be skipped."""
 
 
 class ForwardResult(NamedTuple):

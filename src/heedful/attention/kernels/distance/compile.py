@@ -57,7 +57,7 @@ def _types(dtype: str, is_exponential: bool) -> Any:
 
 
 def _compile(signature: Any, function: Callable[..., None]) -> Callable[..., None]:
-    """Compile for one signature, so that no call ever compiles; there may be no folder for the result."""
+    """Compile for one signature, so that no call compiles later; works without a cache folder, too."""
     options: Any = {"nogil": True, "fastmath": distance_loops.FLAGS, **distance_loops.OPTIONS}
     try:
         return njit(signature, cache=True, **options)(function)

@@ -29,13 +29,13 @@ _PLAIN: Final = {
     "boxcar": arrays.BOXCAR,
     "triangular": arrays.TRIANGULAR,
     "epanechnikov": arrays.EPANECHNIKOV,
-    # Without a coordinate all distances are 0, and a boxcar gives every key the same weight.
+    # Its coordinates are dropped, so all distances are 0 and a boxcar gives all keys the same weight.
     "constant": arrays.BOXCAR,
 }
 _POWERS: Final = {arrays.TRIANGULAR: arrays.TRIANGULAR_POWER, arrays.EPANECHNIKOV: arrays.EPANECHNIKOV_POWER}
 
 _SMALL: Final = 1 << 21
-"""Number of products below which one thread does everything: about the cost of waking another."""
+"""Number of products below which one thread computes everything: about the cost of waking another."""
 _SLOTS: Final = 8
 """Most parts, each with its own sums, into which the queries of one item are divided in the backward pass."""
 _SLOT_NUMBERS: Final = 1 << 24
@@ -81,7 +81,7 @@ def distance_attention(
     start: Tensor | None = None,
     stop: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Average values by how near their keys are to the query.
+    """Average the values, weighted by how near their keys are to the query.
 
     context[i] = sum_j weights[i, j] value[j],  weights[i, j] = softmax_j(inverse_temperature log K(|q[i] - k[j]| / h))
     over the keys j with start[i] <= j < stop[i] and K > 0. K and h, profile and bandwidth, are as in
@@ -94,21 +94,21 @@ def distance_attention(
         bandwidth: h, [] above 0; a tensor receives gradient.
         profile: name of K.
         inverse_temperature: [] above 0; a tensor receives gradient.
-        start: [#*batch, 1 or query] int64 first key each query may attend; None = the first there is.
-        stop: [#*batch, 1 or query] int64 one past the last; None = to the end.
+        start: [#*batch, 1 or query] int64 first key each query may attend; None = 0.
+        stop: [#*batch, 1 or query] int64 one past the last key; None = the number of keys.
 
     Returns:
         Contexts [*batch, query, value_size] in the common dtype, and the logarithms of the softmax's denominators
-        [*batch, query], in float32 at least. Where no key has weight they are 0 and -inf and send no gradient. A NaN
-        among the coordinates makes NaN of all rows that may attend it; an infinite distance has weight 0.
+        [*batch, query], in float32 at least. Without any weighted key they are 0 and -inf, without gradient. NaN
+        coordinates make every row that may attend them NaN; an infinite distance has weight 0.
 
     Raises:
         ShapeError: axes that must agree differ.
         UsageError: the bandwidth or the inverse temperature is not above 0.
-        KernelUnsupported: `supports` names a reason.
+        KernelUnsupported: `supports` gives a reason.
 
     Cost: query * key * (2 size + value_size + 12) operations, backward about twice as many; memory query + key, which
-    backward uses up to `_SLOTS` times. The results are equal to the bit for any number of threads.
+    backward uses up to `_SLOTS` times. The results are bit-identical for any number of threads.
 
     Example:
         >>> keys, values = torch.tensor([[0.0], [1.0], [2.0], [3.0]]), torch.tensor([[0.0], [2.0], [1.0], [4.0]])
@@ -148,7 +148,7 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
     """
     shapes = f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
     if min(query.dim(), key.dim(), value.dim()) < 2:
-        raise ShapeError(f"distance_attention: two axes at least are needed ({shapes})")
+        raise ShapeError(f"distance_attention: at least two axes are needed ({shapes})")
     if query.shape[-1] != key.shape[-1]:
         raise ShapeError(f"distance_attention: queries and keys differ in size ({shapes})")
     if key.shape[-2] != value.shape[-2]:
@@ -193,7 +193,7 @@ def _to_bounds(bound: Tensor | None, default: int, batch: torch.Size, num_querie
 
 
 class _Problem(NamedTuple):
-    """Points and kernel as the numba kernels take them, with their scale."""
+    """Points and kernel in the form of the numba kernels, with their scale."""
 
     points: arrays.Points
     kernel: arrays.Kernel
@@ -237,7 +237,7 @@ def _pose(
     query, key, value = (tensor.detach() for tensor in flat)
     bandwidth, factor, wants_factor = numbers
     if math.isnan(bandwidth + factor):
-        # Whatever is attended then, the answer is not a number.
+        # With a NaN bandwidth or temperature every result is NaN.
         query, bandwidth, factor = query * math.nan, 1.0, 1.0
     is_power = profile in _POWERS and (factor != 1.0 or wants_factor)
     profile = _POWERS[profile] if is_power else profile
@@ -246,11 +246,11 @@ def _pose(
     is_finite = math.isfinite(_largest(query) + _largest(key))
     finite = (query, key) if is_finite else [tensor.nan_to_num(0.0, 0.0, 0.0) for tensor in (query, key)]
     largest = max(_largest(tensor) for tensor in finite)
-    # The largest coordinate stays so small that no difference of two overflows; squares may.
+    # The scale keeps differences of coordinates finite; their squares may overflow.
     bandwidth = min(bandwidth, float(np.finfo(np.float64).max))
     power = min(-9 - math.frexp(bandwidth)[1], limits.maxexp - 2 - math.frexp(largest)[1], limits.maxexp - 2)
     scale = 2.0 ** max(power, limits.minexp)
-    # A bandwidth that is still far too small or large after this should yet have a square.
+    # The bandwidth is clamped so that its square is representable.
     scaled = min(max(bandwidth * scale, 2.0 ** (limits.minexp // 2 + 2)), 2.0 ** (limits.maxexp // 2 - 2))
     rate = {
         arrays.GAUSSIAN: factor / (2.0 * math.log(2.0) * scaled) / scaled,
@@ -295,7 +295,7 @@ def _transpose(rows: Tensor, scale: float, far: float | None) -> Array:
 
 @cache
 def _loops(direction: str, dtype: torch.dtype, is_exponential: bool) -> Callable[..., None]:
-    # Numba takes a while to import, and only here it is needed.
+    # Imported here because importing Numba takes long.
     from heedful.attention.kernels.distance import compile as distance_compiled
 
     compile_loops = distance_compiled.forward if direction == "forward" else distance_compiled.backward
@@ -338,7 +338,7 @@ def _log_normalizer(problem: _Problem, result: arrays.ForwardResult) -> Array:
     """Logarithm of the sum of K, converted from the unit of the weights."""
     with np.errstate(divide="ignore"):
         if problem.is_exponential:
-            # The rate before rounding: an error of it would grow with the distance.
+            # The unrounded rate, because its rounding error would grow with the distance.
             exact = _bases(problem, result) * (problem.exact_rate / float(problem.rate))
             return np.log(result.totals) + math.log(2.0) * (LIFT - exact)
         unit = {arrays.TRIANGULAR: problem.bandwidth, arrays.EPANECHNIKOV: problem.bandwidth**2}

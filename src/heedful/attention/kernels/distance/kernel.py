@@ -30,7 +30,7 @@ class FusedDistance(Kernel):
         if request.mask == "dense" or request.has_gaussian or request.dropout:
             return "only intervals of keys, no table, no Gaussian, no dropout"
         if request.mode != "eager":
-            return f"compiled loops cannot be recorded ({request.mode})"
+            return f"Numba kernels cannot be traced ({request.mode})"
         return supports_type(request.dtype, request.device, request.profile)
 
     def run(

@@ -1,15 +1,15 @@
 """Numba kernels of distance attention: squares, weights and sums of one tile of keys at a time.
 
 Keys lie along the vector lanes: arrays of keys and values are transposed, [size, key], so that a loop over keys reads
-one stream per feature. Queries walk through the keys in tiles that stay in the nearest cache; of what is [query, key]
-there is never more than a few rows of one tile. Points are multiplied beforehand by a power of two, which is exact,
-that brings the bandwidth to about 2^-10: then no product of a weight and a value overflows.
+one stream per feature. Queries walk through the keys in tiles that stay in the nearest cache; of the [query, key]
+arrays only a few rows of one tile exist at a time. Points are scaled by a power of two, which is exact, so that the
+bandwidth is about 2^-10 and no product of a weight and a value overflows.
 
 gaussian, laplacian and powers of a compact kernel: weight = 2^(rate * nearest - rate * cost), where the cost is the
-squared distance, the distance, or -log2 K, and `nearest` the smallest cost of the row so far. So the nearest key always
-has weight, however far it is, and nothing overflows. Where it is so far that rate * cost has no digits left behind the
-point, `nearest` is subtracted before multiplying; else that would only take longer.
-boxcar, triangular, epanechnikov: weights are differences that need no exponential: [d < h], h - d, h^2 - d^2.
+squared distance, the distance, or -log2 K, and `nearest` the smallest cost of the row so far. Thus the nearest key
+always has weight, however far away, and nothing overflows. If it is so far that rate * cost has no fractional digits,
+`nearest` is subtracted before multiplying; otherwise this would merely be slower. boxcar, triangular, epanechnikov:
+weights are differences that need no exponential: [d < h], h - d, h^2 - d^2.
 """
 
 import math
@@ -95,7 +95,7 @@ def _costs(squares: Array, span: Span, nearest: Any, kernel: Kernel) -> Any:
     for j in range(begin, end):
         part = np.sqrt(squares[j]) if kernel.profile == TRIANGULAR_POWER else squares[j]
         rest = (whole - part) + kernel.crumb
-        # Near the edge the rest is exact, near 0 the part.
+        # `rest` is accurate near the edge of the support, `part` near 0.
         log = math.log(rest / whole) if part + part > whole else math.log1p(-part / whole)
         cost = np.inf if rest <= 0.0 else -log / math.log(2.0)
         squares[j] = cost
@@ -267,14 +267,14 @@ def forward(
     """Compute attention; compiled by `compile.forward`.
 
     Args:
-        points: what attends to what.
+        points: queries, keys and values.
         kernel: the shape of the weights.
-        rate: what costs are multiplied by; None for profiles from `BOXCAR` on.
-        row: the first of all queries of the batch that is looked at.
-        end: one past the last.
-        result: is filled for these.
-        buffer: [key] to work in, as long as a tile.
-        sums: [ROWS, value_size] float64 to work in.
+        rate: factor of the costs; None for profiles from `BOXCAR` on.
+        row: first query, counted across the batch.
+        end: one past the last query.
+        result: filled for these queries.
+        buffer: [key] work array, as long as a tile.
+        sums: [ROWS, value_size] float64 work array.
     """
     while row < end:
         _, first, last, here, found_here = _block(points, result, row, end)
@@ -320,8 +320,8 @@ def _exponential_slopes(room: Room, r: int, span: Span, kernel: Kernel, shift: A
     return turning
 
 
-# The next two make slopes by the score into slopes by (query - key), but for a factor of the whole kernel. All is read
-# before anything is chosen: choosing whether to read would be slower.
+# The next two functions turn slopes by the score into slopes by (query - key), up to a constant factor. They read all
+# operands unconditionally, because conditional reads would be slower.
 
 
 @_inner
@@ -486,7 +486,8 @@ def _follow_rows(
     """Add the gradients of one block of rows to `sums`."""
     num_rows, width = len(points.query), len(room.costs)
     _share_gradients(points, rate, result, grads, room)
-    # Rows go by fours, with weight 0 on keys of the others. But 0 times what is not finite is not 0: then one by one.
+    # Rows are processed in fours, with weight 0 on the keys of the others; one by one if points are not finite, because
+    # 0 times infinity is not 0.
     step = 4 if kernel.is_finite else 1
     begin, end = _extent(points, width)
     for edge in range(begin, end, width):
@@ -541,10 +542,10 @@ def backward(
         rate: as in `forward`.
         row: as in `forward`.
         end: as in `forward`.
-        result: what `forward` result.
+        result: result of `forward`.
         grads: gradients of it.
-        room: arrays to work in.
-        sums: receives what the rows give.
+        room: work arrays.
+        sums: gradients, added to.
     """
     while row < end:
         b, first, last, here, found_here = _block(points, result, row, end)

@@ -1,10 +1,10 @@
 """Triton kernels of distance scores and of the gradients of their points, for GPUs.
 
-Differences are taken before squares, for points far from the origin. `index`, `scalars` and strips are those of
+Differences are taken before squaring, for accuracy far from the origin. `index`, `scalars` and strips are those of
 heedful/attention/kernels/fused/triton_kernels.py; profiles are numbered as in heedful/attention/profiles.py.
 """
 
-# Triton is not installed where types are checked, and its programs have none of Python's.
+# Type checkers run without Triton, and its kernels have no Python types.
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 
 import triton
@@ -29,7 +29,7 @@ def log1p(x):
 
 
 @triton.jit
-def squared_distances(query, key, rows, columns, has_row, has_column, depth, rate):
+def squared_distances(query, key, rows, columns, has_row, has_column, depth, scalars):
     """Sum squares of differences, in bandwidths.
 
     Args:
@@ -40,18 +40,19 @@ def squared_distances(query, key, rows, columns, has_row, has_column, depth, rat
         has_row: [row].
         has_column: [key].
         depth: of points.
-        rate: 1 / bandwidth.
+        scalars: [6].
 
     Returns:
         [row, key].
     """
-    total = tl.zeros((rows.shape[0], columns.shape[0]), rate.dtype)
+    bandwidth, unit = tl.load(scalars), tl.load(scalars + 5)
+    total = tl.zeros((rows.shape[0], columns.shape[0]), bandwidth.dtype)
     for d in range(depth):
-        q = tl.load(query + rows * depth + d, has_row, 0.0).to(rate.dtype)
-        k = tl.load(key + columns * depth + d, has_column, 0.0).to(rate.dtype)
-        difference = (q[:, None] - k[None, :]) * rate
+        q = tl.load(query + rows * depth + d, has_row, 0.0).to(bandwidth.dtype)
+        k = tl.load(key + columns * depth + d, has_column, 0.0).to(bandwidth.dtype)
+        difference = (q[:, None] - k[None, :]) * unit
         total += difference * difference
-    return total
+    return total / (bandwidth * unit * (bandwidth * unit))
 
 
 @triton.jit
@@ -107,7 +108,7 @@ def log_kernel_slope(squared, PROFILE: tl.constexpr):
 @triton.jit
 def distance_gradient(
     own, other, index, slopes, start, stop, scalars, own_grad, sums, batch, num_owns, num_others, depth, own_stride,
-    other_stride, slope_plane, num_queries, first_row, own_place, other_place, rows_place,
+    other_stride, slope_plane, num_queries, first_row, own_index_row, other_index_row, mask_index_row,
     PROFILE: tl.constexpr, IS_QUERY: tl.constexpr, HAS_ROWS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add the gradients of a tile of points through their distances, summed over the other side.
@@ -119,7 +120,7 @@ def distance_gradient(
         slopes: [batch, row, key] gradient of the scores, by its strides.
         start: [rows batch, query].
         stop: [rows batch, query].
-        scalars: [5].
+        scalars: [6].
         own_grad: [batch, own, depth], out: added to.
         sums: [2, batch, query], out where IS_QUERY: gradients of bandwidth and inverse temperature.
         batch: elements.
@@ -131,9 +132,9 @@ def distance_gradient(
         slope_plane: of slopes from element to element.
         num_queries: of an element.
         first_row: of the strip of queries.
-        own_place: row of index for own.
-        other_place: row of index for other.
-        rows_place: row of index for rows.
+        own_index_row: row of index for own.
+        other_index_row: row of index for other.
+        mask_index_row: row of index for rows.
         PROFILE: of distances.
         IS_QUERY: whether own points are the queries of the strip; else they are all keys.
         HAS_ROWS: whether there are intervals.
@@ -145,7 +146,7 @@ def distance_gradient(
     element = (tl.program_id(0) // num_tiles).to(tl.int64)
     rows = tl.program_id(0) % num_tiles * ROWS + tl.arange(0, ROWS)
     has_row = rows < num_owns
-    masks = tl.load(index + rows_place * batch + element) * num_queries + first_row
+    masks = tl.load(index + mask_index_row * batch + element) * num_queries + first_row
     own_first, other_first, first, last = 0, first_row, 0, num_others
     own_total, other_total = num_owns, num_queries
     if IS_QUERY:
@@ -154,11 +155,11 @@ def distance_gradient(
             first = tl.maximum(tl.min(tl.load(start + masks + rows, has_row, num_others), axis=0), 0).to(tl.int32)
             first = first // COLUMNS * COLUMNS
             last = tl.minimum(tl.max(tl.load(stop + masks + rows, has_row, 0), axis=0), num_others).to(tl.int32)
-    left = own + (tl.load(index + own_place * batch + element) * own_total + own_first) * depth
-    right = other + (tl.load(index + other_place * batch + element) * other_total + other_first) * depth
+    left = own + (tl.load(index + own_index_row * batch + element) * own_total + own_first) * depth
+    right = other + (tl.load(index + other_index_row * batch + element) * other_total + other_first) * depth
     low = tl.min(tl.where(has_row, rows, num_owns), axis=0)
     high = tl.max(tl.where(has_row, rows, 0), axis=0) + 1
-    rate, factor = tl.load(scalars), tl.load(scalars + 1)
+    rate, factor = 1.0 / tl.load(scalars), tl.load(scalars + 1)
     out = own_grad + (element * own_total + own_first + rows) * depth
     by_bandwidth, by_factor = tl.zeros((ROWS,), real), tl.zeros((ROWS,), real)
     for begin in range(first, last, COLUMNS):
@@ -170,20 +171,21 @@ def distance_gradient(
             begins = tl.load(start + masks + columns, has_column, num_owns)
             ends = tl.load(stop + masks + columns, has_column, 0)
             is_seen = tl.max(((begins < high) & (ends > low) & (ends > begins)).to(tl.int32), axis=0) > 0
-            # Elsewhere nothing may have been written.
+            # Outside the intervals the slopes may be uninitialised.
             has_pair = has_pair & (begins[None, :] < high) & (ends[None, :] > low)
         if is_seen:
             outer = tl.load(
                 slopes + element * slope_plane + rows[:, None] * own_stride + columns[None, :] * other_stride,
                 has_pair, 0.0,
             ).to(real)  # fmt: skip
-            squared = squared_distances(left, right, rows, columns, has_row, has_column, depth, rate)
+            squared = squared_distances(left, right, rows, columns, has_row, has_column, depth, scalars)
             is_zero = outer == 0.0
             slope = tl.where(is_zero, 0.0, outer * log_kernel_slope(squared, PROFILE))
             by_factor += tl.sum(tl.where(is_zero, 0.0, outer * log_kernel(squared, PROFILE)), axis=1)
             by_bandwidth += tl.sum(tl.where(is_zero, 0.0, slope * squared), axis=1)
             for d in range(depth):
-                # Differences first, for points far from the origin. A sum is read and written by one thread alone.
+                # Differences are taken first, for accuracy far from the origin. Only one thread reads and writes each
+                # sum.
                 q = tl.load(left + rows * depth + d, has_row, 0.0).to(real)
                 k = tl.load(right + columns * depth + d, has_column, 0.0).to(real)
                 part = tl.sum(tl.where(is_zero, 0.0, slope * (q[:, None] - k[None, :])), axis=1)
@@ -191,6 +193,6 @@ def distance_gradient(
                 tl.store(out + d, sofar + part * (2.0 * factor * rate * rate), has_row)
                 tl.debug_barrier()
     if IS_QUERY:
-        place = element * num_queries + first_row + rows
-        tl.store(sums + place, -2.0 * rate * factor * by_bandwidth, has_row)
-        tl.store(sums + batch * num_queries + place, by_factor, has_row)
+        offsets = element * num_queries + first_row + rows
+        tl.store(sums + offsets, -2.0 * rate * factor * by_bandwidth, has_row)
+        tl.store(sums + batch * num_queries + offsets, by_factor, has_row)

@@ -1,8 +1,8 @@
 """Kernel of fused attention on a GPU: scores, masks, softmax or a chosen key, dropout and context in one pass.
 
-How: heedful/attention/kernels/fused/triton_kernels.py. Additive scores come by strips of queries, in a buffer that does
-not grow with query * key; dot products and distances are made on the way. Backward, scores and weights are made again
-strip by strip. Nothing is added atomically, so every run gives the same to the bit.
+heedful/attention/kernels/fused/triton_kernels.py states the method. Additive scores are computed by strips of queries,
+in a buffer that does not grow with query * key; dot products and distances are computed inside the kernel. The backward
+pass recomputes scores and weights strip by strip. There are no atomic additions, so every run is bit-identical.
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ class FusedTriton(Kernel):
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
     ) -> Attended:
         if not (pairs.query.numel() and pairs.key.numel() and value.numel()):
-            # Nothing to be fast at, but results and gradients of the right shapes to be made.
+            # Empty inputs: plain operations give results and gradients of the right shapes.
             plain = Tiled(PlainScores()).run(pairs, value, rows, normalizer, request)
             return replace(plain, kernel=self.name)
         plan = Plan.make(pairs, value, rows, _choice(normalizer), request)
@@ -91,8 +91,8 @@ def _operands(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, norma
     """Tensors that may receive gradient, scalars in the dtype of the computation."""
     real = torch.promote_types(value.dtype, torch.float32)
 
-    def number(given: Tensor | float) -> Tensor | None:
-        return given.to(value.device, real) if isinstance(given, Tensor) else None
+    def number(scalar: Tensor | float) -> Tensor | None:
+        return scalar.to(value.device, real) if isinstance(scalar, Tensor) else None
 
     vector = bandwidth = factor = noise = centre = sigma = None
     if isinstance(pairs, LoweredAdditive):

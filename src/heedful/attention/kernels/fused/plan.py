@@ -18,7 +18,8 @@ ROWS: Final = 32
 COLUMNS: Final = 64
 """Keys per tile."""
 STRIP: Final = 3 << 18
-"""Most scores in memory at once, unless 32 queries have more; in backward, as many weights beside them."""
+"""Largest number of scores in memory at once, unless 32 queries have more; the backward pass holds as many weights
+too."""
 
 _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 
@@ -76,10 +77,10 @@ class Plan:
         """Plan a call.
 
         Args:
-            pairs: what makes the scores.
+            pairs: lowered score.
             value: [*batch, key, value_size].
             rows: who may attend whom; None = all.
-            choice: how weights come of scores.
+            choice: map from scores to weights.
             request: the facts.
 
         Returns:
@@ -123,7 +124,7 @@ class Plan:
         """Divide the queries into strips with few scores each.
 
         Returns:
-            Slices of whole tiles, but for the last.
+            Slices of whole tiles, except for the last.
         """
         per_row = max(1, self.num_elements * self.num_keys)
         size = max(1, STRIP // per_row // ROWS) * ROWS
@@ -157,13 +158,13 @@ def _index(
     shapes = [tuple(compact(part).shape[:-2]) for part in (pairs.query, pairs.key, value)]
     missing = len(leading) - (0 if dense is None else dense.dim() - 2)
     tables = (1,) * len(leading) if dense is None else (*dense.shape[:-2], *(1,) * missing)
-    # All of it on the device: a recorded graph cannot copy from the host.
+    # Computed on the device, because a recorded graph cannot copy from the host.
     device = value.device
     index = torch.zeros(6, math.prod(batch), dtype=torch.int64, device=device)
     index[:5] = batch_indices(batch, device, *shapes, leading, tables)
     if dense is not None:
         index[4] *= math.prod(dense.shape[-2:])
-    # The first element of each row: rows that several share are differentiated once.
+    # Marks the first element of each shared row, so that the row is differentiated once.
     index[5].fill_(1)
     if batch != leading:
         first = torch.full((math.prod(leading),), math.prod(batch), device=device)
@@ -177,10 +178,10 @@ def _seeds(choice: Choice, dropout: float, device: torch.device) -> Tensor:
     if isinstance(choice.seed, Tensor):
         seeds[0] = choice.seed
     elif choice.seed is not None:
-        # Two's complement: what int64 holds of a larger number.
+        # Two's complement, to fit a larger number into int64.
         seeds[0].fill_((choice.seed + (1 << 63)) % (1 << 64) - (1 << 63))
     if dropout:
-        # From the device's generator, which a recorded graph asks each time.
+        # From the device's generator, so that a recorded graph draws anew in each replay.
         seeds[1] = torch.randint(1 << 62, (), device=device)
         seeds[2].fill_(int(dropout * 2.0**53))
     return seeds

@@ -1,19 +1,19 @@
 """Triton kernels of fused attention, scores to contexts in one pass, and of its gradients, for GPUs.
 
-A program takes a tile of queries past the keys that any of them may attend. Scores of a tile of keys are read from a
-strip, or made on the way (dot products, distances); they are masked, and summed up by the online softmax (Milakov and
-Gimelshein 2018, arXiv:1805.02867), with noise for keys that are drawn. What the keys of a query sum up to is kept; the
-way back makes the weights again from it. Each number is written by one program, so sums are taken in the same order in
-every run. Noise and dropout are functions of (seed, row, key), the same as in heedful/attention/stochastic.py.
+A program iterates a tile of queries over the keys that any of them may attend. Scores of a tile of keys are read from a
+strip or computed on the fly (dot products, distances), masked, and accumulated by the online softmax (Milakov and
+Gimelshein 2018, arXiv:1805.02867), with noise for drawn keys. The backward pass recomputes the weights from the stored
+log normalizers. Each number is written by one program, so the order of sums is the same in every run. Noise and dropout
+are functions of (seed, row, key), the same as in heedful/attention/stochastic.py.
 
-Numbers are those of `scalars` (float32, or float64 in the interpreter), whatever the type of the inputs.
-`index` is [6, batch] int64: which queries, keys, values, rows (of masks, noise and summaries) and table an element of
-the batch takes, and whether it is the first to take those rows. `scalars` holds 1 / bandwidth, the inverse temperature
-of distances, the scale of the noise, 1 / sigma and the scale of what dropout keeps; `seeds` those of noise and dropout,
-and 2^53 times the probability of dropout.
+Computations have the dtype of `scalars` (float32, or float64 in the interpreter), whatever the dtype of the inputs.
+`index` is [6, batch] int64: for each batch element, the indices of its queries, keys, values, rows (of masks, noise and
+summaries) and table, and whether it is the first element with those rows. `scalars` holds the bandwidth, the inverse
+temperature of distances, the scale of the noise, 1 / sigma, the scale of weights that dropout keeps and the unit of the
+bandwidth (`profiles.unit_of`); `seeds` holds the seeds of noise and dropout, and 2^53 times the probability of dropout.
 """
 
-# Triton is not installed where types are checked, and its programs have none of Python's.
+# Type checkers run without Triton, and its kernels have no Python types.
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 
 import triton
@@ -97,7 +97,7 @@ def scores_of(
         query: of the element.
         key: of the element.
         scores: of the element.
-        scalars: [5].
+        scalars: [6].
         rows: [row].
         columns: [key].
         has_row: [row].
@@ -114,21 +114,21 @@ def scores_of(
     real = scalars.dtype.element_ty
     exists = has_row[:, None] & has_column[None, :]
     if KIND == STRIP:
-        found = tl.load(scores + rows[:, None] * num_keys + columns[None, :], exists, 0.0).to(real)
+        tile = tl.load(scores + rows[:, None] * num_keys + columns[None, :], exists, 0.0).to(real)
     elif KIND == DOT:
-        found = tl.zeros((rows.shape[0], columns.shape[0]), real)
+        tile = tl.zeros((rows.shape[0], columns.shape[0]), real)
         for first in range(0, depth, _DEPTH):
             d = first + tl.arange(0, _DEPTH)
             q = tl.load(query + rows[:, None] * depth + d[None, :], has_row[:, None] & (d < depth)[None, :], 0.0)
             k = tl.load(key + columns[None, :] * depth + d[:, None], has_column[None, :] & (d < depth)[:, None], 0.0)
-            found += tl.dot(q.to(real), k.to(real), input_precision=PRECISION, out_dtype=real)
+            tile += tl.dot(q.to(real), k.to(real), input_precision=PRECISION, out_dtype=real)
     else:
-        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, tl.load(scalars))
-        found = log_kernel(squared, PROFILE) * tl.load(scalars + 1)
-        found = tl.where(found < _LOWEST, _LOWEST, found)
+        squared = squared_distances(query, key, rows, columns, has_row, has_column, depth, scalars)
+        tile = log_kernel(squared, PROFILE) * tl.load(scalars + 1)
+        tile = tl.where(tile < _LOWEST, _LOWEST, tile)
         if (PROFILE == 2) | (PROFILE == 3) | (PROFILE == 4):
             exists = exists & (squared < 1.0)
-    return found, exists
+    return tile, exists
 
 
 @triton.jit
@@ -179,7 +179,7 @@ def attend_rows(
         stop: [rows batch, query] int64.
         dense: [table batch, query or 1, key] bool.
         centre: [rows batch, query].
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size], out.
         summaries: [3, rows batch, query], out: log normalizer, entropy, log probability of the key that was drawn.
@@ -235,21 +235,21 @@ def attend_rows(
     highest = tl.full((ROWS,), float("-inf"), real)
     top, top_score = highest, tl.zeros((ROWS,), real)
     total, moment = tl.zeros((ROWS,), real), tl.zeros((ROWS,), real)
-    place = tl.zeros((ROWS,), tl.int64)
+    best_key = tl.zeros((ROWS,), tl.int64)
     sums = tl.zeros((ROWS, WIDTH), real)
     for begin in range(first, last, COLUMNS):
         columns = begin + tl.arange(0, COLUMNS)
         has_column = columns < num_keys
-        found, exists = scores_of(
+        tile, exists = scores_of(
             query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth,
                 KIND, PROFILE, PRECISION,
         )  # fmt: skip
         may = allowed_of(left, right, dense, local, columns, exists, dense_stride, HAS_ROWS, HAS_DENSE)
-        noisy = found
+        noisy = tile
         if HAS_NOISE:
             ids = (own + rows)[:, None]
             noisy += gumbel(bits_of(tl.load(seeds), ids, columns[None, :].to(tl.int64)), real) * tl.load(scalars + 2)
-        level = tl.where(may, noisy if IS_RELAXED else found, float("-inf"))
+        level = tl.where(may, noisy if IS_RELAXED else tile, float("-inf"))
         bell = tl.zeros((ROWS, COLUMNS), real)
         if HAS_GAUSSIAN:
             bell = (columns[None, :].to(real) - middle[:, None]) * tl.load(scalars + 3)
@@ -258,7 +258,7 @@ def attend_rows(
         base = tl.where(raised == float("-inf"), 0.0, raised)
         decay = tl.exp(highest - base)
         parts = tl.exp(level - base[:, None])
-        # The sum of parts times their logarithms: the entropy, without large numbers that cancel.
+        # The entropy as the sum of parts times their logarithms, without large numbers that cancel.
         moment = (moment + total * tl.where(highest == float("-inf"), 0.0, highest - base)) * decay
         moment += tl.sum(parts * tl.where(may, level - base[:, None], 0.0), axis=1)
         total = total * decay + tl.sum(parts, axis=1)
@@ -275,9 +275,9 @@ def attend_rows(
         peak, at = tl.max(rank, axis=1, return_indices=True)
         is_better = peak > top
         top = tl.where(is_better, peak, top)
-        place = tl.where(is_better, begin + at.to(tl.int64), place)
-        # One number of each row: all others count as zero.
-        chosen = tl.sum(tl.where(columns[None, :] == place[:, None], tl.where(may, found, 0.0), 0.0), axis=1)
+        best_key = tl.where(is_better, begin + at.to(tl.int64), best_key)
+        # Select one number of each row by summing the row with all others zero.
+        chosen = tl.sum(tl.where(columns[None, :] == best_key[:, None], tl.where(may, tile, 0.0), 0.0), axis=1)
         top_score = tl.where(is_better, chosen, top_score)
     is_empty = highest == float("-inf")
     inverse = 1.0 / tl.where(is_empty, 1.0, total)
@@ -285,17 +285,17 @@ def attend_rows(
     only = tl.where(is_empty, 0.0, 1.0).to(real)
     if IS_ONE_HOT:
         if HAS_GAUSSIAN:
-            away = (place.to(real) - middle) * tl.load(scalars + 3)
+            away = (best_key.to(real) - middle) * tl.load(scalars + 3)
             only *= tl.exp(-0.5 * away * away)
-        kept = only
+        weight = only
         if HAS_DROPOUT:
-            drawn = bits_of(tl.load(seeds + 1), (own + rows)[:, None], place[:, None])
-            kept *= tl.sum(tl.where(drawn >= tl.load(seeds + 2), tl.load(scalars + 4), 0.0), axis=1)
+            drawn = bits_of(tl.load(seeds + 1), (own + rows)[:, None], best_key[:, None])
+            weight *= tl.sum(tl.where(drawn >= tl.load(seeds + 2), tl.load(scalars + 4), 0.0), axis=1)
         has_any = has_row & (is_empty == 0)
         loaded = tl.load(
-            value + place[:, None] * value_size + features[None, :], has_any[:, None] & has_feature[None, :], 0.0
+            value + best_key[:, None] * value_size + features[None, :], has_any[:, None] & has_feature[None, :], 0.0
         )  # fmt: skip
-        result = loaded.to(real) * kept[:, None]
+        result = loaded.to(real) * weight[:, None]
     else:
         result = sums * inverse[:, None]
     out = context + element * num_queries * value_size + rows[:, None] * value_size + features[None, :]
@@ -305,15 +305,15 @@ def attend_rows(
         tl.store(summaries + own + rows, normalizer, has_row)
         tl.store(summaries + rows_plane + own + rows, entropy, has_row)
         tl.store(summaries + 2 * rows_plane + own + rows, tl.where(is_empty, 0.0, top_score - normalizer), has_row)
-        tl.store(best + own + rows, place, has_row)
+        tl.store(best + own + rows, best_key, has_row)
         if HAS_WEIGHTS:
             for begin in range(first, last, COLUMNS):
                 columns = begin + tl.arange(0, COLUMNS)
                 has_column = columns < num_keys
                 if IS_ONE_HOT:
-                    shares = tl.where(columns[None, :] == place[:, None], only[:, None], 0.0)
+                    shares = tl.where(columns[None, :] == best_key[:, None], only[:, None], 0.0)
                 else:
-                    found, exists = scores_of(
+                    tile, exists = scores_of(
                         query, key, scores, scalars, local, columns, has_row, has_column, num_keys, depth,
                 KIND, PROFILE, PRECISION,
                     )  # fmt: skip
@@ -321,8 +321,8 @@ def attend_rows(
                     if HAS_NOISE:
                         ids = (own + rows)[:, None]
                         drawn = bits_of(tl.load(seeds), ids, columns[None, :].to(tl.int64))
-                        found += gumbel(drawn, real) * tl.load(scalars + 2)
-                    shares = tl.exp(tl.where(may, found, float("-inf")) - tl.where(is_empty, 0.0, normalizer)[:, None])
+                        tile += gumbel(drawn, real) * tl.load(scalars + 2)
+                    shares = tl.exp(tl.where(may, tile, float("-inf")) - tl.where(is_empty, 0.0, normalizer)[:, None])
                     if HAS_GAUSSIAN:
                         bell = (columns[None, :].to(real) - middle[:, None]) * tl.load(scalars + 3)
                         shares *= tl.exp(-0.5 * bell * bell)
@@ -352,7 +352,7 @@ def slope_rows(
         stop: stops.
         dense: table.
         centre: centres.
-        scalars: [5].
+        scalars: [6].
         seeds: [3].
         context: [batch, query, value_size] from forward.
         summaries: [3, rows batch, query] from forward.
@@ -398,7 +398,7 @@ def slope_rows(
     dense += tl.load(index + 4 * batch + element) + first_row * dense_stride
     is_first = tl.load(index + 5 * batch + element).to(real)
     strip = element * num_rows * num_keys
-    given = element * num_queries * value_size + rows[:, None] * value_size
+    offsets = element * num_queries * value_size + rows[:, None] * value_size
     first, last = 0, num_keys
     left, right = rows, rows
     if HAS_ROWS:
@@ -410,7 +410,7 @@ def slope_rows(
         middle = tl.load(centre + own + rows, has_row, 0.0).to(real)
     normalizer = tl.load(summaries + own + rows, has_row, float("-inf"))
     entropy = tl.load(summaries + rows_plane + own + rows, has_row, 0.0)
-    place = tl.load(best + own + rows, has_row, 0)
+    best_key = tl.load(best + own + rows, has_row, 0)
     is_empty = normalizer == float("-inf")
     normalizer = tl.where(is_empty, 0.0, normalizer)
     by_normalizer = tl.load(summary_grads + own + rows, has_row, 0.0) * is_first
@@ -422,16 +422,16 @@ def slope_rows(
         for block in range(0, value_size, WIDTH):
             features = block + tl.arange(0, WIDTH)
             has = has_row[:, None] & (features < value_size)[None, :]
-            outer = tl.load(grad + given + features[None, :], has, 0.0).to(real)
-            mean += tl.sum(outer * tl.load(context + given + features[None, :], has, 0.0).to(real), axis=1)
+            outer = tl.load(grad + offsets + features[None, :], has, 0.0).to(real)
+            mean += tl.sum(outer * tl.load(context + offsets + features[None, :], has, 0.0).to(real), axis=1)
     by_centre, by_sigma = tl.zeros((ROWS,), real), tl.zeros((ROWS,), real)
     by_noise = tl.zeros((ROWS,), real)
-    # Where forward weights are not those that are differentiated, a pass of its own sums up what the rows must share.
+    # If the forward weights are not the differentiated ones, a first pass computes the row sums that the slopes need.
     for turn in tl.static_range(0 if IS_SOFT_BACKWARD and IS_ONE_HOT else 1, 2):
         for begin in range(first, last, COLUMNS):
             columns = begin + tl.arange(0, COLUMNS)
             has_column = columns < num_keys
-            found, exists = scores_of(
+            tile, exists = scores_of(
                 query, key, scores + strip, scalars, local, columns, has_row, has_column, num_keys, depth,
                 KIND, PROFILE, PRECISION,
             )  # fmt: skip
@@ -440,10 +440,10 @@ def slope_rows(
             noise = tl.zeros((ROWS, COLUMNS), real)
             if HAS_NOISE and IS_RELAXED:
                 noise = gumbel(bits_of(tl.load(seeds), ids, keys), real)
-                found += noise * tl.load(scalars + 2)
-            level = tl.where(may, found - normalizer[:, None], 0.0)
+                tile += noise * tl.load(scalars + 2)
+            level = tl.where(may, tile - normalizer[:, None], 0.0)
             soft = tl.where(may, tl.exp(level), 0.0)
-            is_best = (keys == place[:, None]) & (is_empty == 0)[:, None]
+            is_best = (keys == best_key[:, None]) & (is_empty == 0)[:, None]
             shares = tl.where(is_best, 1.0, 0.0).to(real) if IS_ONE_HOT else soft
             scale = tl.full((ROWS, COLUMNS), 1.0, real)
             away = scale
@@ -457,7 +457,7 @@ def slope_rows(
             for block in range(0, value_size, WIDTH):
                 features = block + tl.arange(0, WIDTH)
                 has_feature = features < value_size
-                outer = tl.load(grad + given + features[None, :], has_row[:, None] & has_feature[None, :], 0.0)
+                outer = tl.load(grad + offsets + features[None, :], has_row[:, None] & has_feature[None, :], 0.0)
                 loaded = tl.load(
                     value + columns[None, :] * value_size + features[:, None],
                     has_column[None, :] & has_feature[:, None], 0.0,
@@ -490,7 +490,7 @@ def slope_rows(
 @triton.jit
 def add_products(
     table, rows_of, index, start, stop, out, batch, num_owns, num_others, size, own_stride, other_stride, table_plane,
-    num_queries, first_row, rows_place,
+    num_queries, first_row, index_row,
     IS_QUERY: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Add the products of a strip's table with rows of the other side, only where queries may attend.
@@ -511,7 +511,7 @@ def add_products(
         table_plane: of table from element to element.
         num_queries: of an element.
         first_row: of the strip of queries.
-        rows_place: row of index for `rows_of`; -1 for the element itself.
+        index_row: row of index for `rows_of`; -1 for the element itself.
         IS_QUERY: whether own are the queries of the strip; else they are all keys.
         ROWS: of a tile.
         COLUMNS: others at a time.
@@ -525,8 +525,8 @@ def add_products(
     has_row, has_feature = rows < num_owns, features < size
     masks = tl.load(index + 3 * batch + element) * num_queries + first_row
     right, other_total, own_total, own_first = element, num_queries, num_owns, 0
-    if rows_place >= 0:
-        right = tl.load(index + rows_place * batch + element)
+    if index_row >= 0:
+        right = tl.load(index + index_row * batch + element)
     first, last = 0, num_others
     if IS_QUERY:
         other_total, own_total, own_first = num_others, num_queries, first_row
@@ -550,13 +550,13 @@ def add_products(
             is_seen = tl.max(sees.to(tl.int32), axis=0) > 0
             has_pair = has_pair & sees[None, :]
         if is_seen:
-            place = table + element * table_plane + rows[:, None] * own_stride + columns[None, :] * other_stride
-            factors = tl.load(place, has_pair, 0.0).to(real)
+            pointers = table + element * table_plane + rows[:, None] * own_stride + columns[None, :] * other_stride
+            factors = tl.load(pointers, has_pair, 0.0).to(real)
             others = tl.load(
                 rows_of + columns[:, None] * size + features[None, :],
                 (columns < num_others)[:, None] & has_feature[None, :], 0.0,
             ).to(real)  # fmt: skip
             total += tl.dot(factors, others, input_precision="ieee", out_dtype=real)
-    place = out + (element * own_total + own_first + rows)[:, None] * size + features[None, :]
+    pointers = out + (element * own_total + own_first + rows)[:, None] * size + features[None, :]
     inside = has_row[:, None] & has_feature[None, :]
-    tl.store(place, tl.load(place, inside, 0.0) + total, inside)
+    tl.store(pointers, tl.load(pointers, inside, 0.0) + total, inside)

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
+from heedful.attention.profiles import unit_of
 from heedful.compiled.derivatives import differentiable_once
 
 WIDTH: Final = 128
-"""Most features in a block of values."""
+"""Largest number of features in a block of values."""
 WARPS: Final = 8
-"""Warps of kernels that hold tiles of scores and of contexts: with so many, everything fits into registers."""
+"""Warps of kernels that hold tiles of scores and of contexts: enough for everything to fit into registers."""
 
 
 class Operands(NamedTuple):
@@ -44,12 +45,12 @@ def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tenso
     """Compute attention in one pass.
 
     Args:
-        operands: all that may receive gradient; leading axes broadcast.
-        plan: of the call.
+        operands: tensors that may receive gradient; leading axes broadcast.
+        plan: plan of the call.
 
     Returns:
         Contexts [batch, query, value_size]; log normalizer, entropy and log probability of the best key, each
-        [rows batch, query]; the best key, alike, int64; and weights [rows batch, query, key] where the plan wants them.
+        [rows batch, query]; the best key, alike, int64; and weights [rows batch, query, key] if the plan asks for them.
     """
     result: Any = _FusedAttention.apply(plan, *operands)  # pyright: ignore[reportUnknownMemberType]
     context, log_normalizer, entropy, log_prob, best, weights = result
@@ -61,8 +62,8 @@ class _FusedAttention(torch.autograd.Function):
     """Autograd function that keeps inputs, contexts and four numbers per query; weights are recomputed in backward."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, *given: Tensor | None) -> tuple[Tensor, ...]:  # pyright: ignore
-        operands = Operands(*given)  # pyright: ignore[reportArgumentType]
+    def forward(ctx: Any, plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:  # pyright: ignore
+        operands = Operands(*tensors)  # pyright: ignore[reportArgumentType]
         flat = _Flat(operands, plan)
         value = operands.value
         context = value.new_empty(plan.num_elements, plan.num_queries, value.shape[-1])
@@ -80,7 +81,7 @@ class _FusedAttention(torch.autograd.Function):
                 HAS_WEIGHTS=plan.has_weights, ROWS=ROWS, COLUMNS=plan.columns, WIDTH=width, num_warps=WARPS,
             )  # fmt: skip
             del scores
-        ctx.save_for_backward(*given, context, summaries, best)
+        ctx.save_for_backward(*tensors, context, summaries, best)
         ctx.set_materialize_grads(False)
         ctx.plan = plan
         weights = weights.to(value.dtype) if plan.has_weights else best.new_empty(0)
@@ -90,8 +91,8 @@ class _FusedAttention(torch.autograd.Function):
     @staticmethod
     @differentiable_once("fused_attention", "take attend, or its kernel 'plain'")
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        *given, context, summaries, best = ctx.saved_tensors
-        sums = _Sums(Operands(*given), ctx.plan, ctx.needs_input_grad[1:])
+        *tensors, context, summaries, best = ctx.saved_tensors
+        sums = _Sums(Operands(*tensors), ctx.plan, ctx.needs_input_grad[1:])
         grad = torch.zeros_like(context) if grads[0] is None else grads[0].contiguous()
         outer = torch.stack(
             [
@@ -114,15 +115,17 @@ class _Flat:
         rows = [compact(part) for part in operands[:3]]
         self.query, self.key, self.value = (part.reshape(-1, *part.shape[-2:]).contiguous() for part in rows)
         self.vector = operands.vector
-        factor, noise, kept = plan.numbers
-        self.scalars = torch.ones(5, dtype=real, device=operands.value.device)
-        for index, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, kept)):
+        factor, noise, dropout_scale = plan.numbers
+        self.scalars = torch.ones(6, dtype=real, device=operands.value.device)
+        for index, number in enumerate((1.0, factor, noise, 1.0 / plan.sigma, dropout_scale)):
             if number != 1.0:
                 self.scalars[index].fill_(number)
         numbers = ((0, operands.bandwidth), (1, operands.factor), (2, operands.noise), (3, operands.sigma))
         for index, number in numbers:
             if number is not None:
-                self.scalars[index] = 1.0 / number if index in {0, 3} else number
+                self.scalars[index] = 1.0 / number if index == 3 else number
+        if operands.bandwidth is not None:
+            self.scalars[5] = unit_of(self.scalars[0])
         self.centre = self.scalars if operands.centre is None else operands.centre.contiguous()
 
     def scores(self, part: slice) -> Tensor:
@@ -154,7 +157,7 @@ class _Flat:
 
     def flags(self) -> dict[str, Any]:
         plan, choice = self.plan, self.plan.choice
-        # Numbers of 16 bits are exact in TF32; weights are rounded to it, as plain operations round them.
+        # 16-bit numbers are exact in TF32; weights are rounded as in plain operations.
         is_narrow = all(part.element_size() == 2 for part in (self.query, self.key, self.value))
         return {
             "KIND": plan.kind,
@@ -191,16 +194,16 @@ class _Sums:
         is_added = self.flat.vector is None
         return self.flat.scalars.new_zeros(self.plan.num_elements, *like.shape[-2:]) if is_added else self.flat.scalars
 
-    def add(self, part: slice, kept: tuple[Tensor, ...]) -> None:
+    def add(self, part: slice, saved: tuple[Tensor, ...]) -> None:
         """Add the gradients of a strip of queries."""
         plan, flat = self.plan, self.flat
         shape = (plan.num_elements, part.stop - part.start, plan.num_keys)
         scores = flat.scores(part)
         slopes = flat.scalars.new_empty(shape) if flat.vector is None else scores
         weights = flat.scalars.new_empty(shape)
-        grad = kept[3]
+        grad = saved[3]
         _programs().slope_rows[(shape[0] * -(-shape[1] // ROWS),)](
-            *flat.inputs(scores), *kept, slopes, weights, self.scalars, *flat.sizes(part), **flat.flags(),
+            *flat.inputs(scores), *saved, slopes, weights, self.scalars, *flat.sizes(part), **flat.flags(),
             IS_SOFT_BACKWARD=plan.choice.is_soft_backward, ROWS=ROWS, COLUMNS=plan.columns,
             WIDTH=min(64, _width(grad.shape[-1])), num_warps=WARPS,
         )  # fmt: skip
@@ -215,13 +218,15 @@ class _Sums:
             self._add_products(self.query, slopes, flat.key, 1, part, True)
             self._add_products(self.key, slopes, flat.query, 0, part, False)
 
-    def _add_products(self, out: Tensor, table: Tensor, rows: Tensor, place: int, part: slice, is_query: bool) -> None:
+    def _add_products(
+        self, out: Tensor, table: Tensor, rows: Tensor, index_row: int, part: slice, is_query: bool
+    ) -> None:
         """Products with a strip's table [batch, row, key]: by PyTorch for all keys, by a kernel within intervals."""
         plan = self.plan
         if plan.sight is None:
             rows = (rows if is_query else rows[:, part]).to(out.dtype)
-            if place >= 0 and len(rows) != plan.num_elements:
-                rows = rows[plan.index[place]]
+            if index_row >= 0 and len(rows) != plan.num_elements:
+                rows = rows[plan.index[index_row]]
             (out[:, part] if is_query else out).baddbmm_(table if is_query else table.mT, rows)
             return
         own = table if is_query else table.mT
@@ -229,7 +234,7 @@ class _Sums:
         grid = plan.num_elements * -(-own.shape[1] // ROWS) * -(-out.shape[-1] // width)
         _programs().add_products[(grid,)](
             table, rows, plan.index, plan.sight.start, plan.sight.stop, out, plan.num_elements, *own.shape[1:],
-            out.shape[-1], *own.stride()[1:], own.stride(0), plan.num_queries, part.start, place,
+            out.shape[-1], *own.stride()[1:], own.stride(0), plan.num_queries, part.start, index_row,
             IS_QUERY=is_query, ROWS=ROWS, COLUMNS=32, WIDTH=width,
         )  # fmt: skip
 
@@ -248,22 +253,22 @@ class _Sums:
 
     def finish(self) -> tuple[Tensor | None, ...]:
         """Gradients in the shapes and dtypes of the operands."""
-        given, plan = self.operands, self.plan
+        operands, plan = self.operands, self.plan
         query, key, vector = self.query, self.key, None
-        if self.points is not None and given.vector is not None:
-            query, key, vector = self.points.finish(given.query, given.key, given.vector, plan.batch)
-        found = (query, key, self.value)
+        if self.points is not None and operands.vector is not None:
+            query, key, vector = self.points.finish(operands.query, operands.key, operands.vector, plan.batch)
+        totals_by_row = (query, key, self.value)
         rows = [
             self._reduce(own, like) if is_wanted and own is not None else None
-            for own, like, is_wanted in zip(found, given[:3], self.wanted[:3], strict=True)
+            for own, like, is_wanted in zip(totals_by_row, operands[:3], self.wanted[:3], strict=True)
         ]
         totals = self.scalars.sum(dim=(1, 2), dtype=torch.float64).to(self.scalars.dtype)
         numbers = [totals[3], totals[4], totals[2]]
-        by_numbers = [total if like is not None else None for total, like in zip(numbers, given[4:7], strict=True)]
+        by_numbers = [total if like is not None else None for total, like in zip(numbers, operands[4:7], strict=True)]
         centre = None
-        if given.centre is not None:
-            centre = self.scalars[0].reshape(*plan.batch, plan.num_queries).sum_to_size(given.centre.shape)
-        return *rows, vector, *by_numbers, centre, None if given.sigma is None else totals[1]
+        if operands.centre is not None:
+            centre = self.scalars[0].reshape(*plan.batch, plan.num_queries).sum_to_size(operands.centre.shape)
+        return *rows, vector, *by_numbers, centre, None if operands.sigma is None else totals[1]
 
     def _reduce(self, own: Tensor, like: Tensor) -> Tensor:
         """Sum over batch elements that share a row."""
@@ -273,7 +278,7 @@ class _Sums:
 
 
 def _width(size: int) -> int:
-    """Power of two that tensor cores take."""
+    """Smallest power of two, of a size that tensor cores support, that holds the features."""
     return min(WIDTH, max(16, 1 << (size - 1).bit_length()))
 
 
