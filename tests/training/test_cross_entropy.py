@@ -90,6 +90,7 @@ def test_nothing_is_kept_for_a_backward_that_will_not_come():
     assert float(given.total) == pytest.approx(-float(given.gold_log_probs.sum()))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # PyTorch's own, of forward mode
 def test_second_derivatives_are_those_of_the_formula():
     features, weight, bias, gold = draw()
 

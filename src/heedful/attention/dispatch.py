@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import fields, replace
 from typing import Final, NamedTuple, get_args
 
 import torch
@@ -23,11 +22,10 @@ from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding, table_mask
 from heedful.attention.scores import Function
+from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
-from heedful.attention.tensor_tree import tensors_of, with_tensors
 from heedful.attention.tiled_attention import Tiled
 from heedful.compiled.concrete import concrete
-from heedful.compiled.derivatives import with_formula
 from heedful.errors import HeedfulError, KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
@@ -347,28 +345,11 @@ def _mode(*tensors: Tensor) -> Mode:
 
 def _run(kernel: Kernel, call: _Call) -> Attended:
     """Compute attention that can be differentiated twice."""
-    pairs, value, rows, normalizer, request = call.pairs, call.value, call.rows, call.normalizer, call.request
-    attended = kernel.run(pairs, value, rows, normalizer, request)
-    if kernel.has_second_derivatives or not request.wants_gradient or request.mode != "eager":
+    inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
+    attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
+    if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
         return attended
-    names = [
-        each.name
-        for each in fields(attended)
-        if isinstance(result := getattr(attended, each.name), Tensor) and result.requires_grad
-    ]
-    operands = AttentionInputs(pairs, value, rows, normalizer)
-
-    def formula(*tensors: Tensor) -> tuple[Tensor, ...]:
-        if request.dropout:
-            raise KernelUnsupported(
-                f"attend: kernel {kernel.name!r} with dropout can be differentiated once only: take kernel 'plain'"
-            )
-        inputs = with_tensors(operands, tensors)
-        plain = KERNELS[-1].run(inputs.pairs, inputs.value, inputs.rows, inputs.normalizer, request)
-        return tuple(getattr(plain, name) for name in names)
-
-    results = with_formula([getattr(attended, name) for name in names], formula, tensors_of(operands))
-    return replace(attended, **dict(zip(names, results, strict=True)))
+    return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
 
 
 def _choose(request: Request, name: str) -> Kernel:

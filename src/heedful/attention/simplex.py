@@ -139,9 +139,9 @@ class _EntmaxFunction(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Scores, Allowed | None, Tensor | float], output: Scores) -> None:
         alpha = inputs[2]
         ctx.alpha = None if isinstance(alpha, Tensor) else alpha
-        kept = (output, *([alpha] if isinstance(alpha, Tensor) else []))
-        ctx.save_for_backward(*kept)
-        ctx.save_for_forward(*kept)
+        saved = (output, *([alpha] if isinstance(alpha, Tensor) else []))
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:

@@ -288,24 +288,24 @@ def _scanned_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
     """
     num_positions = scores.shape[0]
     trailing = (1,) * (scores.dim() - 2)
-    place = torch.arange(num_positions, device=scores.device)
+    index = torch.arange(num_positions, device=scores.device)
     identity = torch.eye(2, dtype=scores.dtype, device=scores.device).log().reshape(1, 1, 2, 2, *trailing)
     steps = walk.steps if walk.steps.shape[0] == 1 else torch.cat([walk.steps[:1], walk.steps])
-    first = (place == 0).reshape(-1, 1, *trailing) if walk.first is None else walk.first
+    first = (index == 0).reshape(-1, 1, *trailing) if walk.first is None else walk.first
     gains = torch.stack([torch.zeros_like(scores), scores], dim=2)[:, :, None]
     matrices = torch.where(first[:, :, None, None], walk.ends[:, None], steps) + gains
     if walk.allowed is not None:
         matrices = torch.where(walk.allowed[:, :, None, None], matrices, identity)
     matrices, scale = _scaled(matrices)
     for level in range(LEVELS):
-        before = place - (1 << level)
+        before = index - (1 << level)
         is_there = (before >= 0).reshape(-1, 1, 1, 1, *trailing)
         rows = before.clamp(min=0)
         earlier = torch.where(is_there, matrices.index_select(0, rows), identity)
         total = scale + scale.index_select(0, rows).masked_fill(~is_there[:, :, 0, 0], 0.0)
         matrices, more = _scaled(log_sum(earlier[:, :, :, :, None] + matrices[:, :, None], dim=3))
         scale = total + more
-    behind = matrices[:, :, 0].index_select(0, (place - 1).clamp(min=0))
+    behind = matrices[:, :, 0].index_select(0, (index - 1).clamp(min=0))
     arriving = log_sum(behind[:, :, :, None] + steps, dim=2)
     odds = torch.where(first, walk.ends[:, 1] - walk.ends[:, 0], arriving[:, :, 1] - arriving[:, :, 0])
     return odds, scale[-1, 0] + log_sum(matrices[-1, 0, 0] + walk.ends[1], dim=0)

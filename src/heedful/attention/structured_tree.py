@@ -208,9 +208,9 @@ class _InsideOutsideFunction(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
-        kept = (*inputs, output[0])
-        ctx.save_for_backward(*kept)
-        ctx.save_for_forward(*kept)
+        saved = (*inputs, output[0])
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
 
     # The base class's method has a wider type.
