@@ -23,7 +23,8 @@ import torch
 
 from heedful.cli.options import use_threads
 from heedful.config import validate
-from heedful.experiment import Experiment, build_model, save_model
+from heedful.experiment import Experiment, build_model
+from heedful.models.store import save_model
 from heedful.models.transformer import PRESETS
 from heedful.predictors.table import load
 from heedful.runtime.ctranslate2 import token_names

@@ -40,6 +40,37 @@ class Diagonal(Score):
 class MyConfig(RNNEncoderDecoderConfig):
     kind: Literal["mine:MyConfig"] = "mine:MyConfig"
 """
+WORKERS = '''
+"""`heedful translate` with workers that stand in for those of Ray: a process that gets its work as bytes."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+from heedful.cli import many_files
+from heedful.cli.main import main
+
+WORK = """
+import pickle, sys
+opener, shards = pickle.load(open(sys.argv[1], "rb"))
+translate = opener.load()
+for shard in shards:
+    translate(shard)
+"""
+
+
+def run_elsewhere(shards, opener, files, messages):
+    path = Path("work").resolve()
+    path.write_bytes(pickle.dumps((opener, shards)))
+    subprocess.run([sys.executable, "-c", WORK, path], cwd="elsewhere", check=True)
+    return shards
+
+
+many_files.find_spec = lambda name: True
+many_files.run_with_ray = run_elsewhere
+sys.exit(main(["translate", *sys.argv[1:]]))
+'''
 QUICK = [
     "training.max_steps=2",
     "training.batch_tokens=256",
@@ -88,6 +119,14 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     script = f"import heedful; print(len(heedful.load('m', code=['{word}']).translate(['12'])))"
     loaded = python(tmp_path, "-c", script)
     assert loaded.stdout.split()[-1] == "1", loaded.stderr
+    # So are the workers that translate many files, other processes in other folders.
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "lines.txt").write_text("12\n34\n")
+    (tmp_path / "workers.py").write_text(WORKERS)
+    shared = python(tmp_path, "workers.py", "m", "--ray", "lines.txt", "--output", "out", "--code", word)
+    assert shared.returncode == 0, shared.stderr
+    lines = run(tmp_path, "translate", "m", "12", "34", "--code", word, "--quiet")
+    assert (tmp_path / "out/lines.txt").read_text() == lines.stdout.replace("imported\n", "")
     # A folder that does not say so is refused as well, and its module is not imported.
     manifest = json.loads((tmp_path / "m/heedful.json").read_text())
     del manifest["code"]

@@ -171,8 +171,8 @@ class Backends:
             FileRefused: the folder holds a model of another task.
         """
         if self._model is None:
-            from heedful.experiment import load_model
             from heedful.models.interface import Seq2Seq
+            from heedful.models.store import load_model
 
             model = load_model(self._folder, self._sizes, self._torch_device())
             if not isinstance(model, Seq2Seq):

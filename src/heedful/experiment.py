@@ -1,34 +1,26 @@
-"""Experiment: the complete configuration of a run (model, text, training, search), resolved, saved and loaded."""
+"""Experiment: the complete configuration of a run (model, text, training, search), assembled and resolved."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Self
 
 import torch
 from pydantic import model_validator
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from torch import nn
 
-from heedful.config import Config, Tree, merge, parse_overrides, read_toml, to_toml, validate
-from heedful.custom_code import is_custom, named_code
-from heedful.errors import ConfigError, FileRefused, ResourceError, did_you_mean
-from heedful.files import sync, write_through, written_whole
-from heedful.formats import KEY
+from heedful.config import Tree, merge, parse_overrides, read_toml, validate
+from heedful.custom_code import is_custom
+from heedful.errors import ConfigError, did_you_mean
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
-from heedful.models.table import DEFAULT_PRESET, MODELS, PRESETS, AnyModelConfig, ModelConfig, model_class
+from heedful.models.store import StoredSettings
+from heedful.models.table import DEFAULT_PRESET, MODELS, PRESETS, AnyModelConfig, model_class
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.training.config import TrainingConfig
-from heedful.version import __version__
 
-DEFAULT_TASK: Final = "translation"
 _WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig)
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Training settings that `adapt` chooses, and the values that leave them to it."""
@@ -46,12 +38,9 @@ FREE_ON_RESUME: Final = (
 """Settings that may change when a run goes on; all others would make another model."""
 
 
-class Experiment(Config):
+class Experiment(StoredSettings):
     """Complete configuration of a run, without its data."""
 
-    task: str = DEFAULT_TASK
-    """Key of `heedful.tasks.table.TASKS`."""
-    model: ModelConfig = TransformerConfig()
     text: TextConfig = TextConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
@@ -223,96 +212,3 @@ def build_model(experiment: Experiment, sizes: Sequence[Any]) -> nn.Module:
     """
     torch.manual_seed(experiment.training.seed)
     return experiment.model.build(*sizes)
-
-
-def save_model(folder: Path, experiment: Experiment, weights: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Turn a folder with tokenizers into a model folder, or replace the weights in it.
-
-    Args:
-        folder: the model's folder.
-        experiment: written as config.toml, every value resolved.
-        weights: by parameter name.
-        facts: what `heedful.json` should say: languages, tokenizers. A fact that names a file of the folder makes it
-            one of the model's.
-
-    Raises:
-        ResourceError: the disk is full or refuses; the model that was there is untouched.
-    """
-    temporary = folder / ".weights.safetensors"
-    try:
-        temporary.unlink(missing_ok=True)
-        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
-        write_through(temporary, content)
-        name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
-        temporary.replace(folder / name)
-        _write_config(folder, to_toml(experiment))
-        sync(folder)
-        text_files = {fact for fact in facts.values() if isinstance(fact, str) and (folder / fact).is_file()}
-        code = sorted(named_code(experiment.model.model_dump()))
-        about = {
-            "heedful": __version__,
-            "task": experiment.task,
-            "kind": experiment.model.kind,
-            **facts,
-            **({"code": code} if code else {}),
-            "weights": name,
-        }
-        commit(folder, about, [CONFIG, name, *sorted(text_files)])
-    except (OSError, SafetensorError) as error:
-        temporary.unlink(missing_ok=True)
-        raise ResourceError(f"{folder}: model not saved: {error}") from None
-    with suppress(OSError):  # what stays is in nobody's way
-        for old in folder.glob("model-*.safetensors"):
-            if old.name != name:
-                old.unlink()
-
-
-def _write_config(folder: Path, text: str) -> None:
-    """Replace config.toml; when training is resumed, only settings that do not change the model differ."""
-    path = folder / CONFIG
-    if path.is_file() and path.read_bytes() == text.encode():
-        return
-    if (folder / MANIFEST).is_file():
-        # Two files cannot change at one instant: until the next commit the model is whole with either config.
-        with suppress(FileRefused):  # a damaged one has nothing to lose
-            before = open_folder(folder).facts
-            names = [name for name in before["files"] if name != CONFIG]
-            commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
-    with written_whole(path) as stream:
-        stream.write(text)
-
-
-def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -> nn.Module:
-    """Load the PyTorch model of a folder.
-
-    Args:
-        folder: verified.
-        sizes: those that tokenizers and labels give: the arguments of the model configuration's `build`.
-        device: where to.
-
-    Returns:
-        The model in evaluation mode.
-
-    Raises:
-        FileRefused: the weights do not fit the configuration.
-    """
-    experiment = validate(Experiment, read_toml(folder.path / CONFIG))
-    path = folder.file("weights")
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise FileRefused(f"{path}: not readable: {error}") from None
-    with torch.device("meta"), torch.random.fork_rng(devices=[]):
-        model = build_model(experiment, sizes)
-    wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
-    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
-    if wanted != stored:
-        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
-        raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
-    # The caller's random numbers are none of a model's that is only loaded.
-    with torch.random.fork_rng(devices=[]):
-        model = build_model(experiment, sizes)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[name])  # into aligned memory: what is mapped gives other last bits
-    return model.to(device).eval()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -25,12 +25,15 @@ from heedful.errors import (
     UsageError,
     did_you_mean,
 )
-from heedful.experiment import DEFAULT_TASK, Experiment, check_resumable, load_experiment, save_model
+from heedful.experiment import Experiment, check_resumable, load_experiment
 from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
+from heedful.models.store import DEFAULT_TASK, save_model
 from heedful.pages.training import PAGE, write_training_page
 from heedful.predictors.interface import Predictor
 from heedful.predictors.kept_scores import kept_scores
+from heedful.predictors.table import PREDICTORS, PredictorT
+from heedful.predictors.translator import Translator
 from heedful.runtime.folder import claim
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.table import find_task
@@ -122,6 +125,8 @@ class _Run:
     folder: Path
     data: Prepared
     experiment: Experiment
+    model: nn.Module
+    """The model with fresh parameters."""
 
 
 def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
@@ -133,9 +138,10 @@ def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], 
     experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
+    model = task.build_model(experiment, data.sizes)  # before the folder holds a run of a model that cannot be made
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    return _Run(task, folder, data, experiment)
+    return _Run(task, folder, data, experiment, model)
 
 
 def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
@@ -165,9 +171,8 @@ def _lead(
     warn: Callable[[str], None],
     times: StepTimes,
 ) -> Outcome:
-    task, folder, data, experiment = run.task, run.folder, run.data, run.experiment
+    task, folder, data, experiment, model = run.task, run.folder, run.data, run.experiment, run.model
     validator = task.validator(data, experiment)
-    model = task.build_model(experiment, data.sizes)
     task.initialize(model, data)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -309,8 +314,41 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     return kept_scores(task.open(started.folder, device), started.data.test, say)
 
 
+class TrainOptions(TypedDict, total=False):
+    """Keywords of `train_model` that do not decide what it returns."""
+
+    out: str | Path | None
+    dev: Paths
+    test: Paths
+    columns: Columns
+    languages: tuple[str, str]
+    preset: str
+    config: str | Path | None
+    settings: Mapping[str, object] | None
+    minutes: float
+    device: str
+    quiet: bool
+
+
+@overload
+def train_model(
+    *data: str | Path, kind: type[PredictorT], task: str = "", **options: Unpack[TrainOptions]
+) -> PredictorT: ...
+
+
+@overload
+def train_model(
+    *data: str | Path, task: Literal["", "translation"] = "", **options: Unpack[TrainOptions]
+) -> Translator: ...
+
+
+@overload
+def train_model(*data: str | Path, task: str, **options: Unpack[TrainOptions]) -> Predictor: ...
+
+
 def train_model(
     *data: str | Path,
+    kind: type[Predictor] = Predictor,
     out: str | Path | None = None,
     dev: Paths = (),
     test: Paths = (),
@@ -328,6 +366,7 @@ def train_model(
 
     Args:
         data: one file of examples, or two aligned files.
+        kind: the class of predictors that is expected, such as `Classifier`; a task that makes another is refused.
         out: model folder; None = named after the data.
         dev: validation files; none = some examples are held out.
         test: test files; none = some examples are held out, unless there are validation files.
@@ -344,6 +383,9 @@ def train_model(
     Returns:
         The trained model: a `Translator`, or the predictor of another task. Its test scores, printed unless `quiet`,
         are in `run/test.json` of its folder.
+
+    Raises:
+        UsageError: the task makes a predictor of another kind.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
@@ -362,6 +404,12 @@ def train_model(
         settings=tuple(f"{key}={json.dumps(value)}" for key, value in {**(settings or {}), **limits}.items()),
         device=device,
     )
+    learned = _task(recipe)
+    if not issubclass(PREDICTORS[learned.name], kind):
+        raise UsageError(
+            f"train: {learned.name} makes a {PREDICTORS[learned.name].__name__}, not a {kind.__name__}; "
+            "change kind or task"
+        )
     runs: list[Started] = []
 
     def say(text: str) -> None:
@@ -382,7 +430,6 @@ def train_model(
     train(recipe, watch, begun, say)
     if runs and (scores := score_test(runs[0], device, say)):
         say(scores.rstrip())
-    learned = _task(recipe)
     return learned.open(_folder(recipe, _files(learned, recipe)), device)
 
 

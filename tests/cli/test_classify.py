@@ -54,4 +54,4 @@ def test_its_model_is_evaluated_and_described(model: Path, tmp_path: Path):
 def test_other_commands_refuse_it_in_a_line(model: Path):
     done = heedful("translate", model, "x")
     assert done.code == 2
-    assert "a model for classification, which does not translate" in done.err
+    assert "a model for classification, not for translation" in done.err

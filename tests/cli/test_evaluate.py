@@ -84,7 +84,7 @@ def test_columns_turn_the_data_round(trained: Trained, tmp_path: Path):
 
 
 def test_a_misspelt_metric_is_refused_before_any_work(trained: Trained, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("heedful.predictors.translator.load_translator", None)
+    monkeypatch.setattr("heedful.predictors.table.load", None)
     done = heedful("evaluate", trained.model, trained.data, "--metrics", "blue")
     assert (done.code, done.out) == (2, "")
     assert done.errors == ["heedful: error: no metric 'blue'; did you mean 'bleu'?"]

@@ -128,7 +128,7 @@ def test_the_name_and_the_fingerprint(tmp_path: Path):
         ("a\tb\nc\n", "f:2: 1 column, the lines before have 2"),
         ("a\tb\nc\td\te\n", "f:2: 3 columns, the lines before have 2"),
         ("a\tb\n \n", "f:2: 1 column"),
-        ("a, b\n", "f:1: 1 column, but 1,2 are wanted; columns are separated by a tab, not by ','"),
+        ("a, b\n", "f:1: 1 column, but 1,2 were requested; columns are separated by a tab, not by ','"),
         ("\n\n\n", "f: nothing but empty lines"),
         ("source\ttarget\n", "f: nothing but headings"),
         (b"ja\tyes\nf\xfcr\tfor\n", "f:2:2: byte 0xFC is not UTF-8; the file looks like ISO-8859-1; convert it: iconv"),

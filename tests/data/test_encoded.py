@@ -54,7 +54,7 @@ def test_a_file_that_has_become_shorter_is_named(tmp_path: Path):
     write_encoded(tmp_path, iter(PAIRS), 100)
     corpus = EncodedCorpus.read(tmp_path)
     os.truncate(tmp_path / "source.ids", 0)
-    with pytest.raises(FileRefused, match=r"source\.ids: has become shorter"):
+    with pytest.raises(FileRefused, match=r"source\.ids: truncated while in use"):
         _ = corpus.source[0]
 
 

@@ -47,10 +47,10 @@ def test_quotes_are_ordinary_characters():
 @pytest.mark.parametrize(
     ("line", "columns", "message"),
     [
-        ("one", (1, 2), "f:4: 1 column, but 1,2 are wanted; columns are separated by a tab; for two"),
+        ("one", (1, 2), "f:4: 1 column, but 1,2 were requested; columns are separated by a tab; for two"),
         ("one,two", (1, 2), "not by ','; for two"),
         ("one ||| two", (1, 2), r"not by '\|\|\|'"),
-        ("one\ttwo", (1, 3), "f:4: 2 columns, but 1,3 are wanted"),
+        ("one\ttwo", (1, 3), "f:4: 2 columns, but 1,3 were requested"),
     ],
 )
 def test_too_few_columns_are_refused(line: str, columns: tuple[int, int], message: str):
@@ -108,7 +108,7 @@ def test_bad_json_is_refused(line: str, message: str):
 
 def test_too_few_keys_are_refused():
     with pytest.raises(
-        DataError, match=r'^f:1: 1 key, but 1,2 are wanted; write {"source": "...", "target": "..."} on'
+        DataError, match=r'^f:1: 1 key, but 1,2 were requested; write {"source": "...", "target": "..."} on'
     ):
         JsonRows.of('{"text": "a"}', (1, 2), "f", 1)
 

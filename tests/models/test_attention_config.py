@@ -13,9 +13,9 @@ from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled
-from heedful.config import read_toml, validate
+from heedful.config import read_toml, to_toml, validate
 from heedful.errors import ConfigError
-from heedful.experiment import Experiment, load_experiment, to_toml
+from heedful.experiment import Experiment, load_experiment
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_score, is_scaled_dot_softmax
 from heedful.models.inputs import TokenInputs
 from heedful.models.luong import LuongConfig

@@ -224,7 +224,7 @@ def test_what_does_not_fit_is_refused(values: dict[str, object], complaint: str)
 def test_parts_of_another_model_are_refused():
     model = Luong(LuongConfig(embedding_size=2, hidden_size=2), 5, 5)
     with pytest.raises(TypeError, match="luong: got Memory"):
-        model.start(Memory(torch.ones(1)))
+        model.start(Memory(torch.ones(1, dtype=torch.int64)))
     source, lengths = make_sources((2,))
     memory = model.encode(TokenInputs(source.clamp(max=4), lengths))
     with pytest.raises(TypeError, match="luong: got State"):

@@ -178,7 +178,7 @@ def test_choices_that_do_not_fit_are_refused():
 def test_parts_of_another_model_are_refused():
     model = RNNEncoderDecoder(RNNEncoderDecoderConfig(embedding_size=2, hidden_size=2), 5, 5)
     with pytest.raises(TypeError, match="rnn_encoder_decoder: got Memory"):
-        model.start(Memory(torch.ones(1)))
+        model.start(Memory(torch.ones(1, dtype=torch.int64)))
     source, lengths = make_sources((2,))
     memory = model.encode(TokenInputs(source.clamp(max=4), lengths))
     with pytest.raises(TypeError, match="rnn_encoder_decoder: got State"):

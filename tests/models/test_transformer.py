@@ -102,4 +102,4 @@ def test_parts_of_another_model_are_refused():
     model = TINY.build(9, 9, is_shared=True)
     assert isinstance(model, Transformer)
     with pytest.raises(TypeError, match="transformer: got State and Memory"):
-        model.step(torch.ones(1, 1, dtype=torch.int64), State(), Memory(torch.ones(1)))
+        model.step(torch.ones(1, 1, dtype=torch.int64), State(), Memory(torch.ones(1, dtype=torch.int64)))

@@ -11,7 +11,8 @@ from heedful.data.labelled import LabelledTexts
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError, UsageError
 from heedful.export.labels import export_classifier
-from heedful.predictors.classifier import Classifier, load_classifier
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.table import load
 from heedful.runtime.folder import open_folder
 from tests.architecture.package import SOURCE
 from tests.cli.test_export import without_torch
@@ -28,7 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_probabilities_are_a_distribution_and_attention_is_one_too(model: Path):
-    (found,) = load_classifier(model).classify(["a clean room"])
+    (found,) = load(model, kind=Classifier).classify(["a clean room"])
     assert sum(found.probabilities.values()) == pytest.approx(1.0, abs=1e-5)
     assert next(iter(found.probabilities)) == found.label
     assert found.probability == max(found.probabilities.values())
@@ -38,7 +39,7 @@ def test_probabilities_are_a_distribution_and_attention_is_one_too(model: Path):
 
 
 def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
-    classifier, texts = load_classifier(model), [text for text, _ in reviews(30, seed=3)] + ["", " "]
+    classifier, texts = load(model, kind=Classifier), [text for text, _ in reviews(30, seed=3)] + ["", " "]
     together = classifier.classify(texts)
     alone = list(classifier.stream(texts, window_texts=1))
     assert [found.label for found in together] == [found.label for found in alone]
@@ -47,13 +48,13 @@ def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
 
 
 def test_long_texts_are_cut_and_say_so(model: Path):
-    (found,) = load_classifier(model).classify(["clean " * 1000])
+    (found,) = load(model, kind=Classifier).classify(["clean " * 1000])
     assert found.was_cut
-    assert len(found.pieces) == load_classifier(model).text.max_tokens
+    assert len(found.pieces) == load(model, kind=Classifier).text.max_tokens
 
 
 def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
-    classifier = load_classifier(model)
+    classifier = load(model, kind=Classifier)
     with pytest.raises(UsageError, match="got a string"):
         classifier.classify("one text")
     folder = open_folder(model)
@@ -69,7 +70,7 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
 
 
 def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):
-    classifier, data = load_classifier(model), write_reviews(tmp_path / "other.tsv", 40, seed=5)
+    classifier, data = load(model, kind=Classifier), write_reviews(tmp_path / "other.tsv", 40, seed=5)
     rows = reviews(40, seed=5)
     items = LabelledTexts([text for text, _ in rows], [label for _, label in rows])
     assert classifier.evaluate(data) == classifier.measure(items)
@@ -94,12 +95,12 @@ def test_an_exported_graph_says_the_same_without_pytorch(preset: str, tmp_path: 
     pytest.importorskip("onnxruntime")
     data = write_reviews(tmp_path / "reviews.tsv")
     Run(data, tmp_path / "m", "training.max_steps=40", preset=preset).train()
-    plain = load_classifier(tmp_path / "m")
+    plain = load(tmp_path / "m", kind=Classifier)
     exported = export_classifier(plain.model(), plain.folder, len(plain.tokenizer), plain.text.max_tokens)
     assert exported.parity.num_same == exported.parity.num_outputs
     texts = [text for text, _ in reviews(30, seed=4)]
     for one, other in zip(
-        plain.classify(texts), load_classifier(tmp_path / "m", engine="auto").classify(texts), strict=True
+        plain.classify(texts), load(tmp_path / "m", engine="auto", kind=Classifier).classify(texts), strict=True
     ):
         assert (one.label, one.pieces) == (other.label, other.pieces)
         assert one.probability == pytest.approx(other.probability, abs=1e-5)

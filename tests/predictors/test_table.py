@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import FileRefused, UsageError
-from heedful.predictors.classifier import Classifier, load_classifier
+from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import PREDICTORS, load
-from heedful.predictors.translator import load_translator
+from heedful.predictors.translator import Translator
 from heedful.tasks.table import TASKS, find_task
 from tests.tasks.reviews import write_reviews
 from tests.tasks.test_classification import Run
@@ -28,9 +28,10 @@ def test_every_task_has_a_predictor_and_its_own_name():
 
 def test_a_folder_is_opened_as_what_it_is(model: Path):
     assert isinstance(load(model), Classifier)
+    assert load(model, kind=Classifier).labels == ("bad", "good")
     assert isinstance(find_task("classification").open(model), Classifier)
-    with pytest.raises(UsageError, match="a model for classification, which does not translate"):
-        load_translator(model)
+    with pytest.raises(UsageError, match="a model for classification, not for translation"):
+        load(model, kind=Translator)
 
 
 def test_a_task_of_a_newer_heedful_is_refused(model: Path, tmp_path: Path):
@@ -40,8 +41,6 @@ def test_a_task_of_a_newer_heedful_is_refused(model: Path, tmp_path: Path):
     (tmp_path / "heedful.json").write_text(json.dumps(facts | {"task": "poetry"}), encoding="utf-8")
     with pytest.raises(FileRefused, match="a model for poetry, which this heedful does not know"):
         load(tmp_path)
-    with pytest.raises(UsageError, match="a model for poetry, which does not classify"):
-        load_classifier(tmp_path)
 
 
 def test_an_unknown_task_is_refused():

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.errors import ConfigError, DataError, Stopped
+from heedful.custom_code import allow_code
+from heedful.errors import ConfigError, DataError, Stopped, UsageError
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.recipe import Started, score_test, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
@@ -100,8 +102,8 @@ def test_python_trains_and_scores_the_test_set(tmp_path: Path, capsys: pytest.Ca
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in values.items()
     }
     data = write_reviews(tmp_path / "reviews.tsv")
-    model = train_model(data, out=tmp_path / "m", task="classification", settings=values | {"training.max_steps": 60})
-    assert isinstance(model, Classifier)
+    settings = values | {"training.max_steps": 60}
+    model = train_model(data, kind=Classifier, task="classification", out=tmp_path / "m", settings=settings)
     assert (tmp_path / "m" / "run" / "test.json").is_file()
     assert "accuracy" in capsys.readouterr().out
     assert model.evaluate(data).accuracy > 90.0
@@ -123,6 +125,49 @@ def test_what_is_of_another_task_is_refused(settings: tuple[str, ...], complaint
             lambda facts: None,
             print,
         )
+
+
+OUTSIDE = """
+from typing import Literal
+from torch import nn
+from heedful.config import Config
+
+class Other(Config):
+    kind: Literal["{module}:Other"] = "{module}:Other"
+
+    def build(self, num_source_tokens, num_target_tokens, is_shared):
+        return nn.Identity()
+
+class Same(Other):
+    kind: Literal["{module}:Same"] = "{module}:Same"
+
+    def build(self, num_tokens, num_labels):
+        return nn.Identity()
+"""
+
+
+@pytest.mark.parametrize("name", ["Other", "Same"])
+@pytest.mark.parametrize("task", ["classification", "translation"])
+def test_a_class_from_outside_that_makes_models_of_another_task_is_refused(
+    name: str, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kind = f"models_of_{task}:{name}"
+    (tmp_path / f"models_of_{task}.py").write_text(OUTSIDE.format(module=f"models_of_{task}"), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    allow_code([kind])
+    recipe = Recipe(
+        (write_reviews(tmp_path / "reviews.tsv"),), tmp_path / "m", task=task, settings=(f"model.kind={kind}",)
+    )
+    with pytest.raises(ConfigError, match=f"model.kind: {kind} makes no .*, which {task} needs"):
+        train(recipe, print, lambda facts: None, print)
+    assert not (tmp_path / "m/run/experiment.toml").exists()  # the same folder serves the run that follows
+
+
+def test_a_kind_of_predictor_that_the_task_does_not_make_is_refused(tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    with pytest.raises(UsageError, match="classification makes a Classifier, not a Translator"):
+        train_model(data, out=tmp_path / "m", task="classification", kind=Translator)
+    assert not (tmp_path / "m").exists()
 
 
 def test_texts_in_the_place_of_labels_are_refused(tmp_path: Path):

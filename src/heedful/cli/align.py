@@ -17,10 +17,11 @@ Aachen.
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TextIO, final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO, final
 
 import typer
 
+from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     ColumnsText,
@@ -36,14 +37,12 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.translate import opened_output
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.runtime.scored_pairs import ScoredPair
     from heedful.text.links import GoldLinks, Links
 
-OutputFormat = Literal["text", "jsonl"]
 _GOLD: Final = "Against manual links"
 
 
@@ -51,7 +50,7 @@ def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="Output format.")] = "text",
+    output_format: LineFormat = "text",
     tokens: Annotated[bool, typer.Option("--tokens", help="Align the model's tokens instead of words.")] = False,
     columns: ColumnsText = "1,2",
     gold: Annotated[
@@ -80,13 +79,14 @@ def run(
         raise UsageError("align: --gold has links between words; leave out --tokens")
     from heedful.data.corpus import find_pairs
     from heedful.evaluation.alignment_error import gold_links
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
-    translator = load_translator(model, choose_device(device))
+    translator = load(model, choose_device(device), kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target) as output:

@@ -9,31 +9,23 @@ Examples:
 """
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import typer
-
+from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
+from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, choose_device, use_threads
 
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification
-
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to classify.", show_default=False)]
-InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.")
-]
 
 
 def run(
     model: ModelPath,
     texts: Texts = None,
     source: InputPath = None,
-    output: OutputPath = None,
-    output_format: Annotated[Literal["text", "jsonl"], typer.Option("--format", help="Output format.")] = "text",
+    target: OutputPath = None,
+    output_format: LineFormat = "text",
     engine: Engine = "auto",
     device: Device = "auto",
     threads: Threads = 0,
@@ -42,37 +34,20 @@ def run(
 ) -> None:
     """Classify texts."""
     use_threads(threads)
-    from heedful.files import written_whole
-    from heedful.predictors.classifier import load_classifier
+    require_one(texts, source)
+    from heedful.predictors.classifier import WINDOW_TEXTS, Classifier
+    from heedful.predictors.table import load
 
-    classifier = load_classifier(model, device if engine == "onnx" else choose_device(device), engine)
-    # At a terminal, each line is answered at once.
-    window = 1 if not texts and source is None and sys.stdin.isatty() else 2048
-    with ExitStack() as stack:
-        stream = sys.stdout if output is None else stack.enter_context(written_whole(output))
-        for result in classifier.stream(_lines(texts, source), window):
-            print(_line(result, output_format), file=stream, flush=window == 1)
+    classifier = load(model, device if engine == "onnx" else choose_device(device), engine, kind=Classifier)
 
+    def labels(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+        for result in classifier.stream(window):
+            yield _line(result, output_format) + "\n", result.was_cut
 
-def _lines(texts: list[str] | None, source: Path | None) -> Iterable[str]:
-    from heedful.text.lines import read_lines
-
-    if texts:
-        return texts
-    if source is None or str(source) == "-":
-        return read_lines(sys.stdin.buffer, "standard input", "replace")
-    return _file_lines(source)
+    answer_lines(labels, texts or (), source, target, Messages(quiet), WINDOW_TEXTS, classifier.text.max_tokens)
 
 
-def _file_lines(source: Path) -> Iterator[str]:
-    from heedful.text.lines import read_lines
-    from heedful.text.text_files import check_file
-
-    check_file(source)
-    yield from read_lines(source)
-
-
-def _line(result: "Classification", output_format: str) -> str:
+def _line(result: "Classification", output_format: OutputFormat) -> str:
     if output_format == "text":
         return f"{result.label}\t{result.probability:.4f}"
     facts = {

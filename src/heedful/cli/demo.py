@@ -73,7 +73,8 @@ def run(
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
     from heedful.cli.train import ending, train_and_watch
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
     from heedful.tasks.interface import Recipe
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
@@ -81,7 +82,7 @@ def run(
     recipe = Recipe(data=(train,), out=out, dev=(validation,), settings=(*SETTINGS, *limits), device=where)
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))
-    translator = load_translator(out, where)
+    translator = load(out, where, kind=Translator)
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))

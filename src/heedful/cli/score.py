@@ -12,10 +12,11 @@ Output, UTF-8, one line per pair:
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     ColumnsText,
@@ -31,19 +32,16 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.translate import opened_output
 
 if TYPE_CHECKING:
     from heedful.runtime.scored_pairs import ScoredPair
-
-OutputFormat = Literal["text", "jsonl"]
 
 
 def run(
     model: ModelPath,
     data: DataPaths,
     target: OutputPath = None,
-    output_format: Annotated[OutputFormat, typer.Option("--format", help="Output format.")] = "text",
+    output_format: LineFormat = "text",
     total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
     columns: ColumnsText = "1,2",
     batch_tokens: ReadTokens = 4096,
@@ -56,11 +54,12 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    translator = load_translator(model, choose_device(device))
+    translator = load(model, choose_device(device), kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -29,16 +29,17 @@ def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] =
     Raises:
         UsageError: the model, engine or device does not exist, or they cannot be combined.
     """
-    from heedful.predictors.translator import load_translator
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load_translator(path, choose_device(device), "torch", ensemble)
+        return load(path, choose_device(device), "torch", ensemble, kind=Translator)
     if engine == "torch":
-        return load_translator(path, choose_device(device), engine, ensemble)
+        return load(path, choose_device(device), engine, ensemble, kind=Translator)
     # Choosing a device imports PyTorch, so it waits until PyTorch is needed.
-    return load_translator(path, device, engine, ensemble)
+    return load(path, device, engine, ensemble, kind=Translator)
 
 
 def tell_engine(

@@ -14,20 +14,18 @@ processes or by the cluster named in RAY_ADDRESS, with the same outputs as one p
 resume.
 """
 
-import io
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, TextIO, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
+from heedful.cli.messages import Messages
 from heedful.cli.options import (
     Debug,
     Device,
@@ -65,14 +63,7 @@ if TYPE_CHECKING:
     from heedful.runtime.shards import Shard
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
-    from heedful.text.lines import Lines
 
-OutputFormat = Literal["text", "jsonl"]
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to translate.", show_default=False)]
-InputPath = Annotated[
-    Path | None, typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.")
-]
-Format = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
 Align = Annotated[bool, typer.Option("--align", help="Add word alignments.")]
 BatchTokens = Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam; 1 = line by line.")]
 Exact = Annotated[
@@ -83,7 +74,6 @@ Ray = Annotated[
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Number of processes with --ray; 0 = one per physical core.")]
 
-STANDARD: Final = Path("-")
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
 _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
 
@@ -93,7 +83,7 @@ def run(
     texts: Texts = None,
     source: InputPath = None,
     target: OutputPath = None,
-    output_format: Format = "text",
+    output_format: LineFormat = "text",
     align: Align = False,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
@@ -126,8 +116,7 @@ def run(
         UsageError: the options conflict.
     """
     use_threads(threads)
-    if texts and source is not None:
-        raise UsageError("translate: give texts or --input, not both")
+    require_one(texts, source)
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
     from heedful.runtime.text_constraints import TextConstraints
@@ -171,21 +160,13 @@ class _Written:
 
         constraints = self.constraints.encode(translator.target_tokenizer)
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
-        is_prompting = not texts and source is None and sys.stdin.isatty()
-        window_lines = 1 if is_prompting or self.batch_tokens == 1 else WINDOW_LINES
-        cut = RepeatedWarning(messages, "lines were cut")
-        with _opened_input(texts, source) as lines, opened_output(target) as output:
-            remaining = _watched(lines, messages, is_prompting)
-            index = 0
-            # One window at a time, so that translations are written as soon as they are made.
-            while window := list(islice(remaining, window_lines)):
-                for translation, text in self.texts(translator, search, window, index):
-                    if translation.was_cut:
-                        cut.add(f"{lines.name}:{index + 1}: cut after {translator.text.max_tokens} tokens")
-                    output.write(text)
-                    index += 1
-                output.flush()
-        cut.close()
+        window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
+
+        def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+            for translation, text in self.texts(translator, search, window, first_index):
+                yield text, translation.was_cut
+
+        answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
 
     def texts(
         self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
@@ -217,6 +198,8 @@ class _Work:
     written: _Written
     code: tuple[str, ...] = field(default_factory=allowed_code)
     """Classes outside the package that the user named, because a worker is another process."""
+    code_folder: str = field(default_factory=os.getcwd)
+    """Folder that these classes are searched in, besides the installed modules."""
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
@@ -252,6 +235,8 @@ class _Work:
     def load(self) -> "Callable[[Shard], int]":
         """Load the model in a worker."""
         allow_code(self.code)
+        if self.code:
+            sys.path.append(self.code_folder)  # a worker may have started in another folder
         translator = self.translator()
         search = self.options.search(translator)
 
@@ -268,78 +253,6 @@ class _Work:
             return num_cut
 
         return translate
-
-
-@contextmanager
-def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
-    from heedful.text.lines import read_lines
-    from heedful.text.text_files import check_file
-
-    if texts:
-        # The bytes of the argument, exactly as the shell passed them.
-        joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
-        yield read_lines(joined, "argument", bad_bytes="replace")
-    elif source is None or source == STANDARD:
-        yield read_lines(_standard_input(), "standard input", bad_bytes="replace")
-    else:
-        if not source.exists() or source.is_dir():
-            check_file(source)  # says what there is instead
-        # Opened once: it may be a pipe.
-        with source.open("rb") as stream:
-            yield read_lines(stream, str(source), bad_bytes="replace")
-
-
-def _standard_input() -> BinaryIO:
-    return sys.stdin.buffer
-
-
-def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
-    """Lines of the input; prompts on a terminal, and warns of bytes that are not UTF-8."""
-    replaced = RepeatedWarning(messages, "lines were not UTF-8")
-    num_replaced = 0
-    while True:
-        if is_prompting:
-            print("> ", end="", file=sys.stderr, flush=True)
-        line = next(lines, None)
-        if line is None:
-            break
-        if lines.num_replaced > num_replaced:
-            num_replaced = lines.num_replaced
-            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; invalid bytes read as U+FFFD")
-        yield line
-    if is_prompting:
-        print(file=sys.stderr)
-    replaced.close()
-
-
-@contextmanager
-def opened_output(path: Path | None) -> Generator[TextIO]:
-    """Open a file that is renamed to its final name once it is complete.
-
-    Args:
-        path: output file; None or "-" = standard output. Devices and pipes are written to directly.
-
-    Yields:
-        A text stream, UTF-8 with LF.
-
-    Raises:
-        OSError: writing failed; the message names the file.
-    """
-    if path is None or path == STANDARD:
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    is_plain = path.is_file() or not path.exists()
-    written = path.with_name(path.name + ".part") if is_plain else path
-    try:
-        with written.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
-            yield stream
-        if is_plain:
-            written.replace(path)
-    except OSError as error:
-        # OSErrors of write calls do not name the file.
-        error.filename = error.filename or str(written)
-        raise
 
 
 def _written(output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:

@@ -14,8 +14,9 @@ from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
 from heedful.predictors.perplexity import perplexity
+from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
-from heedful.predictors.translator import Translator, load_translator
+from heedful.predictors.translator import Translator
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, digest
 from heedful.version import __version__
@@ -92,7 +93,7 @@ def evaluate_run(
     Returns:
         The result of the run.
     """
-    translator = load_translator(folder, str(training["device"]), ensemble=ensemble)
+    translator = load(folder, str(training["device"]), ensemble=ensemble, kind=Translator)
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
     outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
     reference_perplexity = perplexity(translator, measured)

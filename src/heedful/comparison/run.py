@@ -23,7 +23,8 @@ from heedful.data.prepare import MIN_PAIRS, EvaluationSet
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.experiment import build_model, load_experiment
-from heedful.predictors.translator import load_translator
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.recipe import Started
 from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
@@ -137,7 +138,7 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
         return validate(RunResult, facts)
     first, *others = plan.folders(row, result.seed)
     try:
-        rate = alignment_error(load_translator(first, plan.recipe.device, ensemble=others), plan.gold)
+        rate = alignment_error(load(first, plan.recipe.device, ensemble=others, kind=Translator), plan.gold)
     except (UsageError, FileRefused) as error:  # the model is gone
         runner.warn(f"{row.name}, seed {result.seed}: not aligned: {error}")
         return validate(RunResult, facts)
@@ -256,7 +257,7 @@ def _choose_items(plan: Plan, started: Started) -> Items:
     return Items(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
-        target_language=load_translator(started.folder).target_language,
+        target_language=load(started.folder, kind=Translator).target_language,
         is_validation=not len(_test_set(started)),
         default_metrics=default_metrics(started.experiment.text.target_units)[:2],
         data=run_key({"data": fingerprints(recipe), "columns": recipe.columns}),

@@ -102,17 +102,32 @@ class Prepared:
 
 
 @final
-class _Split:
+class Split:
     """Split of the training file; the shares depend on the number of pairs."""
 
-    def __init__(self, files: Sources, num_pairs: int) -> None:
+    def __init__(self, num_pairs: int, has_dev: bool, has_test: bool) -> None:
+        """Choose the shares that are held out.
+
+        Args:
+            num_pairs: usable pairs of the training file.
+            has_dev: whether there is a file for validation.
+            has_test: whether there is a file for testing.
+        """
         share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
         # Ten pairs are too few to hold any out: validation uses the training pairs, and the report says so.
-        self.dev_share = 0.0 if files.dev or num_pairs < 10 * MIN_PAIRS else share
+        self.dev_share = 0.0 if has_dev or num_pairs < 10 * MIN_PAIRS else share
         # A user who gives validation data decides about test data too: none are held out.
-        self.test_share = 0.0 if files.test or files.dev or num_pairs < 10 * MIN_PAIRS else share
+        self.test_share = 0.0 if has_test or has_dev or num_pairs < 10 * MIN_PAIRS else share
 
     def __call__(self, pair: Pair) -> str:
+        """Choose the part that a pair belongs to.
+
+        Args:
+            pair: of the training file.
+
+        Returns:
+            "train", "dev" or "test", a function of the source.
+        """
         return split_of(pair.source, self.dev_share, self.test_share)
 
 
@@ -176,7 +191,7 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         raise DataError(
             f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
         )
-    split = _Split(files, num_pairs)
+    split = Split(num_pairs, files.dev is not None, files.test is not None)
     data = folder / "run" / "data"
     data.mkdir(parents=True, exist_ok=True)
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]
@@ -232,12 +247,12 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
     return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
 
 
-def _rows(files: Sources, split: _Split, config: TextConfig, part: str) -> Iterator[Pair]:
+def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterator[Pair]:
     return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
 
 
 def _tokenizers(
-    files: Sources, split: _Split, config: TextConfig, num_pairs: int, folder: Path
+    files: Sources, split: Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
     facts_path = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
@@ -268,7 +283,7 @@ def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
 
 
 def _dictionary(
-    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
+    files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
 ) -> dict[str, str]:
     """Learn a dictionary for word models with unknown words, unless it exists already.
 
@@ -324,7 +339,7 @@ def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
 
 
 def _encode(
-    files: Sources, split: _Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
+    files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
 ) -> int:
     """Encode the training pairs unless that is done already, and count those that are too long."""
     counted = data / "too_long.json"
@@ -348,22 +363,19 @@ def _encode(
     return num_long
 
 
-def _held_out(files: Sources, split: _Split, config: TextConfig) -> tuple[EvaluationSet, EvaluationSet]:
+def _held_out(files: Sources, split: Split, config: TextConfig) -> tuple[EvaluationSet, EvaluationSet]:
     if files.dev:
         dev = EvaluationSet.of(files.dev)
     else:
         part = "dev" if split.dev_share else "train"
         dev = EvaluationSet.of(_rows(files, split, config, part))
-    if files.test:
-        test = EvaluationSet.of(files.test)
-    else:
-        test = EvaluationSet.of(_rows(files, split, config, "test"))
+    test = EvaluationSet.of(files.test or _rows(files, split, config, "test"))
     if not len(dev):
         raise DataError("validation: no usable pair; give more rows or a larger --dev file")
     return dev, test
 
 
-def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
+def _describe(files: Sources, split: Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
     origin = "" if files.dev or files.test else ", split by a hash of the source"
     counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
     lines = [counts + (origin if split.dev_share else "")]
@@ -374,7 +386,7 @@ def _describe(files: Sources, split: _Split, num_train: int, dev: EvaluationSet,
     return lines
 
 
-def _leaks(files: Sources, split: _Split, config: TextConfig) -> Iterator[str]:
+def _leaks(files: Sources, split: Split, config: TextConfig) -> Iterator[str]:
     """Report evaluation rows that are in the training pairs; a split of ours has none."""
     evaluation_files = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
     if not evaluation_files:

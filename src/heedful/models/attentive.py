@@ -3,6 +3,7 @@
 from abc import ABC
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
@@ -48,7 +49,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         # Zero weights predict the middle of the source.
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
 
-    def share_values(self, annotations: Tensor) -> Tensor | StepwiseValue:
+    def share_values(self, annotations: Float[Tensor, "source position size"]) -> Tensor | StepwiseValue:
         """Prepare values that the steps of a training share.
 
         Args:
@@ -62,10 +63,10 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
 
     def attend_source(
         self,
-        query: Tensor,
+        query: Float[Tensor, "source _ query_size"],
         keys: PreparedKey,
-        values: Tensor | StepwiseValue,
-        lengths: Tensor,
+        values: Float[Tensor, "source position size"] | StepwiseValue,
+        lengths: Int[Tensor, " source"],
         mask: Mask,
         need: tuple[Need, ...],
     ) -> Attended:
@@ -98,7 +99,9 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         )
         return values.accumulate_value_grad(attended) if is_shared else attended
 
-    def first_places(self, like: Tensor) -> tuple[Tensor, ...]:
+    def first_places(
+        self, like: Float[Tensor, "source hypothesis size"]
+    ) -> tuple[Int[Tensor, "source hypothesis"], ...]:
         """Make the target positions within an initial state.
 
         Args:
@@ -109,7 +112,9 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         return (torch.zeros_like(like[..., 0], dtype=torch.int64),) if self.attention.window == "local-m" else ()
 
-    def visible_at(self, position: tuple[Tensor, ...], lengths: Tensor, num_keys: int) -> Mask:
+    def visible_at(
+        self, position: tuple[Int[Tensor, "source hypothesis"], ...], lengths: Int[Tensor, " source"], num_keys: int
+    ) -> Mask:
         """Return the mask of one decoding step, without the window of local-p.
 
         Args:
@@ -124,11 +129,13 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         # The position is a tensor, so that a recorded graph of this step does not depend on its value.
         return mask & near(self.attention, position[0], lengths, num_keys) if position else mask
 
-    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+    def extra_losses(
+        self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
+    ) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
 
 
-def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
+def visible_from(config: AttentionConfig, first: int, lengths: Int[Tensor, " source"]) -> Mask:
     """Return the mask of successive queries, without the window of local-p.
 
     Args:
@@ -145,7 +152,9 @@ def visible_from(config: AttentionConfig, first: int, lengths: Tensor) -> Mask:
     return padding(lengths) & local_monotonic(config.half_width, first, stay)
 
 
-def near(config: AttentionConfig, centre: Tensor, lengths: Tensor, num_keys: int) -> Mask:
+def near(
+    config: AttentionConfig, centre: Int[Tensor, "source hypothesis"], lengths: Int[Tensor, " source"], num_keys: int
+) -> Mask:
     """Return the mask of local-m's window around the target position of each hypothesis.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Final, final
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.models.record import Record
@@ -22,9 +23,9 @@ class Inputs(Record):
 class TokenInputs(Inputs):
     """Sources that are sequences of tokens."""
 
-    ids: Tensor
+    ids: Int[Tensor, "source position"]
     """[source, position] token ids padded with 0, each row ending in EOS."""
-    lengths: Tensor
+    lengths: Int[Tensor, " source"]
     """[source] number of real positions, EOS included."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need
@@ -19,7 +20,7 @@ from heedful.models.record import Record
 class State(Record):
     """Decoder state between steps. Axis 1 of every tensor = hypothesis, everywhere."""
 
-    def reorder(self, parents: Tensor) -> Self:
+    def reorder(self, parents: Int[Tensor, "source hypothesis"]) -> Self:
         """Let each hypothesis continue from the state of another one of the same source.
 
         Args:
@@ -40,7 +41,7 @@ def _reorder(tensor: Tensor, parents: Tensor) -> Tensor:
 class Memory(Record):
     """Encoder output for the decoder, with everything that can be computed once per source."""
 
-    lengths: Tensor
+    lengths: Int[Tensor, " source"]
     """[source] number of positions that the decoder may attend to."""
 
 
@@ -48,7 +49,7 @@ class Memory(Record):
 class Decoded:
     """Decoder output."""
 
-    features: Tensor
+    features: Float[Tensor, "*batch size"]
     """[*, target_size] input of the output layer."""
     attended: Mapping[str, Attended]
     """Attention results by the name of the attention; weights [source, (head,) target or hypothesis, position] if
@@ -99,7 +100,9 @@ class Seq2Seq(nn.Module, ABC):
         return memory
 
     @abstractmethod
-    def step(self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()) -> tuple[Decoded, State]:
+    def step(
+        self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
+    ) -> tuple[Decoded, State]:
         """Feed one token to each hypothesis.
 
         Args:
@@ -113,7 +116,7 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     @abstractmethod
-    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         """Encode sources and decode gold targets (teacher forcing); equal to the steps one after the other.
 
         Args:
@@ -126,18 +129,20 @@ class Seq2Seq(nn.Module, ABC):
             results are included if requested.
         """
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch vocabulary"]:
         """Score every token of the target vocabulary.
 
         Args:
-            features: [*, size].
+            features: [*batch, size].
 
         Returns:
-            [*, vocabulary] unnormalised log probabilities.
+            [*batch, vocabulary] unnormalised log probabilities.
         """
         return self.output(features)
 
-    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+    def extra_losses(
+        self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
+    ) -> dict[str, Tensor]:
         """Compute the losses beside the likelihood, each summed over the batch.
 
         Args:

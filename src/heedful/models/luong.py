@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
+from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -109,7 +110,7 @@ average = 0, max_epochs = 12. Without dropout: halve_after = 5, max_epochs = 10.
 class LuongMemory(Memory):
     """Source states, with the prepared keys of the score."""
 
-    annotations: Tensor
+    annotations: Float[Tensor, "source position size"]
     """[source, position, hidden] states h_s, at the positions of their words."""
     prepared: PreparedKey
     states: StackState
@@ -121,9 +122,9 @@ class LuongState(State):
     """Decoder state, each tensor [source, hypothesis, *]."""
 
     layers: StackState
-    fed: tuple[Tensor, ...]
+    fed: tuple[Float[Tensor, "source hypothesis hidden"], ...]
     """Attentional vector h~_{t-1}; empty without input feeding."""
-    place: tuple[Tensor, ...]
+    place: tuple[Int[Tensor, "source hypothesis"], ...]
     """Target position t; empty unless the window is local-m."""
 
 
@@ -184,7 +185,7 @@ class Luong(AttentiveSeq2Seq):
         return LuongState(layers, fed, self.first_places(output))
 
     def step(
-        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+        self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, LuongState]:
         memory = _mine(memory)
         if not isinstance(state, LuongState):
@@ -196,7 +197,7 @@ class Luong(AttentiveSeq2Seq):
         after = LuongState(layers, (vectors,) if state.fed else (), tuple(position + 1 for position in state.place))
         return Decoded(vectors, {"cross": attended}), after
 
-    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
         if self.feed_map is None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.attention.interface import PreparedKey
@@ -13,7 +14,7 @@ from heedful.attention.tensor_tree import map_leaves
 class Record:
     """Dataclass of tensors, plain numbers, other records and tuples of these. Axis 0 of every tensor = source."""
 
-    def select(self, sources: Tensor) -> Self:
+    def select(self, sources: Int[Tensor, " kept"]) -> Self:
         """Select sources.
 
         Args:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, final
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, Normalizer
@@ -48,7 +49,12 @@ class Reinforcement(nn.Module):
         """Results to request from `attend`: statistics of the draw in training, else none."""
         return ("log_prob", "entropy") if self._is_needed and self.training else ()
 
-    def forward(self, attended: Iterable[Attended], token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+    def forward(
+        self,
+        attended: Iterable[Attended],
+        token_log_probs: Float[Tensor, "batch target"],
+        real: Bool[Tensor, "batch target"],
+    ) -> dict[str, Tensor]:
         """Compute the loss of a batch, and move the baseline.
 
         Args:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
+from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -153,7 +154,7 @@ class RNNEncoderDecoderMemory(Memory):
 
     states: StackState
     """States of the encoder's layers after the last word, each [source, hidden]."""
-    context: tuple[Tensor, ...]
+    context: tuple[Float[Tensor, "source _"], ...]
     """Context c [source, hidden] and its addend to the gates of the lowest layer [source, gates]; empty without
     context."""
 
@@ -225,7 +226,7 @@ class RNNEncoderDecoder(Seq2Seq):
         return RNNEncoderDecoderState(tuple(tuple(spread(part) for part in layer) for layer in layers))
 
     def step(
-        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+        self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, RNNEncoderDecoderState]:
         memory = _mine(memory)
         if not isinstance(state, RNNEncoderDecoderState):
@@ -235,7 +236,7 @@ class RNNEncoderDecoder(Seq2Seq):
         features = self._read_out(state.layers[-1][0], layers[-1][0], embedded, memory)
         return Decoded(features, {}), RNNEncoderDecoderState(layers)
 
-    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
         start = self._initial_states(memory)

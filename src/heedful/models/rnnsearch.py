@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Self, final
 
 import torch
+from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
@@ -137,7 +138,7 @@ training.clip_norm = 1, label_smoothing = 0, average = 0."""
 class RNNsearchMemory(Memory):
     """Annotations, with the prepared keys of the alignment model."""
 
-    annotations: Tensor
+    annotations: Float[Tensor, "source position size"]
     """[source, position, size] annotations h_j; after `prepare_steps`, their maps for cell and readout,
     concatenated."""
     prepared: PreparedKey
@@ -149,8 +150,8 @@ class RNNsearchMemory(Memory):
 class RNNsearchState(State):
     """Decoder state s_{i-1}, [source, hypothesis, hidden]."""
 
-    hidden: Tensor
-    place: tuple[Tensor, ...] = ()
+    hidden: Float[Tensor, "source hypothesis hidden"]
+    place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
     """i, [source, hypothesis]; empty unless the window is local-m."""
 
 
@@ -234,7 +235,7 @@ class RNNsearch(AttentiveSeq2Seq):
         return replace(memory, annotations=mapped, is_mapped=True)
 
     def step(
-        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+        self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, RNNsearchState]:
         memory = _mine(memory)
         if not isinstance(state, RNNsearchState):
@@ -251,7 +252,7 @@ class RNNsearch(AttentiveSeq2Seq):
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
         return Decoded(features, {"cross": attended}), RNNsearchState(new, tuple(each + 1 for each in state.place))
 
-    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self._dropout(self.target_embedding(target_in))
         hidden = self.start(memory).hidden

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -18,13 +19,18 @@ from heedful.search.interface import Adjust, StepScores
 class TorchStepScores(StepScores):
     """Scores of one step; log-softmax and top-k run on the model's device."""
 
-    def __init__(self, log_probs: Tensor, weights: Tensor | None, best: tuple[Tensor, Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        log_probs: Float[Tensor, "source hypothesis vocabulary"],
+        weights: Float[Tensor, "source hypothesis position"] | None,
+        best: tuple[Float[Tensor, "source hypothesis best"], Int[Tensor, "source hypothesis best"]] | None = None,
+    ) -> None:
         """Wrap the scores.
 
         Args:
             log_probs: [source, hypothesis, vocabulary].
             weights: [source, hypothesis, position]; None if not requested.
-            best: [source, hypothesis, k] float64 log probabilities and int64 ids of the most probable tokens, if
+            best: [source, hypothesis, best] float64 log probabilities and int64 ids of the most probable tokens, if
                 already computed.
         """
         self._log_probs = log_probs
@@ -61,7 +67,9 @@ class TorchStepScores(StepScores):
         return self._weights.float().cpu().numpy()
 
 
-def compute_scores(model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]) -> tuple[Tensor, Tensor | None]:
+def compute_scores(
+    model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]
+) -> tuple[Float[Tensor, "source hypothesis vocabulary"], Float[Tensor, "source hypothesis position"] | None]:
     """Compute step scores from the decoder's output.
 
     Args:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, final
 
 import torch
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -79,7 +80,9 @@ class TextClassifier(nn.Module):
             self.attention = MultiQueryVectorAttention(1, TanhDot(size, size, has_bias=True))
         self.output = nn.Linear(size, num_labels)
 
-    def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, inputs: Inputs, need: tuple[Need, ...] = ()
+    ) -> tuple[Float[Tensor, "text label"], Float[Tensor, "text position"] | None]:
         """Score the labels of texts.
 
         Args:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -113,16 +114,16 @@ class TransformerMemory(Memory):
 
     keys: tuple[PreparedKey, ...]
     """Keys of each layer, [source, head, position, depth]."""
-    values: tuple[Tensor, ...]
+    values: tuple[Float[Tensor, "source head position depth"], ...]
 
 
 @dataclass(frozen=True)
 class TransformerState(State):
     """Keys and values of every decoder layer's attention over the output so far."""
 
-    keys: tuple[Tensor, ...]
+    keys: tuple[Float[Tensor, "source hypothesis head position depth"], ...]
     """Keys of each layer, [source, hypothesis, head, position, depth]."""
-    values: tuple[Tensor, ...]
+    values: tuple[Float[Tensor, "source hypothesis head position depth"], ...]
 
 
 Attend = Callable[[Tensor], Tensor]
@@ -140,7 +141,7 @@ class EncoderLayer(nn.Module):
         self.around_attention = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
-    def forward(self, vectors: Tensor, attend_self: Attend) -> Tensor:
+    def forward(self, vectors: Float[Tensor, "*batch size"], attend_self: Attend) -> Float[Tensor, "*batch size"]:
         """Map [*, size] to the same shape, with the attention for padded or packed positions."""
         return self.around_feedforward(self.around_attention(vectors, attend_self), self.feedforward)
 
@@ -159,7 +160,9 @@ class DecoderLayer(nn.Module):
         self.around_cross = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
 
-    def forward(self, vectors: Tensor, attend_self: Attend, attend_source: Attend) -> Tensor:
+    def forward(
+        self, vectors: Float[Tensor, "*batch size"], attend_self: Attend, attend_source: Attend
+    ) -> Float[Tensor, "*batch size"]:
         """Map [*, size] to the same shape, with the attention for a step, a whole target or packed targets."""
         vectors = self.around_self(vectors, attend_self)
         return self.around_feedforward(self.around_cross(vectors, attend_source), self.feedforward)
@@ -227,7 +230,7 @@ class Transformer(Seq2Seq):
         return TransformerState(empty, empty)
 
     def step(
-        self, tokens: Tensor, state: State, memory: Memory, need: tuple[Need, ...] = ()
+        self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, TransformerState]:
         state, memory = _mine(state, memory)
         attended: dict[str, Attended] = {}
@@ -262,7 +265,7 @@ class Transformer(Seq2Seq):
         features = self.decoder_norm(vectors).squeeze(2)
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
-    def forward(self, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
         wanted = (*need, *self.reinforcement.need)
@@ -285,7 +288,9 @@ class Transformer(Seq2Seq):
             vectors = layer(vectors, attend_self, attend_source)
         return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
 
-    def extra_losses(self, decoded: Decoded, token_log_probs: Tensor, real: Tensor) -> dict[str, Tensor]:
+    def extra_losses(
+        self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
+    ) -> dict[str, Tensor]:
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
 
     @property
@@ -323,14 +328,14 @@ class Transformer(Seq2Seq):
         """Decoder layers, the lowest first."""
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]
 
-    def drop(self, vectors: Tensor) -> Tensor:
+    def drop(self, vectors: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
         """Apply dropout to embeddings while training.
 
         Args:
-            vectors: [*, size].
+            vectors: [*batch, size].
 
         Returns:
-            [*, size].
+            [*batch, size].
         """
         return dropout(vectors, self.config.dropout, self.training)
 

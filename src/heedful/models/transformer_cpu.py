@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.attention.dispatch import observer
@@ -27,7 +28,9 @@ MAX_PACKED_LENGTH: Final = 256
 too much memory."""
 
 
-def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[Need, ...] = ()) -> Decoded:
+def forward(
+    model: Transformer, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()
+) -> Decoded:
     """Fast form of `Transformer.forward`.
 
     Args:
@@ -64,12 +67,17 @@ def forward(model: Transformer, inputs: Inputs, target_in: Tensor, need: tuple[N
     return Decoded(targets.unpack(normalized(model.decoder_norm, vectors)), {})
 
 
-def is_packable(model: Transformer, source: Tensor, target_in: Tensor, need: tuple[Need, ...]) -> bool:
+def is_packable(
+    model: Transformer,
+    source: Int[Tensor, "source position"],
+    target_in: Int[Tensor, "batch target"],
+    need: tuple[Need, ...],
+) -> bool:
     """Tell whether training can go without padding: packed attention can run, and no weights are requested.
 
     Args:
         model: the Transformer.
-        source: [batch, source] token ids.
+        source: [source, position] token ids.
         target_in: [batch, target] token ids.
         need: attention summaries wanted.
 

@@ -18,7 +18,7 @@ from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.predictors.interface import Predictor
 from heedful.runtime.exported import find_exported, named_engine
-from heedful.runtime.folder import CONFIG, ModelFolder, open_folder
+from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
@@ -104,7 +104,7 @@ class Classifier(Predictor):
         """
         if self._model is None:
             try:
-                from heedful.experiment import load_model
+                from heedful.models.store import load_model
                 from heedful.models.text_classifier import TextClassifier
             except ModuleNotFoundError as error:
                 if error.name != "torch":
@@ -129,7 +129,7 @@ class Classifier(Predictor):
             UsageError: a single string was given.
 
         Example:
-            >>> load_classifier("reviews.model").classify(["A quiet room"])[0].label  # doctest: +SKIP
+            >>> load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
             'good'
         """
         if isinstance(texts, str):
@@ -210,24 +210,3 @@ class Classifier(Predictor):
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         return self.measure(items)
-
-
-def load_classifier(path: str | Path, device: str = "cpu", engine: str = "torch") -> Classifier:
-    """Open a folder with a text classifier.
-
-    Args:
-        path: made by `heedful train DATA --task classification`.
-        device: where PyTorch computes.
-        engine: what computes; see `Classifier`.
-
-    Returns:
-        The classifier; weights load when first used.
-
-    Raises:
-        UsageError: there is no model there, it does another task, or there is no such engine in it.
-        FileRefused: a file was changed or is missing.
-    """
-    folder = open_folder(Path(path))
-    if folder.task != "classification":
-        raise UsageError(f"{path}: a model for {folder.task}, which does not classify; see: heedful info {path}")
-    return Classifier(folder, device, engine)

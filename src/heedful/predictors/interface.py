@@ -1,6 +1,7 @@
 """The interface of predictors: a trained model that a user holds, whatever its task."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,6 +42,19 @@ class Predictor(ABC):
 
     folder: ModelFolder
     """Its verified folder."""
+
+    @abstractmethod
+    def __init__(
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
+    ) -> None:
+        """Open a model; every predictor is made alike.
+
+        Args:
+            folder: a verified model folder.
+            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: what computes: torch, "auto" or the name of an exported engine.
+            ensemble: other models that predict together with it.
+        """
 
     @abstractmethod
     def measure(self, items: Any) -> Measured:

@@ -1,21 +1,45 @@
 """The predictor of each task, and how a model folder is opened with the right one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar, overload
 
 from heedful.custom_code import allow_code
-from heedful.errors import FileRefused
+from heedful.errors import FileRefused, UsageError
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import ModelFolder, open_folder
+from heedful.runtime.folder import open_folder
 
-PREDICTORS: Final[Mapping[str, Callable[[ModelFolder, str, str, Sequence[ModelFolder]], Predictor]]] = {
+PredictorT = TypeVar("PredictorT", bound=Predictor)
+
+PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
     "translation": Translator,
     "classification": Classifier,
 }
-"""By task, what makes a predictor of a verified folder, a device, an engine and partners of an ensemble."""
+"""The class of predictors of each task."""
+
+
+@overload
+def load(
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
+) -> Predictor: ...
+
+
+@overload
+def load(
+    path: str | Path,
+    device: str = "cpu",
+    engine: str = "torch",
+    ensemble: Sequence[str | Path] = (),
+    code: Sequence[str] = (),
+    *,
+    kind: type[PredictorT],
+) -> PredictorT: ...
 
 
 def load(
@@ -24,6 +48,8 @@ def load(
     engine: str = "torch",
     ensemble: Sequence[str | Path] = (),
     code: Sequence[str] = (),
+    *,
+    kind: type[Predictor] = Predictor,
 ) -> Predictor:
     """Open a model folder with the predictor of its task.
 
@@ -34,12 +60,13 @@ def load(
         ensemble: folders of other models that predict together with it, such as trainings with other seeds.
         code: classes outside the package that the model may import, each ``module:Class``; without them a model that
             needs one is refused.
+        kind: the class of predictors that is expected, such as `Translator`; any other is refused.
 
     Returns:
-        A `Translator` or a `Classifier`; weights load when first used.
+        The predictor, such as a `Translator` or a `Classifier`; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, no such engine in it, or the ensemble does not fit.
+        UsageError: there is no model there, one of another kind, no such engine in it, or the ensemble does not fit.
         FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or it is of a
             task that this heedful does not know.
     """
@@ -47,4 +74,7 @@ def load(
     folder = open_folder(Path(path))
     if folder.task not in PREDICTORS:
         raise FileRefused(f"{path}: a model for {folder.task}, which this heedful does not know; use a newer one")
+    if not issubclass(PREDICTORS[folder.task], kind):
+        expected = ", ".join(name for name, predictor in PREDICTORS.items() if issubclass(predictor, kind))
+        raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
     return PREDICTORS[folder.task](folder, device, engine, [open_folder(Path(each)) for each in ensemble])

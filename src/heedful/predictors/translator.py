@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
-from heedful.custom_code import allow_code
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
@@ -23,7 +22,7 @@ from heedful.evaluation.report import Report
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
-from heedful.runtime.folder import CONFIG, ModelFolder, open_folder, require_same_tokens
+from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
@@ -367,34 +366,3 @@ class Translator(Predictor):
             was_cut,
             unreplaced,
         )
-
-
-def load_translator(
-    path: str | Path,
-    device: str = "cpu",
-    engine: str = "torch",
-    ensemble: Sequence[str | Path] = (),
-    code: Sequence[str] = (),
-) -> Translator:
-    """Open a folder with a translation model.
-
-    Args:
-        path: made by `train`.
-        device: where PyTorch computes.
-        engine: what computes: torch, "auto" or the name of an exported engine; see `Translator`.
-        ensemble: folders of other models that decode together with it.
-        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
-            needs one is refused.
-
-    Returns:
-        The translator; weights load when first used.
-
-    Raises:
-        UsageError: no model there, another task, no such engine, or an ensemble of other tokens.
-        FileRefused: a file was changed or is missing, or the model needs code that `code` does not name.
-    """
-    allow_code(code)
-    folder = open_folder(Path(path))
-    if folder.task != "translation":
-        raise UsageError(f"{path}: a model for {folder.task}, which does not translate; see: heedful info {path}")
-    return Translator(folder, device, engine, [open_folder(Path(each)) for each in ensemble])

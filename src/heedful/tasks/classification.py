@@ -11,11 +11,11 @@ import numpy as np
 from torch import nn
 
 from heedful.config import Tree
-from heedful.data.corpus import Pair, PairFile, find_pairs, split_of
+from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
-from heedful.data.prepare import HELD_OUT_PAIRS, MIN_PAIRS, TOKENIZER_LINES
+from heedful.data.prepare import MIN_PAIRS, TOKENIZER_LINES, Split
 from heedful.errors import DataError
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
@@ -59,6 +59,7 @@ class Classification(Task[PairFile, ClassificationData]):
     default_preset = "bag"
     command = "classify"
     kinds = frozenset({"text_classifier"})
+    model = TextClassifier
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
@@ -152,12 +153,10 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     report = corpus_filter.report(file.notes)
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
-    share = min(0.1, HELD_OUT_PAIRS / len(pairs)) if len(pairs) >= 10 * MIN_PAIRS else 0.0
-    dev_share = 0.0 if "dev" in files else share
-    test_share = 0.0 if "dev" in files or "test" in files else share
+    split = Split(len(pairs), "dev" in files, "test" in files)
     parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
     for pair in pairs:
-        parts[split_of(pair.source, dev_share, test_share)].append(pair)
+        parts[split(pair)].append(pair)
     for name in ("dev", "test"):
         if name in files:
             parts[name] = [*files[name]]

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -11,6 +12,7 @@ from torch import nn
 from heedful.config import Tree
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
+from heedful.errors import ConfigError
 from heedful.experiment import Experiment, build_model
 from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
@@ -85,7 +87,9 @@ class Task(ABC, Generic[FileT, DataT]):
     command: str
     """Command of `heedful` that runs its models."""
     kinds: frozenset[str]
-    """Kinds of models that do this task."""
+    """Kinds of the package's models that do this task."""
+    model: ClassVar[type[nn.Module]] = nn.Module
+    """Class of all models that do this task, those from outside the package included."""
     higher_is_better: ClassVar[Mapping[str, bool]]
     """Scores that its validations can give, by name, and whether a higher one is better; `training.select_by` names one
     of them."""
@@ -167,8 +171,18 @@ class Task(ABC, Generic[FileT, DataT]):
 
         Returns:
             The model.
+
+        Raises:
+            ConfigError: a class from outside the package makes models of another task.
         """
-        return build_model(experiment, sizes)
+        config = experiment.model
+        model = build_model(experiment, sizes) if _takes(getattr(config, "build", None), sizes) else None
+        if not isinstance(model, self.model):
+            raise ConfigError(
+                f"model.kind: {config.kind} makes no {self.model.__name__} of {len(sizes)} sizes, which "
+                f"{self.name} needs; name another kind or another task"
+            )
+        return model
 
     def initialize(self, model: nn.Module, data: DataT) -> None:
         """Replace fresh parameters by what the data brings, such as pretrained vectors; as written here, nothing.
@@ -226,3 +240,14 @@ class Task(ABC, Generic[FileT, DataT]):
             The predictor of the task.
         """
         return load(folder, device)
+
+
+def _takes(build: object, sizes: tuple[Any, ...]) -> bool:
+    """Whether a configuration's `build` can be called with sizes."""
+    if not callable(build):
+        return False
+    try:
+        signature(build).bind(*sizes)
+    except TypeError:
+        return False
+    return True

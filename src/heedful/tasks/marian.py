@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from heedful.errors import ResourceError
-from heedful.experiment import Experiment, save_model
+from heedful.experiment import Experiment
 from heedful.export.marian import read_marian
+from heedful.models.store import save_model
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 

@@ -57,6 +57,7 @@ class Translation(Task[PairFile, TranslationData]):
     default_preset = "small"
     command = "translate"
     kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder"})
+    model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:

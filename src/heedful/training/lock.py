@@ -2,6 +2,9 @@
 
 On file systems without locks, such as some network file systems, a file that names the holder is used instead; it is
 ignored once that process no longer runs on its machine.
+
+The content identifies the holder for a message, and whether that process still runs; another version of heedful reads
+each field only if it is there. So the lock has no format version.
 """
 
 import errno

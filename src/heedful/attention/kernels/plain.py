@@ -40,9 +40,9 @@ def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
     # Differences before squares: |q|^2 + |k|^2 - 2 q . k loses the digits of points far from the origin.
     unit = unit_of(pairs.bandwidth)
     differences = (pairs.query[..., :, None, :] - pairs.key[..., None, :, :]) * unit
-    squared = differences.square().sum(dim=-1) / (pairs.bandwidth * unit).square()
+    squared = _finite(differences.square().sum(dim=-1)) / (pairs.bandwidth * unit).square()
     profile = PROFILES[pairs.profile]
-    scores = _finite(_finite(profile.log_kernel(squared)) * pairs.inverse_temperature)
+    scores = _finite(profile.log_kernel(squared) * pairs.inverse_temperature)
     return scores, None if profile.reach == torch.inf else squared < profile.reach**2
 
 

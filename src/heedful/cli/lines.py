@@ -1,0 +1,155 @@
+"""Line commands: texts from arguments, a file or standard input, and an answer to each of them in order."""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, TextIO
+
+import typer
+
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.text.lines import Lines
+
+STANDARD: Final = Path("-")
+OutputFormat = Literal["text", "jsonl"]
+LineFormat = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False),
+]
+InputPath = Annotated[
+    Path | None,
+    typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input."),
+]
+Answers = Callable[[list[str], int], Iterable[tuple[str, bool]]]
+"""Function from successive texts and the index of the first among all: for each text the answer as it is written, line
+end included, and whether the text was cut to the length that the model takes."""
+
+
+def require_one(texts: Sequence[str] | None, source: Path | None) -> None:
+    """Refuse two sources of texts.
+
+    Args:
+        texts: from the command line.
+        source: the file of `--input`.
+
+    Raises:
+        UsageError: both were given.
+    """
+    if texts and source is not None:
+        raise UsageError("give texts or --input, not both")
+
+
+def answer_lines(
+    answers: Answers,
+    texts: Sequence[str],
+    source: Path | None,
+    target: Path | None,
+    messages: Messages,
+    window_lines: int,
+    max_tokens: int,
+) -> None:
+    """Answer all texts; on a terminal each line at once, after a prompt.
+
+    Args:
+        answers: computes and writes the answers to a window of texts.
+        texts: from the command line; none = the lines of `source`.
+        source: a file of lines; None or "-" is standard input.
+        target: where answers go; None or "-" is standard output.
+        messages: where to warn of texts that were cut and of bytes that are not UTF-8.
+        window_lines: most texts that are answered together.
+        max_tokens: most tokens of a text that the model takes, for the warning.
+    """
+    is_prompting = not texts and source is None and sys.stdin.isatty()
+    cut = RepeatedWarning(messages, "lines were cut")
+    with _opened_input(texts, source) as lines, opened_output(target) as output:
+        remaining = _watched(lines, messages, is_prompting)
+        index = 0
+        # A window at a time, so that what is answered is also written.
+        while window := list(islice(remaining, 1 if is_prompting else window_lines)):
+            for text, was_cut in answers(window, index):
+                if was_cut:
+                    cut.add(f"{lines.name}:{index + 1}: cut after {max_tokens} tokens")
+                output.write(text)
+                index += 1
+            output.flush()
+    cut.close()
+
+
+@contextmanager
+def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
+    from heedful.text.lines import read_lines
+    from heedful.text.text_files import check_file
+
+    if texts:
+        # The bytes of the argument, exactly as the shell passed them.
+        joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
+        yield read_lines(joined, "argument", bad_bytes="replace")
+    elif source is None or source == STANDARD:
+        yield read_lines(_standard_input(), "standard input", bad_bytes="replace")
+    else:
+        if not source.exists() or source.is_dir():
+            check_file(source)  # says what there is instead
+        # Opened once: it may be a pipe.
+        with source.open("rb") as stream:
+            yield read_lines(stream, str(source), bad_bytes="replace")
+
+
+def _standard_input() -> BinaryIO:
+    return sys.stdin.buffer
+
+
+def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
+    """Lines of the input; prompts on a terminal, and warns of bytes that are not UTF-8."""
+    replaced = RepeatedWarning(messages, "lines were not UTF-8")
+    num_replaced = 0
+    while True:
+        if is_prompting:
+            print("> ", end="", file=sys.stderr, flush=True)
+        line = next(lines, None)
+        if line is None:
+            break
+        if lines.num_replaced > num_replaced:
+            num_replaced = lines.num_replaced
+            replaced.add(f"{lines.name}:{lines.num_lines}: not UTF-8; invalid bytes read as U+FFFD")
+        yield line
+    if is_prompting:
+        print(file=sys.stderr)
+    replaced.close()
+
+
+@contextmanager
+def opened_output(path: Path | None) -> Generator[TextIO]:
+    """Open a file that is renamed to its final name once it is complete.
+
+    Args:
+        path: output file; None or "-" = standard output. Devices and pipes are written to directly.
+
+    Yields:
+        A text stream, UTF-8 with LF.
+
+    Raises:
+        OSError: writing failed; the message names the file.
+    """
+    if path is None or path == STANDARD:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    is_plain = path.is_file() or not path.exists()
+    written = path.with_name(path.name + ".part") if is_plain else path
+    try:
+        with written.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            yield stream
+        if is_plain:
+            written.replace(path)
+    except OSError as error:
+        # OSErrors of write calls do not name the file.
+        error.filename = error.filename or str(written)
+        raise

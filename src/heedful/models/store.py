@@ -1,0 +1,126 @@
+"""Model store: the trained weights and the configuration of a model in its folder, saved and loaded."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from heedful.config import Config, read_toml, to_toml, validate
+from heedful.custom_code import named_code
+from heedful.errors import FileRefused, ResourceError
+from heedful.files import sync, write_through, written_whole
+from heedful.formats import KEY
+from heedful.models.table import ModelConfig
+from heedful.models.transformer import TransformerConfig
+from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
+from heedful.version import __version__
+
+DEFAULT_TASK: Final = "translation"
+
+
+class StoredSettings(Config):
+    """Settings without which a stored model cannot be loaded; `heedful.experiment.Experiment` adds the others."""
+
+    task: str = DEFAULT_TASK
+    """Key of `heedful.tasks.table.TASKS`."""
+    model: ModelConfig = TransformerConfig()
+
+
+def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Turn a folder with tokenizers into a model folder, or replace the weights in it.
+
+    Args:
+        folder: the model's folder.
+        settings: written as config.toml, every value resolved.
+        weights: by parameter name.
+        facts: what `heedful.json` should say: languages, tokenizers. A fact that names a file of the folder makes it
+            one of the model's.
+
+    Raises:
+        ResourceError: the disk is full or refuses; the model that was there is untouched.
+    """
+    temporary = folder / ".weights.safetensors"
+    try:
+        temporary.unlink(missing_ok=True)
+        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
+        write_through(temporary, content)
+        name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
+        temporary.replace(folder / name)
+        _write_config(folder, to_toml(settings))
+        sync(folder)
+        text_files = {fact for fact in facts.values() if isinstance(fact, str) and (folder / fact).is_file()}
+        code = sorted(named_code(settings.model.model_dump()))
+        about = {
+            "heedful": __version__,
+            "task": settings.task,
+            "kind": settings.model.kind,
+            **facts,
+            **({"code": code} if code else {}),
+            "weights": name,
+        }
+        commit(folder, about, [CONFIG, name, *sorted(text_files)])
+    except (OSError, SafetensorError) as error:
+        temporary.unlink(missing_ok=True)
+        raise ResourceError(f"{folder}: model not saved: {error}") from None
+    with suppress(OSError):  # what stays is in nobody's way
+        for old in folder.glob("model-*.safetensors"):
+            if old.name != name:
+                old.unlink()
+
+
+def _write_config(folder: Path, text: str) -> None:
+    """Replace config.toml; when training is resumed, only settings that do not change the model differ."""
+    path = folder / CONFIG
+    if path.is_file() and path.read_bytes() == text.encode():
+        return
+    if (folder / MANIFEST).is_file():
+        # Two files cannot change at one instant: until the next commit the model is whole with either config.
+        with suppress(FileRefused):  # a damaged one has nothing to lose
+            before = open_folder(folder).facts
+            names = [name for name in before["files"] if name != CONFIG]
+            commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
+    with written_whole(path) as stream:
+        stream.write(text)
+
+
+def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -> nn.Module:
+    """Load the PyTorch model of a folder.
+
+    Args:
+        folder: verified.
+        sizes: those that tokenizers and labels give: the arguments of the model configuration's `build`.
+        device: where to.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        FileRefused: the weights do not fit the configuration.
+    """
+    tree = read_toml(folder.path / CONFIG)
+    settings = validate(StoredSettings, {key: tree[key] for key in StoredSettings.model_fields if key in tree})
+    path = folder.file("weights")
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise FileRefused(f"{path}: not readable: {error}") from None
+    with torch.device("meta"), torch.random.fork_rng(devices=[]):
+        model = settings.model.build(*sizes)
+    wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
+    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
+    if wanted != stored:
+        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
+        raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
+    # The caller's random numbers are none of a model's that is only loaded.
+    with torch.random.fork_rng(devices=[]):
+        model = settings.model.build(*sizes)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])  # into aligned memory: what is mapped gives other last bits
+    return model.to(device).eval()
