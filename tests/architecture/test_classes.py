@@ -13,7 +13,7 @@ DATA_BASES = frozenset({"NamedTuple", "TypedDict", "Enum", "IntEnum", "StrEnum",
 
 # Dotted name -> why the class is neither abstract nor final.
 EXCEPTIONS: dict[str, str] = {
-    "heedful.attention.simplex._EntmaxFunction": "PyTorch's autograd functions have a metaclass, which ABC conflicts with",
+    "heedful.attention.simplex._EntmaxFunction": "autograd functions have a metaclass that ABC conflicts with",
     "heedful.attention.structured_tree._InsideOutsideFunction": "as _EntmaxFunction",
 }
 

@@ -115,22 +115,6 @@ class Attend(nn.Module):
         return context(self.attention, self.case, query, key, value, lengths)
 
 
-def compiled_is_the_same(attention: Attention, combination: Combination) -> None:
-    """Compiled in one graph, contexts and gradients are the same."""
-    torch._dynamo.reset()
-    case = make(combination, (2,))
-    inputs = [each.clone().requires_grad_() for each in case.inputs]
-    results: list[tuple[Tensor, ...]] = []
-    for module in (
-        Attend(attention, case),
-        torch.compile(Attend(attention, case), backend="aot_eager", fullgraph=True),
-    ):
-        given = module(*inputs, torch.tensor(LENGTHS))
-        gradients = torch.autograd.grad(given.square().sum(), inputs, allow_unused=True, materialize_grads=True)
-        results.append((given, *gradients))
-    assert all(distance(one, other) <= 1e-12 for one, other in zip(*results, strict=True))
-
-
 def exported_takes_any_size(attention: Attention, combination: Combination) -> None:
     """Exported with symbols for the numbers of items, queries and keys, it answers for others of them alike."""
     case = make(combination, (2,))
@@ -168,6 +152,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(jacobians_are_those_of_backward, wants_gradient=True),
     Transform(hessians_are_those_of_backward, wants_gradient=True),
     Transform(fake_tensors_have_the_shape),
-    Transform(compiled_is_the_same, is_crossed=False, wants_gradient=True),
     Transform(exported_takes_any_size, is_crossed=False),
 )
