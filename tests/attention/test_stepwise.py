@@ -105,3 +105,17 @@ def test_in_mixed_precision_values_are_rounded_once_and_their_gradient_never():
     assert gradient.dtype == torch.float32
     # A thousand times 1 / 40: a sum in bfloat16 would stop growing at 256 times what each adds.
     torch.testing.assert_close(gradient, torch.full_like(gradient, num_steps / 40), rtol=0.01, atol=0)
+
+
+def test_second_derivatives_are_those_of_values_with_gradient():
+    products: list[list[Tensor]] = []
+    for is_gathered in (True, False):
+        decoder = Decoder(is_gathered).double()
+        key, value = (torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(i)).double() for i in (1, 2))
+        inputs = (key.requires_grad_(), value.requires_grad_(), *decoder.parameters())
+        loss = torch.stack([context.square().sum() for context in decoder(key, value)]).sum()
+        slopes = torch.autograd.grad(loss, inputs, create_graph=True)
+        product = torch.stack([(slope * slope.detach().cos()).sum() for slope in slopes]).sum()
+        products.append([*slopes, *torch.autograd.grad(product, inputs)])
+    for ours, wanted in zip(*products, strict=True):
+        torch.testing.assert_close(ours, wanted)

@@ -252,3 +252,25 @@ def test_sums_of_nothing_have_gradients():
     assert gradient.tolist() == [[1.0, 0.0], [0.0, 0.0]]
     (second,) = torch.autograd.grad((gradient + shares(terms, 1)).square().sum(), terms)
     assert second.isfinite().all()
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+@pytest.mark.parametrize("transition_shape", [(2, 2), (3, 1, 1, 2, 2), (3, 2, 6, 2, 2)], ids=str)
+def test_an_exported_chain_is_the_same(
+    transition_shape: tuple[int, ...], has_mask: bool, monkeypatch: pytest.MonkeyPatch
+):
+    generator = torch.Generator().manual_seed(4)
+    scores = torch.randn(3, 2, 7, generator=generator, dtype=torch.float64, requires_grad=True)
+    transition = torch.randn(transition_shape, generator=generator, dtype=torch.float64)
+    ends = torch.randn(2, 2, generator=generator, dtype=torch.float64)
+    allowed = torch.rand(3, 1, 7, generator=generator) > 0.4
+    allowed[0] = False
+    real = allowed.expand(3, 2, 7) if has_mask else torch.ones(3, 2, 7, dtype=torch.bool)
+    results: list[tuple[torch.Tensor, ...]] = []
+    for is_exported in (False, True):
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda is_exported=is_exported: is_exported)
+        odds, total = binary_chain_log_odds(scores, transition, allowed if has_mask else None, *ends)
+        (gradient,) = torch.autograd.grad(odds[real].square().sum() + total.sum(), scores)
+        results.append((odds[real], total, gradient))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import torch
 from torch import Tensor
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
 from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.masks import padding
@@ -148,6 +148,37 @@ def batch_changes_nothing(attention: Attention, combination: Combination) -> Non
 
 def gradients_are_right(attention: Attention, combination: Combination) -> None:
     """Gradients equal finite differences: of query, key, value, and all that score, mask and normalizer learn."""
+    outputs, moved = differentiable(attention, combination)
+    assert gradcheck(outputs, moved, fast_mode=True)
+
+
+def second_derivatives_are_right(attention: Attention, combination: Combination) -> None:
+    """Gradients of gradients equal finite differences, whether or not the gradient that comes in has a graph."""
+    outputs, moved = differentiable(attention, combination)
+    assert gradgradcheck(outputs, moved, fast_mode=True)
+
+    # The gradient of a sum has no graph.
+    slopes = torch.autograd.grad(outputs(*moved)[0].sum(), moved, create_graph=True, allow_unused=True)
+    directions = [torch.full_like(each, 0.3).cos_() for each in moved]
+    product = sum((one * other).sum() for one, other in zip(slopes, directions, strict=True) if one is not None)
+    if isinstance(product, Tensor) and product.requires_grad:
+        seconds = torch.autograd.grad(product, moved, allow_unused=True, materialize_grads=True)
+        with torch.no_grad():
+            for each, direction in zip(moved, directions, strict=True):
+                each.add_(direction, alpha=1e-5)
+        ahead = torch.autograd.grad(outputs(*moved)[0].sum(), moved, allow_unused=True, materialize_grads=True)
+        with torch.no_grad():
+            for each, direction in zip(moved, directions, strict=True):
+                each.add_(direction, alpha=-2e-5)
+        behind = torch.autograd.grad(outputs(*moved)[0].sum(), moved, allow_unused=True, materialize_grads=True)
+        for second, one, other in zip(seconds, ahead, behind, strict=True):
+            torch.testing.assert_close(second, (one - other) / 2e-5, rtol=1e-4, atol=1e-5)
+
+
+def differentiable(
+    attention: Attention, combination: Combination
+) -> tuple[Callable[..., tuple[Tensor, Tensor]], list[Tensor]]:
+    """Contexts and weights as a function, and the tensors that they are smooth in."""
     case = make(combination, (2,))
     inputs = [tensor.clone().requires_grad_() for tensor in case.inputs]
     learned = [tensor.requires_grad_() for tensor in case.learned]
@@ -159,7 +190,7 @@ def gradients_are_right(attention: Attention, combination: Combination) -> None:
         # gradcheck moves its arguments in place, and this sees it.
         return both(attention, fixed)
 
-    assert gradcheck(outputs, moved, fast_mode=True)
+    return outputs, moved
 
 
 def layouts_change_nothing(attention: Attention, combination: Combination) -> None:
@@ -333,6 +364,8 @@ class Contract:
     has_gradients: bool = False
     strength: int = 1
     """1: every score, mask and normalizer is tried; 2: every pair of these."""
+    is_crossed: bool = False
+    """Whether every score is tried with every normalizer, under one mask of many."""
 
     def __str__(self) -> str:
         return self.check.__name__
@@ -357,6 +390,7 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract(padding_is_invisible),
     Contract(batch_changes_nothing),
     Contract(gradients_are_right, has_gradients=True),
+    Contract(second_derivatives_are_right, has_gradients=True, is_crossed=True),
     Contract(layouts_change_nothing),
     Contract(shifts_of_scores_change_nothing, lambda each: _kind(each).is_shift_invariant and can_shift(each.score)),
     Contract(agrees_with_plain),

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from heedful.attention.interface import Attended
 from heedful.attention.softmax import SOFTMAX
@@ -186,6 +188,39 @@ def goes_back_in_a_narrow_type(case: Case) -> Attended:
     return replace(found, context=_NarrowGradient.apply(found.context))
 
 
+class _OneDerivative(torch.autograd.Function):
+    """The sine, whose gradient is right and has no graph."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        ctx.save_for_backward(scores)
+        return scores.sin()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient * ctx.saved_tensors[0].cos()
+
+
+class _DetachedDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        ctx.save_for_backward(scores)
+        return scores.sin()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient * ctx.saved_tensors[0].detach().cos()
+
+
+def refuses_or_forgets_second_derivatives(case: Case) -> Attended:
+    return formula(case, scores=_OneDerivative.apply)
+
+
+def forgets_second_derivatives(case: Case) -> Attended:
+    return formula(case, scores=_DetachedDerivative.apply)
+
+
 def numbers_rows_anew(case: Case) -> Attended:
     """As a tile that forgets which rows it has."""
     shape = case.allowed.shape[:-1]
@@ -253,6 +288,8 @@ PLANTED: list[tuple[Check, Attention, Combination]] = [
     (contracts.gradients_are_right, detaches_the_temperature, DOT),
     (contracts.gradients_are_right, detaches_the_transition, named("dot", "padding", "linear_chain")),
     (contracts.gradients_are_right, detaches_the_gaussian, LOCAL),
+    (contracts.second_derivatives_are_right, refuses_or_forgets_second_derivatives, DOT),
+    (contracts.second_derivatives_are_right, forgets_second_derivatives, DOT),
     (contracts.layouts_change_nothing, ignores_strides, DOT),
     (contracts.layouts_change_nothing, repeats_a_batch_of_one, DOT),
     (contracts.shifts_of_scores_change_nothing, exponentiates_as_is, DOT),

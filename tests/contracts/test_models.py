@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import pytest
 import torch
 from torch import Tensor
 
+from heedful.attention import stepwise
 from heedful.attention.interface import Need
 from heedful.models.inputs import Inputs, TokenInputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.models.transformer import TransformerMemory
+from heedful.training.cross_entropy import linear_cross_entropy
 from tests.contracts import models as contracts
 from tests.contracts.models import CONTRACTS, Contract
 from tests.models.tiny import CONFIGS, make_model, make_sources, make_targets
@@ -36,6 +38,59 @@ def test_the_future_is_invisible_while_training_too(model: str):
     made = make_model(model).train()
     torch.manual_seed(1)  # other seeds may drop every feature of a token, which then really is forgotten
     contracts.the_future_is_invisible(made)
+
+
+def curvature_is_that_of_gradients(made: Seq2Seq) -> None:
+    """The product of the Hessian of a loss with a vector is the slope of the gradient along that vector."""
+    source, lengths = make_sources()
+    target_in = make_targets(len(source))
+    parameters = list(made.parameters())
+    generator = torch.Generator().manual_seed(5)
+    directions = [torch.randn(each.shape, generator=generator, dtype=each.dtype) for each in parameters]
+
+    def gradients(is_graph_kept: bool = False) -> list[Tensor]:
+        features = made(TokenInputs(source, lengths), target_in).features.flatten(0, 1)
+        gold = target_in.flatten()
+        table = made.logits(features[:1]).shape[-1]
+        weight = torch.linspace(-1.0, 1.0, table * features.shape[-1], dtype=features.dtype)
+        loss = linear_cross_entropy(features, weight.reshape(table, -1), None, gold, 0.1).total
+        return list(
+            torch.autograd.grad(loss, parameters, create_graph=is_graph_kept, allow_unused=True, materialize_grads=True)
+        )
+
+    def moved(distance: float) -> list[Tensor]:
+        with torch.no_grad():
+            for each, direction in zip(parameters, directions, strict=True):
+                each.add_(direction, alpha=distance)
+        return gradients()
+
+    product = sum((one * other).sum() for one, other in zip(gradients(True), directions, strict=True))
+    assert isinstance(product, Tensor)
+    seconds = torch.autograd.grad(product, parameters, allow_unused=True, materialize_grads=True)
+    step = 1e-5
+    ahead, behind = moved(step), moved(-2.0 * step)
+    wanted = torch.cat([((one - other) / (2.0 * step)).flatten() for one, other in zip(ahead, behind, strict=True)])
+    found = torch.cat([each.flatten() for each in seconds])
+    assert float(wanted.norm()) > 1e-3
+    assert float((found - wanted).norm()) <= 1e-5 * float(wanted.norm())
+
+
+CURVED = ("rnnsearch", "transformer-pre")
+
+
+@pytest.mark.parametrize("model", CURVED)
+def test_second_derivatives_of_the_loss(model: str):
+    curvature_is_that_of_gradients(make_model(model))
+
+
+def test_values_without_a_second_derivative_are_refused(monkeypatch: pytest.MonkeyPatch):
+    def forgetful(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        ctx.read.append((ctx.saved_tensors[0].detach(), gradient.detach()))
+        return gradient, None, None, None, None
+
+    monkeypatch.setattr(stepwise._Credited, "backward", staticmethod(forgetful))
+    with pytest.raises(AssertionError):
+        curvature_is_that_of_gradients(make_model("rnnsearch"))
 
 
 @pytest.mark.parametrize("model", CONFIGS)

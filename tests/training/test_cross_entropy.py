@@ -90,12 +90,26 @@ def test_nothing_is_kept_for_a_backward_that_will_not_come():
     assert float(given.total) == pytest.approx(-float(given.gold_log_probs.sum()))
 
 
-def test_a_second_derivative_is_refused():
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # PyTorch's own, of forward mode
+def test_second_derivatives_are_those_of_the_formula():
     features, weight, bias, gold = draw()
-    total = linear_cross_entropy(features, weight, bias, gold).total
-    (gradient,) = torch.autograd.grad(total, features, create_graph=True)
-    with pytest.raises(RuntimeError, match=r"does not require grad|once_differentiable"):
-        gradient.sum().backward()
+
+    def total(*inputs: torch.Tensor) -> torch.Tensor:
+        return linear_cross_entropy(*inputs, gold, 0.1).total
+
+    assert torch.autograd.gradgradcheck(total, (features, weight, bias), fast_mode=True)
+    # The gradient of the total has no graph here, which is where second derivatives were silently zero.
+    hessians = [
+        torch.autograd.functional.hessian(each, features.detach())
+        for each in (
+            lambda rows: total(rows, weight.detach(), bias.detach()),
+            lambda rows: plain(rows, weight.detach(), bias.detach(), gold, 0.1),
+        )
+    ]
+    assert float(hessians[1].norm()) > 0.1
+    torch.testing.assert_close(*hessians)
+    mapped = torch.func.hessian(lambda rows: total(rows, weight.detach(), bias.detach()))(features.detach())
+    torch.testing.assert_close(mapped, hessians[1])
 
 
 def test_mixed_precision_sums_in_float32():

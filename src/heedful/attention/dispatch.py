@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -21,8 +22,10 @@ from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding, table_mask
 from heedful.attention.scores import Function
+from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
+from heedful.compiled.concrete import concrete
 from heedful.errors import HeedfulError, KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
@@ -125,11 +128,9 @@ def attend(
     """
     # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
-    call = _lower(
-        query, key, value, score, mask, normalizer, dropout, _names(need) | _WATCHED if watch else _names(need)
-    )
-    request = call.request
-    attended = _choose(request, kernel).run(call.pairs, call.value, call.rows, call.normalizer.seeded(), request)
+    wanted = _names(need) | _WATCHED if watch else _names(need)
+    call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
+    attended = _run(_choose(call.request, kernel), call._replace(normalizer=call.normalizer.seeded()))
     if watch:
         watch(call.score, attended)
     return attended
@@ -271,7 +272,7 @@ def _lower(
         need=need,
         dropout=dropout,
         wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
-        mode=_mode(),
+        mode=_mode(query, prepared.key, value),
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
@@ -334,10 +335,21 @@ def _check(
         raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
 
 
-def _mode() -> Mode:
+def _mode(*tensors: Tensor) -> Mode:
+    if concrete(*tensors):
+        return "eager"
     if torch.compiler.is_exporting():
         return "export"
-    return "compile" if torch.compiler.is_compiling() else "eager"
+    return "compile" if torch.compiler.is_compiling() else "transform"
+
+
+def _run(kernel: Kernel, call: _Call) -> Attended:
+    """Compute attention that can be differentiated twice."""
+    inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
+    attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
+    if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
+        return attended
+    return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
 
 
 def _choose(request: Request, name: str) -> Kernel:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Int, Real
 from torch import Tensor
 
 from heedful.attention.mask_bounds import Gaussian, MaskBounds, lead
+from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 
@@ -321,8 +322,8 @@ def local_predictive(
     chosen = half_width / 2.0 if sigma is None else sigma
     if isinstance(chosen, Tensor) and chosen.dim():
         raise ShapeError(f"local-p: sigma must be one number, a tensor of shape [], got {list(chosen.shape)}")
-    # A tensor is inspected only if that needs no synchronisation with a device.
-    is_known = not isinstance(chosen, Tensor) or (chosen.device.type == "cpu" and not torch.compiler.is_compiling())
+    # A tensor is looked into only where that costs no waiting.
+    is_known = not isinstance(chosen, Tensor) or (chosen.device.type == "cpu" and concrete(chosen))
     if is_known and not chosen > 0.0:
         raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; give one explicitly with half_width 0")
     return _Around(centre, half_width, chosen, over == "window")

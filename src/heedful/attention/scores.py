@@ -18,6 +18,7 @@ from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
+from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 
@@ -188,8 +189,11 @@ class _Additive(Score):
 
     def prepare(self, key: Tensor) -> PreparedKey:
         mapped = self.map_key(key)
-        is_traced = torch.compiler.is_compiling()
-        if is_traced or not mapped.numel() or supports_additive(mapped.dtype, mapped.device.type) is not None:
+        if (
+            not concrete(mapped)
+            or not mapped.numel()
+            or supports_additive(mapped.dtype, mapped.device.type) is not None
+        ):
             return PreparedKey(mapped)
         # The kernel computes in float32 for every dtype; widening here saves widening at every decoding step. Only
         # mixed precision allows keys wider than values.

@@ -8,11 +8,10 @@ Martins 2019, arXiv:1905.05702; alpha may be learned (Correia, Niculae and Marti
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.softmax import SOFTMAX, require_positive
@@ -82,7 +81,9 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
         _require_order(alpha)
         if alpha == 1.0:
             return SOFTMAX.normalize(scores, allowed).weights
-    return _Entmax.apply(scores.to(wide_dtype(scores.dtype)), allowed, alpha).to(scores.dtype)
+    # The compiler refuses a rule of forward mode, and records nothing that would ask for it.
+    function = _RecordedEntmax if torch.compiler.is_compiling() else _Entmax
+    return function.apply(scores.to(wide_dtype(scores.dtype)), allowed, alpha).to(scores.dtype)
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -121,44 +122,96 @@ def _require_order(alpha: float) -> None:
         raise UsageError(f"entmax: alpha must be a finite number of at least 1, got {alpha}")
 
 
-@final
-class _Entmax(torch.autograd.Function):
-    """Jacobian diag(s) - s s^T / sum(s), s = p^(2 - alpha) where p > 0, else 0; Peters et al. 2019, proposition 2."""
+class _EntmaxFunction(torch.autograd.Function):
+    """Jacobian diag(s) - s s^T / sum(s), s = p^(2 - alpha) where p > 0, else 0; Peters et al. 2019, proposition 2.
+
+    It is written in terms of the weights, which are results themselves, so that autograd differentiates it in turn.
+    """
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, scores: Scores, allowed: Allowed | None, alpha: Tensor | float) -> Scores:
-        if not scores.numel():
-            weights = torch.zeros_like(scores)
-        else:
-            weights = _solve(shift(scores, allowed), alpha)
-        if allowed is not None:
-            weights = weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
+    def forward(scores: Scores, allowed: Allowed | None, alpha: Tensor | float) -> Scores:
+        weights = _solve(shift(scores, allowed), alpha) if scores.numel() else torch.zeros_like(scores)
+        return weights if allowed is None else weights.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Scores, Allowed | None, Tensor | float], output: Scores) -> None:
+        alpha = inputs[2]
         ctx.alpha = None if isinstance(alpha, Tensor) else alpha
-        ctx.save_for_backward(weights, *([alpha] if isinstance(alpha, Tensor) else []))
-        return weights
+        saved = (output, *([alpha] if isinstance(alpha, Tensor) else []))
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
 
-    # The decorator's type is wider than the method's.
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        jacobian = _Jacobian.saved(ctx)
+        # A gradient may be infinite where a weight is zero (that of an entropy is): no share of it comes through.
+        grad = grad_outputs[0].masked_fill(~jacobian.support, 0.0)
+        centred = grad - jacobian.mean(grad)
+        alpha_grad = (centred * jacobian.bends()).sum(dim=-1, keepdim=True) if ctx.needs_input_grad[2] else None
+        return jacobian.slopes * centred, None, alpha_grad
+
+
+@final
+class _RecordedEntmax(_EntmaxFunction):
+    """Autograd function of entmax for graphs that a compiler records."""
+
+
+@final
+class _Entmax(_EntmaxFunction):
+    """Autograd function of entmax with the rule of forward mode: the Jacobian is symmetric."""
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Tensor | None) -> Tensor:
+        tangent, _, alpha_tangent = grad_inputs
+        jacobian = _Jacobian.saved(ctx)
+        change = torch.zeros_like(jacobian.slopes)
+        if tangent is not None:
+            change = change + jacobian.slopes * (tangent - jacobian.mean(tangent))
+        if alpha_tangent is not None:
+            bends = jacobian.bends() * alpha_tangent
+            change = change + bends - jacobian.slopes * (bends.sum(dim=-1, keepdim=True) / jacobian.total)
+        return change
+
+
+class _Jacobian(NamedTuple):
+    """Derivative of the weights by the scores, and by alpha."""
+
+    weights: Tensor
+    """Weights, 1 where there is none."""
+    excess: Tensor | float
+    """alpha - 1"""
+    support: Tensor
+    """Whether there is weight."""
+    slopes: Tensor
+    """s = p^(2 - alpha) in the support, else 0."""
+    total: Tensor
+    """Sum of the slopes; 1 in an empty row."""
+
+    @staticmethod
+    def saved(ctx: Any) -> "_Jacobian":
+        """Derivative at the weights and alpha that an autograd function saved."""
         weights, *alphas = ctx.saved_tensors
-        alpha = alphas[0].clamp_min(1.0) if alphas else ctx.alpha
+        alpha = alphas[0] if alphas else ctx.alpha
         support = weights > 0
-        # A gradient may be infinite where a weight is zero (that of the entropy is), so it is masked there.
-        grad = grad_outputs[0].masked_fill(~support, 0.0)
+        alpha = alpha.clamp_min(1.0) if isinstance(alpha, Tensor) else alpha
+        # The derivative of a power of 0 is not a number, and masking it afterwards would leave 0 * inf in its place.
+        weights = weights.masked_fill(~support, 1.0)
         slopes = (weights ** (2.0 - alpha)).masked_fill(~support, 0.0)
         total = slopes.sum(dim=-1, keepdim=True)
-        mean = (slopes * grad).sum(dim=-1, keepdim=True) / total.masked_fill(total == 0, 1.0)
-        alpha_grad = None
-        if ctx.needs_input_grad[2]:
-            bends = _bends(weights, alpha - 1.0).masked_fill(~support, 0.0)
-            alpha_grad = ((grad - mean) * bends).sum(dim=-1, keepdim=True)
-        return slopes * (grad - mean), None, alpha_grad
+        return _Jacobian(weights, alpha - 1.0, support, slopes, total.masked_fill(total == 0, 1.0))
+
+    def mean(self, changes: Tensor) -> Tensor:
+        """Mean of some numbers, weighted by the slopes."""
+        return (self.slopes * changes).sum(dim=-1, keepdim=True) / self.total
+
+    def bends(self) -> Tensor:
+        """Derivative of the weights by alpha at constant threshold."""
+        return _bends(self.weights, self.excess).masked_fill(~self.support, 0.0)
 
 
-def _bends(weights: Tensor, excess: Tensor) -> Tensor:
+def _bends(weights: Tensor, excess: Tensor | float) -> Tensor:
     """Derivative of p = [1 + (alpha - 1) (z - t)]_+ ^ (1 / (alpha - 1)) by alpha at constant t; `excess` is alpha - 1.
 
     d p / d alpha = -p (log p)^2 (e^-u - 1 + u) / u^2, u = (alpha - 1) log p; the caller then adds the effect of t,
@@ -170,7 +223,9 @@ def _bends(weights: Tensor, excess: Tensor) -> Tensor:
     series = torch.full_like(u, 1.0 / math.factorial(13))
     for power in range(12, 1, -1):
         series = 1.0 / math.factorial(power) - u * series
-    remainder = torch.where(u.abs() < 0.25, series, (torch.expm1(-u) + u) / u.square())
+    is_small = u.abs() < 0.25
+    u = u.masked_fill(is_small, 1.0)
+    remainder = torch.where(is_small, series, (torch.expm1(-u) + u) / u.square())
     return -weights * logs.square() * remainder
 
 
@@ -206,7 +261,7 @@ def _entmax15_by_sorting(shifted: Tensor) -> Tensor:
     for _ in range(2):
         roots = (half - threshold).clamp_min_(0.0)
         threshold += (roots.square().sum(dim=-1, keepdim=True) - 1.0) / (2.0 * roots.sum(dim=-1, keepdim=True))
-    return (half - threshold).clamp_min_(0.0).square_()
+    return (half - threshold).clamp_min_(0.0).square()
 
 
 def _sorted(shifted: Tensor) -> tuple[Tensor, Tensor]:
@@ -227,13 +282,18 @@ def _bisect(shifted: Tensor, excess: Tensor) -> Tensor:
     every alpha and becomes exp(z_j) p_max as alpha approaches 1.
     """
     excess = excess.clamp_min(torch.finfo(shifted.dtype).eps)
-    step = math.log(shifted.shape[-1]) / 2.0
-    log_largest = torch.full_like(excess, -step)
+    step = _log(shifted.shape[-1], excess) / 2.0
+    log_largest = torch.zeros_like(excess) - step
     for _ in range(58 if shifted.dtype == torch.float64 else 28):
         step /= 2.0
         total = _powers(shifted, log_largest, excess).sum(dim=-1, keepdim=True)
-        log_largest += torch.where(total < 1.0, step, -step)
+        log_largest = log_largest + torch.where(total < 1.0, step, -step)
     return _powers(shifted, log_largest, excess)
+
+
+def _log(count: int, like: Tensor) -> Tensor | float:
+    # In a recorded graph the count is a symbol, which a function of numbers would narrow.
+    return torch.full_like(like, count).log() if torch.compiler.is_compiling() else math.log(count)
 
 
 def _powers(shifted: Tensor, log_largest: Tensor, excess: Tensor) -> Tensor:

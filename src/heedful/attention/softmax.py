@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
+from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 
@@ -24,7 +25,7 @@ def require_positive(temperature: Tensor | float, name: str) -> None:
     if isinstance(temperature, Tensor):
         if temperature.dim():
             raise ShapeError(f"{name}: temperature must be one number, of shape [], got {list(temperature.shape)}")
-        if temperature.device.type != "cpu" or torch.compiler.is_compiling() or bool(temperature > 0.0):
+        if temperature.device.type != "cpu" or not concrete(temperature) or bool(temperature > 0.0):
             return
     elif temperature > 0.0:
         return

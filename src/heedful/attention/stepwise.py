@@ -11,14 +11,14 @@ from typing import Any, final
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from heedful.attention.interface import Attended, Need
+from heedful.compiled.concrete import concrete
 
 
 @final
 class StepwiseValue:
-    """Values that several calls of `attend` share; differentiable once.
+    """Values that several calls of `attend` share.
 
     Example:
         >>> from heedful.attention.dispatch import attend
@@ -41,10 +41,13 @@ class StepwiseValue:
         """
         device = value.device.type
         narrow = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else value.dtype
-        self.constant = value.detach().to(narrow)
+        # A transform has no place in the graph to gather at; there each step has its gradient.
+        is_concrete = concrete(value)
+        self.constant = (value.detach() if is_concrete else value).to(narrow)
         """Values without gradient, to be passed to `attend`."""
         self._read: list[tuple[Tensor, Tensor]] = []
-        wants_gradient = torch.is_grad_enabled() and value.requires_grad
+        wants_gradient = is_concrete and torch.is_grad_enabled() and value.requires_grad
+        self._value = value
         self._anchor = _Gathered.apply(value, self._read) if wants_gradient else None
 
     @property
@@ -68,7 +71,7 @@ class StepwiseValue:
             return attended
         if attended.weights is None:
             raise ValueError("StepwiseValue.accumulate_value_grad: call attend with need=['weights']")
-        context = _Credited.apply(attended.context, attended.weights.detach(), self._anchor, self._read)
+        context = _Credited.apply(attended.context, attended.weights, self._value, self._anchor, self._read)
         return replace(attended, context=context)
 
 
@@ -84,10 +87,7 @@ class _Gathered(torch.autograd.Function):
         return value.new_empty(0)
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor | None
-    ) -> tuple[Tensor | None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         if not ctx.read:
             return None, None
         weights, grads = (torch.cat(parts, dim=-2) for parts in zip(*ctx.read, strict=True))
@@ -98,20 +98,26 @@ class _Gathered(torch.autograd.Function):
 
 @final
 class _Credited(torch.autograd.Function):
-    """Identity forward; backward stores (weights, gradient) for one batched product."""
+    """Identity forward; backward stores (weights, gradient) for one batched product.
+
+    Gradients that are to have a graph go to weights and values instead, step by step.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, context: Tensor, weights: Tensor, anchor: Tensor, steps: list[tuple[Tensor, Tensor]]
+        ctx: Any, context: Tensor, weights: Tensor, value: Tensor, anchor: Tensor, steps: list[tuple[Tensor, Tensor]]
     ) -> Tensor:
-        ctx.save_for_backward(weights)
+        ctx.save_for_backward(weights, value)
         ctx.read = steps
         return context.view_as(context)
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor, None, None, None]:
-        ctx.read.append((ctx.saved_tensors[0], grad_outputs[0]))
-        return grad_outputs[0], None, None, None
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grad_outputs
+        weights, value = ctx.saved_tensors
+        if torch.is_grad_enabled() or not concrete(grad):
+            weights_grad = (grad.to(value.dtype) @ value.mT).sum_to_size(weights.shape).to(weights.dtype)
+            value_grad = (weights.to(grad.dtype).mT @ grad).sum_to_size(value.shape).to(value.dtype)
+            return None, weights_grad, value_grad, None, None
+        ctx.read.append((weights.detach(), grad))
+        return grad, None, None, None, None

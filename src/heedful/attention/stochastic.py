@@ -9,6 +9,7 @@ Two calls with the same seed draw the same noise; without a seed, each call draw
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Final, final
 
 import torch
@@ -48,7 +49,8 @@ def number_rows(leading: tuple[int, ...], device: torch.device | None = None) ->
     Returns:
         [*batch, query] int64; slice it like the scores to get the `row_ids` of a tile.
     """
-    return torch.arange(torch.Size(leading).numel(), device=device).reshape(leading)
+    # A product of sizes, for in a recorded graph they may be symbols.
+    return torch.arange(prod(leading), device=device).reshape(leading)
 
 
 def random_bits(seed: Tensor | int, row_ids: RowIds, num_keys: int) -> Tensor:
@@ -104,12 +106,11 @@ def hard(scores: Scores, allowed: Allowed | None = None) -> Scores:
         >>> hard(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
         [[0.0, 1.0, 0.0]]
     """
-    weights = torch.zeros_like(scores)
     if not scores.shape[-1]:
-        return weights
+        return torch.zeros_like(scores)
     hidden = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
-    weights.scatter_(-1, hidden.argmax(dim=-1, keepdim=True), 1.0)
-    return weights if allowed is None else weights.masked_fill_(~allowed.any(dim=-1, keepdim=True), 0.0)
+    is_best = torch.arange(scores.shape[-1], device=scores.device) == hidden.argmax(dim=-1, keepdim=True)
+    return (is_best if allowed is None else is_best & allowed.any(dim=-1, keepdim=True)).to(scores.dtype)
 
 
 def sample(scores: Scores, allowed: Allowed | None, seed: Tensor | int, row_ids: RowIds | None = None) -> Drawn:

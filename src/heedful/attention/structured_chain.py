@@ -4,7 +4,7 @@ Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions 
 messages are normalised at every step, so that neither long chains nor large scores lose digits.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,6 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.errors import ShapeError
+
+LEVELS: Final = 31
+"""Doublings of an exported chain: no tensor has more than 2^31 positions."""
 
 
 class Marginals(NamedTuple):
@@ -148,7 +151,9 @@ def binary_chain_log_odds(
         wide = wide.masked_fill(~allowed, 0.0)
     walk = _walk(tuple(scores.shape), 2, transition.to(wide.dtype), allowed, start, stop)
     places = wide.movedim(-1, 0)
-    messages, log_normalizer = _odds_messages(torch.stack([places, places.flip(0)], dim=1), walk)
+    # In a graph for any number of positions there is no loop over them.
+    messages_of = _scanned_messages if torch.compiler.is_exporting() else _odds_messages
+    messages, log_normalizer = messages_of(torch.stack([places, places.flip(0)], dim=1), walk)
     log_odds = (places + messages[:, 0] + messages[:, 1].flip(0)).movedim(0, -1)
     if allowed is not None:
         log_normalizer = log_normalizer.masked_fill(~allowed.any(dim=-1), 0.0)
@@ -184,7 +189,7 @@ def _walk(
     if transition.dim() == 2:
         transition = transition[(None,) * (leading + 1)]
     is_square = transition.shape[-2:] == (num_states, num_states)
-    if transition.dim() != leading + 3 or not is_square or transition.shape[-3] not in {1, num_positions - 1}:
+    if transition.dim() != leading + 3 or not is_square or transition.shape[-3] not in (1, num_positions - 1):
         raise ShapeError(
             f"chain: transition {list(transition.shape)} does not fit positions {list(positions)}, {num_states} states"
         )
@@ -273,3 +278,40 @@ def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
         messages.append(arriving)
         total = total + grown
     return torch.stack(messages), total - functional.logsigmoid(-(odds[0] + walk.ends[1, 1] - walk.ends[1, 0]))
+
+
+def _scanned_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
+    """The same messages without a loop over positions: products of transition matrices, twice as long at each level.
+
+    Hillis and Steele 1986, doi:10.1145/7902.7903. Matrices [position, 2, state before, state, *batch] are logs, divided
+    by their largest entry at every level.
+    """
+    num_positions = scores.shape[0]
+    trailing = (1,) * (scores.dim() - 2)
+    index = torch.arange(num_positions, device=scores.device)
+    identity = torch.eye(2, dtype=scores.dtype, device=scores.device).log().reshape(1, 1, 2, 2, *trailing)
+    steps = walk.steps if walk.steps.shape[0] == 1 else torch.cat([walk.steps[:1], walk.steps])
+    first = (index == 0).reshape(-1, 1, *trailing) if walk.first is None else walk.first
+    gains = torch.stack([torch.zeros_like(scores), scores], dim=2)[:, :, None]
+    matrices = torch.where(first[:, :, None, None], walk.ends[:, None], steps) + gains
+    if walk.allowed is not None:
+        matrices = torch.where(walk.allowed[:, :, None, None], matrices, identity)
+    matrices, scale = _scaled(matrices)
+    for level in range(LEVELS):
+        before = index - (1 << level)
+        is_there = (before >= 0).reshape(-1, 1, 1, 1, *trailing)
+        rows = before.clamp(min=0)
+        earlier = torch.where(is_there, matrices.index_select(0, rows), identity)
+        total = scale + scale.index_select(0, rows).masked_fill(~is_there[:, :, 0, 0], 0.0)
+        matrices, more = _scaled(log_sum(earlier[:, :, :, :, None] + matrices[:, :, None], dim=3))
+        scale = total + more
+    behind = matrices[:, :, 0].index_select(0, (index - 1).clamp(min=0))
+    arriving = log_sum(behind[:, :, :, None] + steps, dim=2)
+    odds = torch.where(first, walk.ends[:, 1] - walk.ends[:, 0], arriving[:, :, 1] - arriving[:, :, 0])
+    return odds, scale[-1, 0] + log_sum(matrices[-1, 0, 0] + walk.ends[1], dim=0)
+
+
+def _scaled(matrices: Tensor) -> tuple[Tensor, Tensor]:
+    """Matrices [position, 2, 2, 2, *batch] divided by their largest entry, and its log [position, 2, *batch]."""
+    largest = matrices.detach().amax(dim=(2, 3))
+    return matrices - largest[:, :, None, None], largest

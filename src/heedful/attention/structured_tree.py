@@ -67,8 +67,10 @@ def projective_tree_marginals(
     # keeps the sums small.
     best = arcs.detach().amax(dim=-2)
     best = best.masked_fill(best == -torch.inf, 0.0)
-    shifted = (arcs - best[..., None, :]).reshape(batch.numel(), num_nodes, num_nodes)
-    weights, log_normalizer = _InsideOutside.apply(shifted, lengths.reshape(batch.numel()))
+    shifted = (arcs - best[..., None, :]).reshape(-1, num_nodes, num_nodes)
+    # The compiler refuses a rule of forward mode, and records nothing that would ask for it.
+    function = _RecordedInsideOutside if torch.compiler.is_compiling() else _InsideOutside
+    weights, log_normalizer = function.apply(shifted, lengths.reshape(-1))
     log_normalizer = log_normalizer.reshape(batch) + best.sum(dim=-1)
     return Marginals(weights.reshape(scores.shape).to(scores.dtype), log_normalizer.to(scores.dtype))
 
@@ -117,7 +119,7 @@ def _arcs_of_width(arcs: Tensor, width: int) -> Tensor:
 def _inside(arcs: Tensor, tangent: Tensor | None) -> tuple[_Spans, _Spans | None]:
     """Inside pass: fill the spans from narrow to wide; given a change of the scores, also its derivative."""
     spans = _spans(arcs, -torch.inf)
-    changes = None if tangent is None else _spans(arcs, 0.0)
+    changes = None if tangent is None else _spans(tangent, 0.0)
     for width in range(1, arcs.shape[-1]):
         halves = spans.halves_of_joined(width)
         spans.incomplete[:, :, :-width, width] = _both(log_sum(halves, -1)) + _arcs_of_width(arcs, width)
@@ -149,9 +151,11 @@ def _outside(spans: _Spans, changes: _Spans | None, lengths: Tensor) -> tuple[Te
     num_nodes = spans.by_head.shape[-1]
     # The first axis holds probabilities and, if requested, their changes.
     num_kinds = 1 if changes is None else 2
-    chance = _Spans(*(spans.by_head.new_zeros(num_kinds, *spans.by_head.shape) for _ in range(3)))
-    chance.by_head[0, :, 0, 0].scatter_(-1, lengths[:, None], 1.0)
-    arcs = spans.by_head.new_zeros(2, *spans.by_head.shape[:1], num_nodes, num_nodes)
+    # Made like the changes, of which there may be many at a time (`vmap`).
+    like = spans.by_head if changes is None else changes.by_head
+    chance = _Spans(*(like.new_zeros(num_kinds, *like.shape) for _ in range(3)))
+    chance.by_head[0, :, 0, 0] = (torch.arange(num_nodes, device=like.device) == lengths[:, None]).to(like.dtype)
+    arcs = like.new_zeros(2, *like.shape[:1], num_nodes, num_nodes)
     for width in range(num_nodes - 1, 0, -1):
         whole = chance.by_head[..., :-width, width] + chance.by_end[..., width:, width]
         handed = _hand_down(
@@ -190,19 +194,24 @@ def _hand_down(whole: Tensor, halves: Tensor, changes: Tensor | None) -> Tensor:
     return torch.stack([chance * parts, (change + chance * relative) * parts])
 
 
-@final
-class _InsideOutside(Function):
+class _InsideOutsideFunction(Function):
     """Autograd function from arcs [batch, node, node] and lengths [batch] to marginals and log normalizer [batch]."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, arcs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(arcs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         spans, _ = _inside(arcs, None)
         marginals, _ = _outside(spans, None, lengths)
-        # Rounding may make a sum of probabilities exceed 1.
-        marginals = marginals.clamp(max=1.0)
-        ctx.save_for_backward(arcs, lengths, marginals)
+        # Rounding may carry a sum of probabilities past 1.
+        return marginals.clamp(max=1.0), spans.by_head[:, 0, 0].gather(-1, lengths[:, None]).squeeze(-1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        saved = (*inputs, output[0])
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
-        return marginals, spans.by_head[:, 0, 0].gather(-1, lengths[:, None]).squeeze(-1)
 
     # The base class's method has a wider type.
     @staticmethod
@@ -217,3 +226,21 @@ class _InsideOutside(Function):
             _, change = _outside(*_inside(arcs, grad_marginals.masked_fill(marginals == 0, 0.0)), lengths)
             gradient = change if gradient is None else gradient + change
         return gradient, None
+
+
+@final
+class _RecordedInsideOutside(_InsideOutsideFunction):
+    """Autograd function of marginals for graphs that a compiler records."""
+
+
+@final
+class _InsideOutside(_InsideOutsideFunction):
+    """Autograd function of marginals with the rule of forward mode: a Hessian is symmetric."""
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Tensor | None) -> tuple[Tensor, Tensor]:
+        arcs, lengths, marginals = ctx.saved_tensors
+        tangent = torch.zeros_like(arcs) if grad_inputs[0] is None else grad_inputs[0]
+        tangent = tangent.masked_fill(marginals == 0, 0.0)
+        _, change = _outside(*_inside(arcs, tangent), lengths)
+        return change, (marginals * tangent).sum(dim=(-2, -1))

@@ -17,6 +17,7 @@ from heedful.attention.interface import Attended
 from heedful.attention.kernels.interface import Request
 from heedful.attention.recomputation import Recomputation
 from heedful.attention.tensor_tree import is_open, tensors_of, with_tensors
+from heedful.compiled.concrete import concrete
 
 Compute = Callable[[AttentionInputs], Attended]
 """Pure function that attends for some queries, from inputs that may be widened."""
@@ -160,12 +161,14 @@ class _Tilewise(torch.autograd.Function):
         grads = {name: grad for name, grad in zip(ctx.names, grad_outputs, strict=True) if grad is not None}
         wanted = [i for i, is_needed in enumerate(ctx.needs_input_grad[3:]) if is_needed]
         with torch.autocast(*ctx.autocast):
-            if torch.is_grad_enabled():
-                # The gradients will be differentiated again, so they need a graph.
-                tensors = tensors_of(operands)
-                gradients = _gradients(
-                    tiling.run_recorded(operands), [tensors[i] for i in wanted], grads, is_graph_kept=True
-                )
+            is_graph_kept = torch.is_grad_enabled()
+            if is_graph_kept or not concrete(*grads.values()):
+                # Gradients are to be differentiated again, so there must be a graph of them; or many come at a time.
+                # Views, for one tensor may depend on another.
+                with torch.enable_grad():
+                    tensors = [each.view_as(each) for each in tensors_of(operands)]
+                    attended = tiling.run_recorded(with_tensors(operands, tensors))
+                gradients = _gradients(attended, [tensors[i] for i in wanted], grads, is_graph_kept)
             else:
                 gradients = tiling.differentiate(operands, wanted, grads)
         return (None, None, None, *_put([None] * len(ctx.saved_tensors), wanted, gradients))

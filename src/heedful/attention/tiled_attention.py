@@ -35,6 +35,8 @@ _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
 class Tiled(Kernel):
     """Kernel composed of a score kernel and the tiled driver."""
 
+    has_second_derivatives = True
+
     def __init__(
         self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"
     ) -> None:

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple, final
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from heedful.compiled.concrete import concrete
+from heedful.compiled.derivatives import differentiable_by
 from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import take_losses
 
@@ -52,8 +53,22 @@ def linear_cross_entropy(
 
     Cost: three products token * size * vocabulary with gradient, one without.
     """
+    if not (torch.compiler.is_compiling() or concrete(features, weight, gold)):
+        return _plain(features, weight, bias, gold, label_smoothing)
     total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing)
     return CrossEntropy(total, gold_log_probs, num_correct)
+
+
+def _plain(features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float) -> CrossEntropy:
+    """Cross-entropy in plain operations, all logits in memory."""
+    logits = functional.linear(features, weight, bias).to(_wide(weight.dtype))
+    total = functional.cross_entropy(logits, gold, reduction="sum", label_smoothing=label_smoothing)
+    gold_log_probs = -functional.cross_entropy(logits.detach(), gold, reduction="none")
+    return CrossEntropy(total, gold_log_probs, (logits.argmax(dim=-1) == gold).sum())
+
+
+def _formula(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
+    return _plain(features, weight, bias, ctx.gold, ctx.label_smoothing)
 
 
 @final
@@ -97,19 +112,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 bias_grad += row_losses.bias_gradient
         ctx.mark_non_differentiable(gold_log_probs, num_correct)
         if features_grad is not None and weight_grad is not None:
-            ctx.save_for_backward(features_grad, weight_grad, *([] if bias_grad is None else [bias_grad]))
+            ctx.save_for_backward(features, weight, bias, features_grad, weight_grad, bias_grad)
+            ctx.gold, ctx.label_smoothing = gold, label_smoothing
         return total, gold_log_probs, num_correct
 
-    # The decorator's type is wider than the method's.
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
-        features_grad, weight_grad, *bias_grads = ctx.saved_tensors
-        grad_total = grad_outputs[0]
-        bias_grad = bias_grads[0] * grad_total if bias_grads else None
-        return features_grad * grad_total, weight_grad * grad_total, bias_grad, None, None
+    @differentiable_by(_formula, num_inputs=3)
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        _, _, _, *grads = ctx.saved_tensors
+        return (*(None if grad is None else grad * grad_outputs[0] for grad in grads), None, None)
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:

@@ -12,8 +12,8 @@ from heedful.attention.lowered import LoweredScore
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
 
-Mode = Literal["eager", "compile", "export"]
-"""Execution mode: eager, or traced for a compiler or for export."""
+Mode = Literal["eager", "compile", "export", "transform"]
+"""Execution mode: eager, traced for a compiler or for export, or on tensors that stand for others (`torch.func`)."""
 
 MaskKind = Literal["none", "interval", "dense"]
 """Kind of a mask: an interval of keys for each query, or also a table."""
@@ -48,7 +48,9 @@ class Kernel(ABC):
     memory: str
     """Memory allocated beside inputs and outputs, in terms of query, key, hidden."""
     standing: str = ""
-    """Caveat for users; empty = none."""
+    """Reservation that users should know; empty where there is none."""
+    has_second_derivatives: bool = False
+    """Whether gradients can be differentiated again; where not, those of the plain kernel are."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:

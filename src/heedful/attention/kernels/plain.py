@@ -5,6 +5,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
 from heedful.attention.profiles import PROFILES, unit_of
@@ -22,9 +23,7 @@ class PlainScores(ScoreKernel):
 
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
         if isinstance(pairs, LoweredAdditive):
-            inner = torch.tanh(pairs.query[..., :, None, :] + pairs.key[..., None, :, :])
-            # A matrix of one column, because ONNX Runtime multiplies by a vector row by row, ten times slower.
-            return (inner @ pairs.vector[:, None])[..., 0], None
+            return additive_formula(pairs.query, pairs.key, pairs.vector), None
         if isinstance(pairs, LoweredDistance):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):

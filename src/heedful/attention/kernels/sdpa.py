@@ -31,6 +31,8 @@ class ScaledDotProduct(Kernel):
             return "only dot scores"
         if request.normalizer is not Softmax:
             return "only softmax"
+        if request.mode == "transform":
+            return "PyTorch has no rules for torch.func and forward mode"
         if request.need:
             return f"gives the context only, not {', '.join(sorted(request.need))}"
         if request.has_gaussian:

@@ -27,6 +27,7 @@ class Window(Kernel):
 
     name = "window"
     memory = "query + key (tiles of queries, computed again backward)"
+    has_second_derivatives = True
 
     def __init__(self, scoring: ScoreKernel) -> None:
         """Choose the kernel of the scores.
@@ -37,8 +38,8 @@ class Window(Kernel):
         self.scoring = scoring
 
     def supports(self, request: Request) -> str | None:
-        if request.mode == "export":
-            return "not for export"
+        if request.mode in {"export", "transform"}:
+            return f"not for {request.mode}"
         if request.width is None or request.mask != "interval":
             return "the mask is not a window of known width"
         if request.width * NARROW > request.num_keys:

@@ -12,15 +12,16 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from heedful.compiled.availability import copied, loops_problem
+from heedful.compiled.derivatives import differentiable_once
 from heedful.compiled.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17
 """Numbers per part of a kernel, independent of the number of threads, so that sums do not depend on it."""
+_ONCE: Final = differentiable_once("layers fused in mixed precision", "leave out autocast")
 
 
 def is_fused(vectors: Tensor) -> bool:
@@ -175,10 +176,8 @@ class _Normalize(torch.autograd.Function):
         return vectors, narrow
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
+    @_ONCE
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         residual_grad, coming = grad_outputs
         if coming is None:
             return residual_grad, None, None, None
@@ -223,10 +222,8 @@ class _AddDropped(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @_ONCE
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (coming,) = grad_outputs
         gradient = torch.empty(coming.shape, dtype=torch.bfloat16)
         grads, out = _rows(coming.contiguous().numpy()), _rows(_bits(gradient))
@@ -260,10 +257,8 @@ class _Rectified(torch.autograd.Function):
         return hidden.unflatten(0, vectors.shape[:-1])
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @_ONCE
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         rows, narrow, hidden = ctx.saved_tensors
         (coming,) = grad_outputs
         slope = torch.empty_like(hidden)

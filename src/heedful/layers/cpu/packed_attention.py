@@ -16,10 +16,10 @@ from typing import Any, Final, final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from heedful.compiled.availability import copied
+from heedful.compiled.derivatives import differentiable_once
 from heedful.compiled.threads import num_threads, run_parts
 from heedful.errors import ShapeError
 from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
@@ -30,6 +30,7 @@ _POSITION_MULTIPLE: Final = 8
 """Multiple that queries and keys of a sequence are padded to."""
 _GROUP_POSITIONS: Final = 1024
 """Positions of the sequences that a thread processes at a time; their heads should fit its caches."""
+_ONCE: Final = differentiable_once("packed attention in mixed precision", "leave out autocast")
 
 
 def attend_multihead(
@@ -208,10 +209,8 @@ class _AttendPacked(torch.autograd.Function):
         return context
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @_ONCE
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         first, second, bias, *group_weights = ctx.saved_tensors
         queries, keys, num_heads = ctx.plan
         coming, size = _bits(grad_outputs[0].contiguous()), grad_outputs[0].shape[1]

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.lowered import ExpKey
 from heedful.compiled.availability import copied, loops_problem
+from heedful.compiled.derivatives import differentiable_by
 from heedful.compiled.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError
 
@@ -125,7 +126,7 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey 
     Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Each term is accurate to a
     few units in the last place, both near 0 and where tanh is flat; NaN and infinities propagate as in the formula;
     bfloat16 and float16 are computed in float32. Scores and gradients are the same, to the bit, for any number of
-    threads. Differentiable once.
+    threads. Gradients of gradients are those of the formula, [query, key, hidden] in memory.
 
     Args:
         query: [*batch, query, hidden] on a CPU.
@@ -157,8 +158,8 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor, exp_key: ExpKey 
         wide = _wide(result)
         query, key, vector = query.to(wide), key.to(wide), vector.to(wide)
     if not (query.numel() and key.numel()):
-        # Empty inputs: plain operations give results and gradients of the right shapes.
-        scores = (torch.tanh(query[..., :, None, :] + key[..., None, :, :]) * vector).sum(dim=-1)
+        # Nothing to be fast at, but gradients of the right shapes to be made.
+        scores = additive_formula(query, key, vector)
     elif torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or vector.requires_grad):
         scores = _AdditiveScores.apply(_strip(query), _strip(key), vector, exp_key, batch)
     else:
@@ -200,12 +201,9 @@ class _AdditiveScores(torch.autograd.Function):
         ctx.operands = operands._replace(query=_NOTHING, key=_NOTHING)
         return scores
 
-    # The decorator's type is wider than the method's.
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @differentiable_by(lambda _, *inputs: additive_formula(*inputs), num_inputs=3)
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors
         operands: _Operands = ctx.operands._replace(query=_rows(inputs[0]), key=_rows(inputs[1]))
         shape = (len(operands.query_index), operands.query.shape[1], operands.key.shape[1])

@@ -16,11 +16,12 @@ from typing import Any, Final, final
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
+from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
+from heedful.compiled.derivatives import differentiable_by
 from heedful.errors import ShapeError
 
 ROWS: Final = 32
@@ -66,7 +67,8 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Score every query against every key: score_ij = vector . tanh(query_i + key_j).
 
     Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, section A.1.2, after both projections. Computed in float32 at least;
-    bit-identical in every run on one device. NaN and infinities propagate as in the formula. Differentiable once.
+    the same to the bit in every run on one device. NaN and infinities give what the formula gives.
+    Gradients of gradients are those of the formula, [query, key, hidden] in memory.
 
     Args:
         query: [*batch, query, hidden] on a GPU, or anywhere in Triton's interpreter.
@@ -86,10 +88,9 @@ def additive_scores(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     batch = _require_shapes(query, key, vector)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), vector.dtype)
     if not (query.numel() and key.numel() and math.prod(batch)):
-        # Empty inputs: plain operations give results and gradients of the right shapes.
-        scores = (torch.tanh(query[..., :, None, :] + key[..., None, :, :]) * vector).sum(dim=-1)
-        return scores.to(dtype)
-    # Conversions happen outside the autograd function, so that PyTorch differentiates them.
+        # Nothing to be fast at, but gradients of the right shapes to be made.
+        return additive_formula(query, key, vector).to(dtype)
+    # Conversions stand outside, so that their gradients are PyTorch's.
     real = torch.promote_types(dtype, torch.float32)
     scores: Tensor = _AdditiveScores.apply(query.to(real), key.to(real), vector.to(real), batch)  # pyright: ignore
     return scores.to(dtype)
@@ -109,10 +110,8 @@ class _AdditiveScores(torch.autograd.Function):
         return scores.reshape(*batch, *scores.shape[1:])
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @differentiable_by(lambda _, *inputs: additive_formula(*inputs), num_inputs=3)
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         query, key, vector = ctx.saved_tensors
         index = batch_indices(ctx.batch, query.device, query.shape[:-2], key.shape[:-2])
         grad = grad_outputs[0].reshape(-1, query.shape[-2], key.shape[-2])

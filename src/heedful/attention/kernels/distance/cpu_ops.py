@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.distance import arrays
 from heedful.attention.kernels.distance.arrays import FAR, LIFT, ROWS
 from heedful.attention.profiles import PROFILES
+from heedful.compiled.derivatives import differentiable_once
 from heedful.compiled.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
 
@@ -412,22 +412,24 @@ class _DistanceAttention(torch.autograd.Function):
         context, nearest, totals = (torch.from_numpy(array) for array in result)
         context = context[..., : value.shape[-1]]
         ctx.save_for_backward(query, key, value, context, nearest, totals)
+        ctx.set_materialize_grads(False)
         return context, torch.from_numpy(_log_normalizer(problem, result)).to(query.dtype)
 
-    # The decorator's type is wider than the method's.
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @differentiable_once("distance_attention", "take attend, or its kernel 'plain'")
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         query, key, value, context, nearest, totals = ctx.saved_tensors
+        context_grad, log_grad = (
+            torch.zeros_like(like) if grad is None else grad
+            for grad, like in zip(grad_outputs, (context, totals), strict=True)
+        )
         problem = _pose((query, key, value), ctx.bounds, ctx.numbers, ctx.profile)
         wants = ctx.needs_input_grad
         columns = problem.points.value.shape[1]
         result = arrays.ForwardResult(_padded(context, columns), nearest.numpy(), totals.numpy())
-        log_normalizer = grad_outputs[1].double().masked_fill(totals == 0.0, 0.0)
+        log_normalizer = log_grad.double().masked_fill(totals == 0.0, 0.0)
         grads = arrays.OutputGradients(
-            _padded(grad_outputs[0], columns),
+            _padded(context_grad, columns),
             log_normalizer.contiguous().numpy(),
             wants[0] or wants[1] or wants[3] or wants[4],
             wants[0] or wants[1],

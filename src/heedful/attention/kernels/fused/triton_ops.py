@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple, final
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
 from heedful.attention.profiles import unit_of
+from heedful.compiled.derivatives import differentiable_once
 
 WIDTH: Final = 128
 """Largest number of features in a block of values."""
@@ -82,18 +82,24 @@ class _FusedAttention(torch.autograd.Function):
             )  # fmt: skip
             del scores
         ctx.save_for_backward(*tensors, context, summaries, best)
+        ctx.set_materialize_grads(False)
         ctx.plan = plan
         weights = weights.to(value.dtype) if plan.has_weights else best.new_empty(0)
         ctx.mark_non_differentiable(best, weights)
         return context, *(each.clone() for each in summaries), best, weights
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    @differentiable_once("fused_attention", "take attend, or its kernel 'plain'")
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         *tensors, context, summaries, best = ctx.saved_tensors
         sums = _Sums(Operands(*tensors), ctx.plan, ctx.needs_input_grad[1:])
-        grad = grads[0].contiguous()
-        outer = torch.stack([each.to(summaries.dtype).reshape(summaries.shape[1:]) for each in grads[1:4]])
+        grad = torch.zeros_like(context) if grads[0] is None else grads[0].contiguous()
+        outer = torch.stack(
+            [
+                summary.new_zeros(summary.shape) if each is None else each.to(summary.dtype).reshape(summary.shape)
+                for each, summary in zip(grads[1:4], summaries, strict=True)
+            ]
+        )
         for part in ctx.plan.strips():
             sums.add(part, (context, summaries, best, grad, outer))
         return None, *sums.finish()

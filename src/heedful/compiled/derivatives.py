@@ -1,0 +1,180 @@
+"""Gradients of gradients for operations whose backward pass is a compiled loop.
+
+A compiled backward pass leaves no graph. PyTorch's `once_differentiable` notices only where the incoming gradient has a
+graph: that of a sum has none, and its second derivative is then silently zero. Here the backward pass of an operation
+records the plain formula wherever gradients of gradients are wanted, or refuses to be differentiated again.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from heedful.compiled.concrete import concrete
+from heedful.errors import KernelUnsupported
+
+Backward = Callable[..., tuple[Tensor | None, ...]]
+Formula = Callable[..., Tensor | tuple[Tensor, ...]]
+
+
+def differentiable_by(formula: Formula, num_inputs: int) -> Callable[[Backward], Backward]:
+    """Decorate the backward pass of an autograd function that has a plain formula.
+
+    Args:
+        formula: from the autograd function's context and its first inputs to its outputs, in operations of PyTorch.
+        num_inputs: inputs of the formula; they are the first ones of the autograd function and of what it saves.
+
+    Returns:
+        Decorator. The decorated pass runs where gradients are numbers; where they are to have a graph, or come several
+        at a time (`is_grads_batched`), those of the formula are taken in its place.
+    """
+
+    def decorate(backward: Backward) -> Backward:
+        @wraps(backward)
+        def chosen(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+            if not torch.is_grad_enabled() and concrete(*(grad for grad in grads if grad is not None)):
+                return backward(ctx, *grads)
+            needs = ctx.needs_input_grad
+            inputs = ctx.saved_tensors[:num_inputs]
+            # Mixed precision was settled before the operation.
+            with torch.autocast(_device_of(inputs), enabled=False):
+                recorded = _formula_gradients(partial(formula, ctx), inputs, needs[:num_inputs], grads)
+            return (*recorded, *(None for _ in needs[num_inputs:]))
+
+        return chosen
+
+    return decorate
+
+
+def differentiable_once(name: str, remedy: str) -> Callable[[Backward], Backward]:
+    """Decorate the backward pass of an autograd function that has no plain formula.
+
+    Args:
+        name: of the operation, for the message.
+        remedy: what to do instead, for the message.
+
+    Returns:
+        Decorator. Gradients can be taken as ever; to differentiate them raises `KernelUnsupported`, whether or not the
+        incoming gradients have a graph.
+    """
+
+    def decorate(backward: Backward) -> Backward:
+        @wraps(backward)
+        def guarded(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+            if all(grad is None for grad in grads):
+                return (None,) * len(ctx.needs_input_grad)
+            if not torch.is_grad_enabled():
+                return backward(ctx, *grads)
+            with torch.no_grad():
+                results = backward(ctx, *grads)
+            graph = [each for each in (*ctx.saved_tensors, *grads) if each is not None and each.requires_grad]
+            message = f"{name} can be differentiated once only: {remedy}"
+            return tuple(None if each is None else _Refusal.apply(message, each, *graph) for each in results)
+
+        return guarded
+
+    return decorate
+
+
+def with_formula(results: Sequence[Tensor], formula: Formula, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+    """Give the results of an operation the second derivatives of a plain formula.
+
+    Args:
+        results: of an operation that computes its own gradients, but not theirs; an autograd function of ours sets
+            `set_materialize_grads(False)`, so that it is left out where the formula is taken.
+        formula: from the inputs to the same results, in operations that can be differentiated again.
+        inputs: all that may receive gradient.
+
+    Returns:
+        The results. Gradients come from the operation, gradients that are to have a graph from the formula.
+    """
+    return _Alternative.apply(formula, len(results), *results, *inputs)
+
+
+def _formula_gradients(
+    formula: Formula, inputs: Sequence[Tensor | None], needs: Sequence[bool], grads: Sequence[Tensor | None]
+) -> tuple[Tensor | None, ...]:
+    """Compute gradients by recording a formula.
+
+    Args:
+        formula: from the inputs to its outputs.
+        inputs: of the formula.
+        needs: which of them need a gradient.
+        grads: of the outputs; None = zero.
+
+    Returns:
+        Gradients of the inputs, with a graph where gradients are enabled; None where not needed, or zero.
+    """
+    is_graph_kept = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views, for one input may depend on another.
+        views = [
+            None if each is None else each.view_as(each) if each.requires_grad else each.detach().requires_grad_(needed)
+            for each, needed in zip(inputs, needs, strict=True)
+        ]
+        outputs = formula(*views)
+        pairs = [
+            (output, grad)
+            for output, grad in zip((outputs,) if isinstance(outputs, Tensor) else outputs, grads, strict=True)
+            if grad is not None and output.requires_grad
+        ]
+        wanted = [each for each, needed in zip(views, needs, strict=True) if each is not None and needed]
+        if not pairs or not wanted:
+            return (None,) * len(inputs)
+        gradients = iter(
+            torch.autograd.grad(
+                [output for output, _ in pairs],
+                wanted,
+                [grad for _, grad in pairs],
+                create_graph=is_graph_kept,
+                allow_unused=True,
+            )
+        )
+    return tuple(
+        next(gradients) if each is not None and needed else None for each, needed in zip(views, needs, strict=True)
+    )
+
+
+def _device_of(tensors: Sequence[Tensor | None]) -> str:
+    return next(each.device.type for each in tensors if each is not None)
+
+
+@final
+class _Alternative(torch.autograd.Function):
+    """Autograd function that passes results on; gradients take the way of the results, or that of the formula."""
+
+    @staticmethod
+    def forward(ctx: Any, formula: Formula, num_results: int, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        results = tensors[:num_results]
+        ctx.formula, ctx.num_results = formula, num_results
+        device = results[0].device.type if results[0] is not None else "cpu"
+        ctx.autocast = device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors[num_results:])
+        return tuple(each.view_as(each) for each in results if each is not None)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        if not torch.is_grad_enabled() and concrete(*(grad for grad in grads if grad is not None)):
+            return (None, None, *grads, *(None for _ in inputs))
+        needs = ctx.needs_input_grad[2 + ctx.num_results :]
+        with torch.autocast(*ctx.autocast):
+            recorded = _formula_gradients(ctx.formula, inputs, needs, grads)
+        return (None, None, *(None for _ in grads), *recorded)
+
+
+@final
+class _Refusal(torch.autograd.Function):
+    """Autograd function that passes a gradient on, and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, message: str, gradient: Tensor, *graph: Tensor) -> Tensor:
+        ctx.message = message
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        raise KernelUnsupported(ctx.message)
