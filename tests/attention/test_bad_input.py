@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "graph": (
         of(Q, K, V, mask=graph(torch.ones(3, 4, dtype=torch.bool))),
-        r"adjacency of 3 queries and 4 keys, but there are 3 queries and 5 keys",
+        r"mask: table of 3 queries and 4 keys, but there are 3 queries and 5 keys",
     ),
     "graph of another batch": (
         of(Q, K, V, mask=graph(torch.ones(3, 3, 5, dtype=torch.bool))),

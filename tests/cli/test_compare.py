@@ -290,8 +290,8 @@ def test_validation_data_stand_in_for_a_test_set_and_metrics_may_be_chosen(tmp_p
         ),
         (("[[rows]]", "[[row]]"), (), "grid.toml: row: unknown key; did you mean 'rows'?"),
         (('baseline = "plain"', 'baseline = "plane"'), (), "baseline: no row 'plane'; did you mean 'plain'?"),
-        (("", ""), ("--seeds", "1,x"), "--seeds '1,x': expected different numbers"),
-        (("", ""), ("--seeds", "1,1"), "--seeds '1,1': expected different numbers"),
+        (("", ""), ("--seeds", "1,x"), "--seeds '1,x': expected distinct numbers"),
+        (("", ""), ("--seeds", "1,1"), "--seeds '1,1': expected distinct numbers"),
         (("", ""), ("--languages", "de"), "such as de:en"),
     ],
 )

@@ -48,7 +48,7 @@ def test_the_demonstration(tmp_path: Path):
     assert heedful("translate", "dates.model", "abc").code == 0
     again = heedful("demo")
     assert again.code == 0
-    assert "had already finished: 2 steps" in again.out
+    assert "already finished: 2 steps" in again.out
     assert again.out.split("\n\n")[1:] == done.out.split("\n\n")[1:]
 
 

@@ -48,7 +48,7 @@ def test_a_finished_run_says_so_and_translates_no_test_set_again(
     monkeypatch.setattr("heedful.predictors.translator.Translator.measure", None)
     done = heedful(*copied)
     assert done.code == 0
-    assert done.out.startswith("had already finished: 8 steps")
+    assert done.out.startswith("already finished: 8 steps")
     before = trained.done.out[trained.done.out.index("test:") : trained.done.out.index("model:")]
     assert before in done.out
 
@@ -169,7 +169,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, settings: Pat
     assert code == 130
     assert "Traceback" not in err
     assert last.startswith("heedful: stopped at step ")
-    assert last.endswith("; the same command goes on")
+    assert last.endswith("; run the same command to continue")
     step = int(last.split(";")[0].split()[-1])
     done = heedful(*command, "--set", f"training.max_steps={step + 1}")
     assert done.code == 0, done.err

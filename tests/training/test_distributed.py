@@ -352,7 +352,7 @@ def test_a_signal_to_one_stops_all_after_the_same_step_and_all_goes_on(tmp_path:
     assert _end(toy, tmp_path / "parts", plan).codes == [143, 143]
     for rank in range(2):
         said = (tmp_path / "parts" / f"error{rank}").read_text(encoding="utf-8")
-        assert said == "Stopped: stopped at step 3; the same command goes on"
+        assert said == "Stopped: stopped at step 3; run the same command to continue"
     assert toy.train(tmp_path / "parts", 2).codes == [0, 0]
     assert prove_ddp.result(tmp_path / "parts") == prove_ddp.result(tmp_path / "whole")
 

@@ -20,7 +20,7 @@ from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
 from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
-from heedful.attention.masks import Mask, padding, table_mask
+from heedful.attention.masks import Mask, graph, padding
 from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
@@ -249,7 +249,7 @@ def _lower(
         _blame_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    mask = table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
+    mask = _table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
     # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=query.device))
@@ -280,6 +280,25 @@ def _lower(
 
 def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
     return frozenset((need,) if isinstance(need, str) else need)
+
+
+def _table_mask(allowed: Tensor, num_leading: int) -> Mask:
+    """Convert a table that is broadcast from the right, as PyTorch does it, to a mask.
+
+    Raises:
+        UsageError: the table is not of bools.
+        ShapeError: it has more axes than the scores.
+    """
+    if allowed.dtype != torch.bool:
+        name = str(allowed.dtype).removeprefix("torch.")
+        raise UsageError(
+            f"mask: expected a table of bools, True = may attend, got {name} {list(allowed.shape)}; "
+            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
+        )
+    missing = num_leading + 2 - allowed.dim()
+    if missing < 0:
+        raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
+    return graph(allowed[(None,) * missing])
 
 
 def _require_instances(scoring: object, normalizer: object) -> None:

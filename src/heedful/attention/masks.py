@@ -120,14 +120,13 @@ class _Monotonic(Mask):
 @dataclass(frozen=True, eq=False)
 class _Graph(Mask):
     adjacency: Tensor
-    name: str = "graph mask: adjacency"
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         table = self.adjacency
         if table.shape[-1] not in (num_keys, 1) or table.shape[-2] not in (num_queries, 1):
             rows, columns = table.shape[-2:]
             raise ShapeError(
-                f"{self.name} of {rows} queries and {columns} keys, "
+                f"mask: table of {rows} queries and {columns} keys, "
                 f"but there are {num_queries} queries and {num_keys} keys"
             )
         return _dense(table.to(device).expand(*table.shape[:-1], num_keys), num_keys)
@@ -348,31 +347,6 @@ def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:
     if adjacency.dtype != torch.bool or adjacency.dim() < 2:
         raise UsageError(f"graph mask: expected a boolean table [query, key], got {_described(adjacency)}")
     return _Graph(adjacency)
-
-
-def table_mask(allowed: Bool[Tensor, "..."], num_leading: int) -> Mask:
-    """Make a mask of a table that is broadcast from the right, as PyTorch's `scaled_dot_product_attention` takes it.
-
-    Args:
-        allowed: [#*batch, #query, #key] bool, True = may attend; leading axes may be left out.
-        num_leading: leading axes of the scores.
-
-    Returns:
-        The mask.
-
-    Raises:
-        UsageError: the table is not of bools.
-        ShapeError: it has more axes than the scores.
-    """
-    if allowed.dtype != torch.bool:
-        raise UsageError(
-            f"mask: expected a table of bools, True = may attend, got {_described(allowed)}; "
-            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
-        )
-    missing = num_leading + 2 - allowed.dim()
-    if missing < 0:
-        raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
-    return _Graph(allowed[(None,) * missing], "mask: table")
 
 
 def _require_count(name: str, value: int) -> None:

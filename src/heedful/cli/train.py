@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from heedful.training.loop import Outcome
 
 
+Minutes = Annotated[float, typer.Option(min=0, help="Longest training time; 0 = until validation stops improving.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")]
+
+
 def run(
     data: DataPaths,
     dev: Dev = None,
@@ -57,16 +61,12 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as model.dropout=0.3; may be repeated."),
     ] = None,
-    minutes: Annotated[
-        float, typer.Option(min=0, help="Longest training time; 0 = until validation stops improving.")
-    ] = 0,
+    minutes: Minutes = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
     ] = None,
     task: Annotated[str, typer.Option(help="Task to learn; see: heedful list tasks.", show_default="translation")] = "",
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")
-    ] = None,
+    seed: Seed = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the time of each part of a training step beside its lower bound.")
     ] = False,
