@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attention.attention_inputs import AttentionInputs
+from heedful.attention.call_checks import check_operands, explain_types, require_instances, require_size, table_mask
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -18,15 +19,15 @@ from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
-from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
+from heedful.attention.lowered import LoweredDistance, LoweredScore
 from heedful.attention.mask_bounds import MaskBounds
-from heedful.attention.masks import Mask, graph, padding
+from heedful.attention.masks import Mask, padding
 from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
 from heedful.compiled.concrete import concrete
-from heedful.errors import HeedfulError, KernelUnsupported, NeedError, ShapeError, UsageError, did_you_mean
+from heedful.errors import HeedfulError, KernelUnsupported, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
     FusedTriton(),
@@ -238,18 +239,18 @@ def _lower(
     Raises:
         RuntimeError: a user-defined score raised it.
     """
-    _require_instances(scoring, normalizer)
+    require_instances(scoring, normalizer)
     score = scoring if isinstance(scoring, Score) else Function(scoring)
-    _check(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
-    _sized(query, score.query_size, "query")
+    check_operands(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
+    require_size(query, score.query_size, "query")
     try:
-        prepared = key if isinstance(key, PreparedKey) else score.prepare(_sized(key, score.key_size, "key"))
+        prepared = key if isinstance(key, PreparedKey) else score.prepare(require_size(key, score.key_size, "key"))
         pairs = score.lower(query, prepared, normalizer.inverse_temperature)
     except RuntimeError:
-        _blame_types(score, query)
+        explain_types(score, query)
         raise
     num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    mask = _table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
+    mask = table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
     # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=query.device))
@@ -280,78 +281,6 @@ def _lower(
 
 def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
     return frozenset((need,) if isinstance(need, str) else need)
-
-
-def _table_mask(allowed: Tensor, num_leading: int) -> Mask:
-    """Convert a table that is broadcast from the right, as PyTorch does it, to a mask.
-
-    Raises:
-        UsageError: the table is not of bools.
-        ShapeError: it has more axes than the scores.
-    """
-    if allowed.dtype != torch.bool:
-        name = str(allowed.dtype).removeprefix("torch.")
-        raise UsageError(
-            f"mask: expected a table of bools, True = may attend, got {name} {list(allowed.shape)}; "
-            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
-        )
-    missing = num_leading + 2 - allowed.dim()
-    if missing < 0:
-        raise ShapeError(f"mask: table {list(allowed.shape)} has more axes than scores with {num_leading} leading ones")
-    return graph(allowed[(None,) * missing])
-
-
-def _require_instances(scoring: object, normalizer: object) -> None:
-    """Refuse a class where an instance of it is meant.
-
-    Raises:
-        UsageError: the score or the normalizer is a class.
-    """
-    if isinstance(scoring, type):
-        sizes = "(query_size, key_size)" if issubclass(scoring, Score) else "()"
-        raise UsageError(f"attend: score is the class {scoring.__name__}; pass an instance: {scoring.__name__}{sizes}")
-    if isinstance(normalizer, type):
-        name = normalizer.__name__
-        raise UsageError(f"attend: normalizer is the class {name}; pass an instance: {name}()")
-
-
-def _check(
-    query: Tensor, key: Tensor, value: Tensor, normalizer: Normalizer, dropout: float, need: frozenset[Need]
-) -> None:
-    """Refuse arguments that no kernel can handle.
-
-    Raises:
-        ShapeError: as `attend`.
-        NeedError: as `attend`.
-        UsageError: as `attend`.
-    """
-    for role, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 2:
-            raise ShapeError(f"attend: expected {role} of axes [*batch, {role}, size], got {list(tensor.shape)}")
-    num_keys = key.shape[-2]
-    if value.shape[-2] != num_keys:
-        raise ShapeError(f"attend: {num_keys} keys but {value.shape[-2]} values ({_shapes(key, value)})")
-    try:
-        broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    except RuntimeError as error:
-        raise ShapeError(
-            f"attend: leading axes do not fit each other (query {list(query.shape)}, {_shapes(key, value)})"
-        ) from error
-    is_mixed = not query.dtype == key.dtype == value.dtype
-    # Under autocast the output of a projection is narrower than its input.
-    if (is_mixed and not torch.is_autocast_enabled(value.device.type)) or not value.is_floating_point():
-        names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value))
-        raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
-    if not 0.0 <= dropout < 1.0:
-        raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
-    if reason := normalizer.why_not(query.shape[-2], num_keys):
-        raise ShapeError(f"attend: {reason}")
-    for name in sorted(need - set(get_args(Need))):
-        raise NeedError(f"attend: need {name!r} is unknown{did_you_mean(name, get_args(Need))}")
-    if missing := need - normalizer.provides:
-        raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
-    if num_keys == 0 and "argmax" in need:
-        raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
 
 
 def _mode(*tensors: Tensor) -> Mode:
@@ -385,26 +314,3 @@ def _choose(request: Request, name: str) -> Kernel:
 def _against(kernel: Kernel, request: Request) -> str | None:
     """Reason why a kernel is not chosen automatically."""
     return kernel.supports(request) or kernel.declines_auto(request)
-
-
-def _blame_types(score: Score, query: Tensor) -> None:
-    """Raise a clear error if the parameters of a score and its inputs differ in dtype.
-
-    Raises:
-        UsageError: the dtypes differ.
-    """
-    others = {parameter.dtype for parameter in score.parameters()} - {query.dtype}
-    if others and not torch.is_autocast_enabled(query.device.type):
-        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
-        wanted = str(query.dtype).removeprefix("torch.")
-        raise UsageError(f"attend: the score has {names} parameters, but query and key are {wanted}; convert one")
-
-
-def _sized(tensor: Tensor, size: int, role: str) -> Tensor:
-    if size and tensor.shape[-1] != size:
-        raise ShapeError(f"attend: the score was made for {role} size {size}, got {role} {list(tensor.shape)}")
-    return tensor
-
-
-def _shapes(key: Tensor, value: Tensor) -> str:
-    return f"key {list(key.shape)}, value {list(value.shape)}"
