@@ -1,12 +1,23 @@
-"""Durable writes: files that are complete or absent, and on the disk when the call returns."""
+"""Durable writes: files that are complete or absent, and on the disk when the call returns.
 
+A device or a pipe is written to, not replaced. A symbolic link stays, and the file that it names is replaced. The new
+file has the permissions and the owner of the old one.
+"""
+
+import errno
 import os
+import stat
+import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TextIO
 
+from heedful.errors import UsageError
+
 _CHUNK_BYTES: Final = 1 << 20
+_LOCKED: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+_UNSUPPORTED: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 @contextmanager
@@ -19,17 +30,161 @@ def written_whole(path: Path) -> Generator[TextIO]:
     Yields:
         A stream; what stood at `path` stays whole if the body raises or the process is killed.
     """
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    target = _destination(path)
+    if _is_special(target):
+        with target.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    temporary = target.with_name(f".{target.name}-{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+            _copy_attributes(target, stream.fileno())
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
+        temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync(path.parent)
+    sync(target.parent)
+
+
+@contextmanager
+def written_in_parts(path: Path) -> Generator[TextIO]:
+    """Write a text file that is named PATH.part until it is complete, and stays under that name if the body raises.
+
+    Args:
+        path: where to.
+
+    Yields:
+        A stream; characters that UTF-8 cannot encode are replaced.
+
+    Raises:
+        UsageError: another process writes the same file.
+        OSError: the disk is full or refuses; PATH.part is a symbolic link.
+    """
+    target = _destination(path)
+    if _is_special(target):
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            yield stream
+        return
+    part = target.with_name(f"{target.name}.part")
+    with os.fdopen(_open_locked(part), "w", encoding="utf-8", errors="replace", newline="\n") as stream:
+        _copy_attributes(target, stream.fileno())
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+        if os.name != "nt":
+            part.replace(target)  # while locked, so that no other process takes up the file
+    if os.name == "nt":
+        part.replace(target)  # Windows renames closed files only
+    sync(target.parent)
+
+
+def _open_locked(path: Path) -> int:
+    """Open a file for this process alone, and empty it.
+
+    Raises:
+        UsageError: another process holds it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            with suppress(NoLocks):
+                if not lock(descriptor):
+                    raise UsageError(
+                        f"{path}: another process is writing it; wait for it, or choose another output file"
+                    )
+            # Between the two calls its last writer may have renamed it.
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+                os.ftruncate(descriptor, 0)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _destination(path: Path) -> Path:
+    return path.resolve() if path.is_symlink() else path
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _copy_attributes(path: Path, descriptor: int) -> None:
+    """Give an open file the permissions and, where that is allowed, the owner of another; nothing if there is none."""
+    if os.name == "nt" or not path.is_file():
+        return
+    status = path.stat()
+    with suppress(OSError):
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    with suppress(OSError):
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+class NoLocks(Exception):
+    """File system without locks."""
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock(descriptor: int) -> bool:
+        """Lock an open file against other processes.
+
+        Args:
+            descriptor: of the file.
+
+        Returns:
+            Whether it is locked now; False if another process holds it.
+
+        Raises:
+            NoLocks: the file system has no locks.
+            OSError: locking failed.
+        """
+        os.lseek(
+            descriptor, 1 << 30, os.SEEK_SET
+        )  # far beyond the content, because Windows forbids reading locked bytes
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            return _explain_refusal(error)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def lock(descriptor: int) -> bool:
+        """Lock an open file against other processes, until it is closed or this process ends.
+
+        Args:
+            descriptor: of the file.
+
+        Returns:
+            Whether it is locked now; False if another process holds it.
+
+        Raises:
+            NoLocks: the file system has no locks.
+            OSError: locking failed.
+        """
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return _explain_refusal(error)
+        return True
+
+
+def _explain_refusal(error: OSError) -> bool:
+    if error.errno in _LOCKED:
+        return False
+    if error.errno in _UNSUPPORTED:
+        raise NoLocks from error
+    raise error
 
 
 def write_through(path: Path, content: bytes) -> None:

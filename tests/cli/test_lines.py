@@ -72,3 +72,20 @@ def test_texts_and_a_file_are_refused_together():
     require_one(["a"], None)
     with pytest.raises(UsageError, match="not both"):
         require_one(["a"], Path("a"))
+
+
+def test_an_input_and_a_file_of_a_model_are_not_overwritten(tmp_path: Path):
+    data, link, model = tmp_path / "data.txt", tmp_path / "link.txt", tmp_path / "some.model"
+    data.write_text("a\n")
+    link.symlink_to(data)
+    model.mkdir()
+    (model / "heedful.json").write_text("{}")
+    for target, message in ((data, "read by this command"), (link, "read by this command")):
+        with pytest.raises(UsageError, match=message):
+            answer_lines(shout, (), data, target, Messages(False), 9, 5)
+    with pytest.raises(UsageError, match=r"heedful\.json: belongs to the model in .*some\.model"):
+        answer_lines(shout, (), data, model / "heedful.json", Messages(False), 9, 5)
+    assert data.read_text() == "a\n"
+    assert (model / "heedful.json").read_text() == "{}"
+    answer_lines(shout, (), data, model / "new.txt", Messages(False), 9, 5)
+    assert (model / "new.txt").read_text() == "0 A\n"

@@ -21,9 +21,9 @@ import sys, time
 from pathlib import Path
 from heedful.training import lock
 if sys.argv[2] == "by name":
-    def _lock(descriptor):
-        raise lock._NoLocks
-    lock._lock = _lock
+    def refuse(descriptor):
+        raise lock.NoLocks
+    lock.lock = refuse
 with lock.locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

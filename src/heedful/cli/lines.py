@@ -13,6 +13,7 @@ import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.errors import UsageError
+from heedful.files import written_in_parts
 
 if TYPE_CHECKING:
     from heedful.text.lines import Lines
@@ -69,7 +70,7 @@ def answer_lines(
     """
     is_prompting = not texts and source is None and sys.stdin.isatty()
     cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts, source) as lines, opened_output(target) as output:
+    with _opened_input(texts, source) as lines, opened_output(target, () if source is None else (source,)) as output:
         remaining = _watched(lines, messages, is_prompting)
         index = 0
         # A window at a time, so that what is answered is also written.
@@ -126,30 +127,50 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
 
 
 @contextmanager
-def opened_output(path: Path | None) -> Generator[TextIO]:
+def opened_output(path: Path | None, inputs: Iterable[Path] = ()) -> Generator[TextIO]:
     """Open a file that is renamed to its final name once it is complete.
 
     Args:
         path: output file; None or "-" = standard output. Devices and pipes are written to directly.
+        inputs: files that the command reads.
 
     Yields:
         A text stream, UTF-8 with LF.
 
     Raises:
+        UsageError: the file is an input or belongs to a model, or another process writes it.
         OSError: writing failed; the message names the file.
     """
     if path is None or path == STANDARD:
         yield sys.stdout
         sys.stdout.flush()
         return
-    is_plain = path.is_file() or not path.exists()
-    written = path.with_name(path.name + ".part") if is_plain else path
+    refuse_overwriting(path, inputs)
     try:
-        with written.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+        with written_in_parts(path) as stream:
             yield stream
-        if is_plain:
-            written.replace(path)
     except OSError as error:
         # OSErrors of write calls do not name the file.
-        error.filename = error.filename or str(written)
+        error.filename = error.filename or (f"{path}.part" if path.is_file() or not path.exists() else str(path))
         raise
+
+
+def refuse_overwriting(path: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output file that would destroy what the command reads.
+
+    Args:
+        path: output file.
+        inputs: files that the command reads; missing ones are ignored.
+
+    Raises:
+        UsageError: the file is one of the inputs, or exists in a model's folder.
+    """
+    from heedful.runtime.folder import MANIFEST
+
+    if not path.is_file():
+        return
+    for each in inputs:
+        if each.is_file() and path.samefile(each):
+            raise UsageError(f"{path}: read by this command; choose another output file")
+    if (path.resolve().parent / MANIFEST).is_file():
+        raise UsageError(f"{path}: belongs to the model in {path.resolve().parent}; choose another output file")

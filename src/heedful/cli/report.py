@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.lines import refuse_overwriting
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 
 
@@ -27,5 +28,6 @@ def run(
     from heedful.pages.training import PAGE, write_training_page
 
     path = output or model / "run" / PAGE
+    refuse_overwriting(path, ())
     write_training_page(model, path)
     print(path)

@@ -63,7 +63,7 @@ def run(
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)
-    with opened_output(target) as output:
+    with opened_output(target, data) as output:
         for scored, pair in zip(scored_pairs, pairs, strict=True):
             if scored.was_cut:
                 cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")

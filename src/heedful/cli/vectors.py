@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.text.durations import duration
@@ -44,6 +45,7 @@ def run(
 
     for path in corpus:
         check_file(path)
+    refuse_overwriting(target, corpus)
     config = Word2VecConfig(method=method, size=size, window=window, min_count=min_count, epochs=epochs, seed=seed)
     started = time.perf_counter()
     vectors = train_vectors(WordLines(corpus, config.normalization, column), config)

@@ -7,11 +7,9 @@ The content identifies the holder for a message, and whether that process still 
 each field only if it is there. So the lock has no format version.
 """
 
-import errno
 import json
 import os
 import socket
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -19,15 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from heedful.errors import UsageError
-from heedful.files import write_through
+from heedful.files import NoLocks, lock, write_through
 
 NAME: Final = "lock"
-_TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-_UNKNOWN: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
-
-
-class _NoLocks(Exception):
-    """File system without locks."""
 
 
 @contextmanager
@@ -49,11 +41,11 @@ def locked(folder: Path) -> Generator[None]:
     named: Path | None = None
     try:
         try:
-            is_ours = _lock(descriptor)
+            is_ours = lock(descriptor)
             if is_ours:
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, _holder())
-        except _NoLocks:
+        except NoLocks:
             named = path.with_name(f"{NAME}.held")
             is_ours = _take(named)
         if not is_ours:
@@ -65,40 +57,6 @@ def locked(folder: Path) -> Generator[None]:
                 named.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> bool:
-        os.lseek(
-            descriptor, 1 << 30, os.SEEK_SET
-        )  # far beyond the content, because Windows forbids reading locked bytes
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            return _is_free(error)
-        finally:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-        return True
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            return _is_free(error)
-        return True
-
-
-def _is_free(error: OSError) -> bool:
-    if error.errno in _TAKEN:
-        return False
-    if error.errno in _UNKNOWN:
-        raise _NoLocks
-    raise error
 
 
 def _holder() -> bytes:
