@@ -65,3 +65,7 @@ def test_names_of_files_keep_their_characters():
 @pytest.mark.parametrize("code", [0, 4, 143])
 def test_one_process_of_several_says_nothing_of_what_another_says(code: int):
     assert explain(EndedElsewhere(code)) == Failure("", code)
+
+
+def test_half_of_a_surrogate_pair_is_replaced():
+    assert explain(DataError("key '\ud800' and '\udfff'")).message == "error: key '\ufffd' and '\ufffd'"

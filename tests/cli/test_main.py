@@ -1,6 +1,7 @@
 """The command as a whole: finding commands, help, one line for every failure, exit codes."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +144,25 @@ def test_a_reader_that_leaves_is_no_error():
     done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_messages_do_not_go_into_results_where_standard_error_is_closed():
+    command = f"{shlex.quote(sys.executable)} -m heedful list nothing 2>&-"
+    done = subprocess.run(command, shell=True, env=ENVIRONMENT, stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_results_without_a_standard_output_are_an_error():
+    command = f"{shlex.quote(sys.executable)} -m heedful list scores >&-"
+    done = subprocess.run(command, shell=True, env=ENVIRONMENT, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (2, b"heedful: error: standard output is closed\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_a_closed_standard_input_is_empty():
+    command = f"{shlex.quote(sys.executable)} -m heedful list scores <&-"
+    done = subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"additive" in done.stdout

@@ -25,6 +25,7 @@ _EXHAUSTED: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 )
 _LINE_ENDS: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_LONE_SURROGATES: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class Failure(NamedTuple):
@@ -76,8 +77,9 @@ def _failure(message: str, exit_code: int) -> Failure:
 
 
 def _one_line(message: str) -> str:
-    # In a locale without UTF-8, Python hides undecodable bytes of arguments and file names in surrogates.
-    text = message.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    # In a locale without UTF-8, Python hides undecodable bytes of arguments and file names in surrogates. Those of JSON
+    # (\ud800) hide nothing.
+    text = _LONE_SURROGATES.sub("\ufffd", message).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return _LINE_ENDS.sub(" ", text).strip()
 
 
@@ -91,6 +93,8 @@ def _is_out_of_memory(error: BaseException) -> bool:
 def _system_failure(error: OSError) -> Failure:
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    if error.errno == errno.EBADF and not where:
+        return _failure("standard output is closed", 2)
     if error.errno in _EXHAUSTED:
         return _failure(f"{where}{reason}; free some space and run the same command", ResourceError.exit_code)
     return _failure(f"{where}{reason}", 2)

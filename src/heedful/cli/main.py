@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
         disk, memory or device, 6 missing extra, 130 or 143 stopped by a signal, 141 the reader of the output left.
     """
+    _open_closed_streams()
     words, code = _without_code([*(sys.argv[1:] if arguments is None else arguments)])
     is_debug = "--debug" in words
     _prepare_process(is_debug)
@@ -157,6 +158,23 @@ def _carry(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             raise _Carried from error
 
     return run
+
+
+def _open_closed_streams() -> None:
+    """Give a process without standard input, output or error (`<&-`, `>&-`, `2>&-`) a null device in its place.
+
+    Otherwise `print(file=None)` would write messages into the results, and the next file opened would get the number of
+    the closed stream, and with it what libraries print. Reading gives an empty input; writing results fails.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        mode = "r" if name == "stdin" else "w"
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _prepare_process(is_debug: bool) -> None:
