@@ -23,7 +23,7 @@ OutputFormat = Literal["text", "jsonl"]
 LineFormat = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False),
+    typer.Argument(metavar="TEXT", help="Texts.", show_default=False),
 ]
 InputPath = Annotated[
     Path | None,
