@@ -18,6 +18,7 @@ from heedful.attention.kernels.interface import Request
 from heedful.attention.recomputation import Recomputation
 from heedful.attention.tensor_tree import is_open, tensors_of, with_tensors
 from heedful.compiled.concrete import concrete
+from heedful.compiled.derivatives import current_autocast
 
 Compute = Callable[[AttentionInputs], Attended]
 """Pure function that attends for some queries, from inputs that may be widened."""
@@ -151,8 +152,7 @@ class _Tilewise(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
         ctx.tiling, ctx.skeleton, ctx.names = tiling, skeleton, present
-        device = tiling.request.device
-        ctx.autocast = device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        ctx.autocast = current_autocast(tiling.request.device)
         return results
 
     @staticmethod
@@ -160,7 +160,7 @@ class _Tilewise(torch.autograd.Function):
         tiling, operands = ctx.tiling, with_tensors(ctx.skeleton, ctx.saved_tensors)
         grads = {name: grad for name, grad in zip(ctx.names, grad_outputs, strict=True) if grad is not None}
         wanted = [i for i, is_needed in enumerate(ctx.needs_input_grad[3:]) if is_needed]
-        with torch.autocast(*ctx.autocast):
+        with ctx.autocast():
             is_graph_kept = torch.is_grad_enabled()
             if is_graph_kept or not concrete(*grads.values()):
                 # Gradients are to be differentiated again, so there must be a graph of them; or many come at a time.

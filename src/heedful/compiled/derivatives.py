@@ -6,6 +6,7 @@ records the plain formula wherever gradients of gradients are wanted, or refuses
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
 from typing import Any, final
 
@@ -137,6 +138,20 @@ def _formula_gradients(
     )
 
 
+def current_autocast(device: str) -> Callable[[], AbstractContextManager[object]]:
+    """Remember the autocast settings of a device, for a backward pass that recomputes its forward.
+
+    Args:
+        device: type of the device; those without autocast, such as "meta", have no settings.
+
+    Returns:
+        Function that makes a context with these settings.
+    """
+    if not torch.amp.is_autocast_available(device):
+        return nullcontext
+    return partial(torch.autocast, device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
+
+
 def _device_of(tensors: Sequence[Tensor | None]) -> str:
     return next(each.device.type for each in tensors if each is not None)
 
@@ -150,7 +165,7 @@ class _Alternative(torch.autograd.Function):
         results = tensors[:num_results]
         ctx.formula, ctx.num_results = formula, num_results
         device = results[0].device.type if results[0] is not None else "cpu"
-        ctx.autocast = device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        ctx.autocast = current_autocast(device)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors[num_results:])
         return tuple(each.view_as(each) for each in results if each is not None)
@@ -161,7 +176,7 @@ class _Alternative(torch.autograd.Function):
         if not torch.is_grad_enabled() and concrete(*(grad for grad in grads if grad is not None)):
             return (None, None, *grads, *(None for _ in inputs))
         needs = ctx.needs_input_grad[2 + ctx.num_results :]
-        with torch.autocast(*ctx.autocast):
+        with ctx.autocast():
             recorded = _formula_gradients(ctx.formula, inputs, needs, grads)
         return (None, None, *(None for _ in grads), *recorded)
 

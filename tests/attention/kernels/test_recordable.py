@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from heedful.attention import dispatch
 from heedful.attention.dispatch import attend
 from heedful.attention.kernels import devices
 from heedful.attention.kernels.additive import triton_ops as additive_triton
@@ -17,6 +18,7 @@ from heedful.attention.kernels.fused.plan import Plan
 from heedful.attention.lowered import LoweredAdditive
 from heedful.attention.masks import Mask, padding, window
 from heedful.attention.scores import Additive, Dot, Gaussian
+from heedful.compiled import derivatives
 from tests.attention.kernels.watch import Watch
 from tests.contracts.errors import Ready
 
@@ -47,6 +49,9 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (additive_triton, fused_autograd):
         monkeypatch.setattr(module, "_programs", lambda: PROGRAMS)
     monkeypatch.setattr(fused_autograd, "_distance_programs", lambda: PROGRAMS)
+    # Watching is a mode of PyTorch's dispatcher, as recording is; on a device nothing watches.
+    for module in (dispatch, derivatives):
+        monkeypatch.setattr(module, "concrete", lambda *tensors: True)
 
 
 @pytest.mark.parametrize("mask", ["none", "padding", "window"])
