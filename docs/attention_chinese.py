@@ -142,8 +142,10 @@ CHINESE: Final = {
     "no gradient reaches the score, so it cannot be learned; straight_through attends to the same key": (
         "梯度传不到打分函数，无法学习；straight_through 注意到同一个键，而且可以学习"
     ),
-    "tree: 1 queries, 3 keys; they must be the same nodes, the root first, or the queries the words and the keys the "
-    "root and the words": "树：1 个查询、3 个键；两者必须是同样的节点，根在最前；或者查询是词，键是根和词",
+    "a tree needs queries and keys that are the same words (the keys may have a root before them), as in "
+    "self-attention of an encoder; got 1 queries and 3 keys": (
+        "树要求查询和键是同样的词（键的最前面可以多一个根），例如编码器的自注意力；这里有 1 个查询和 3 个键"
+    ),
     "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m": (
         "local-p 由循环解码器的状态预测中心；多头注意力请用 local-m"
     ),

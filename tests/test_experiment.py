@@ -71,7 +71,7 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         (
             "",
             ["model.kind=luong", "model.num_heads=2"],
-            r"model\.luong\.num_heads: unknown key; (?!did you mean 'num_heads')",
+            r"model\.num_heads: unknown key; (?!did you mean 'num_heads')",
         ),
         ("", ["model=3"], "model"),
         ("", ["training.patience=x"], "training.patience"),

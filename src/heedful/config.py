@@ -133,11 +133,9 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
 
 def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
+    path, known = _resolve_path(config, [str(part) for part in first["loc"]])
     dotted = ".".join(([where] if where else []) + path) or "configuration"
     if first["type"] == "extra_forbidden":
-        # Another model of a union may have the very key that this one has not.
-        known = [key for key in _keys_beside(config, path) if key != path[-1]]
         return f"{dotted}: unknown key{did_you_mean(path[-1], known)}"
     if first["type"] == "value_error" and "ctx" in first:
         return f"{dotted}: {first['ctx']['error']}"
@@ -146,15 +144,22 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     return f"{dotted}: {message}{value}"
 
 
-def _keys_beside(config: type[Config], path: Sequence[str]) -> list[str]:
-    """Keys of the table where `path` ends; of all alternatives where it is a union."""
+def _resolve_path(config: type[Config], location: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Keys that lead to the place of an error, without the tags of unions, and the keys of the table around it."""
     candidates: list[type[Config]] = [config]
-    for part in path[:-1]:
-        annotations = [c.model_fields[part].annotation for c in candidates if part in c.model_fields]
-        below = [option for annotation in annotations for option in _config_classes(annotation)]
-        # A union's tag shows in the path as one more part that names no field.
-        candidates = below or candidates
-    return sorted({name for candidate in candidates for name in candidate.model_fields})
+    path: list[str] = []
+    around = candidates
+    for part in location:
+        fields = [candidate.model_fields[part] for candidate in candidates if part in candidate.model_fields]
+        tagged = [candidate for candidate in candidates if candidate.model_fields.keys() >= {"kind"}]
+        tagged = [candidate for candidate in tagged if candidate.model_fields["kind"].default == part]
+        if not fields and tagged:
+            candidates = around = tagged
+            continue
+        path.append(part)
+        around = candidates
+        candidates = [option for each in fields for option in _config_classes(each.annotation)] or candidates
+    return path, sorted({name for candidate in around for name in candidate.model_fields})
 
 
 def _config_classes(annotation: Any) -> list[type[Config]]:

@@ -233,3 +233,8 @@ def test_a_name_that_is_not_there_is_refused():
 def test_compound_headings_are_headings(cells: tuple[str, str]):
     assert is_header(*cells)
     assert not is_header(cells[0], "Wort_art")
+
+
+@pytest.mark.parametrize("heading", ["text\tlabel", "Review\tSentiment", "sentence\tcategory", "文本\t标签"])
+def test_headings_of_labels_are_a_header(heading: str):
+    assert is_header(*heading.split("\t"))

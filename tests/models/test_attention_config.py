@@ -94,7 +94,11 @@ REFUSED: dict[str, tuple[str, list[str], str]] = {
     "no such normalizer": ("luong", ["normalizer=softmacks"], "no normalizer 'softmacks'; did you mean 'softmax'"),
     "sizes": ("rnnsearch", ["score=dot"], "query size 384 and key size 768 differ"),
     "no gradient": ("luong", ["normalizer=hard"], "no gradient reaches the score"),
-    "a tree of a decoder": ("luong", ["normalizer=projective_tree"], "1 queries, 3 keys; they must be the same nodes"),
+    "a tree of a decoder": (
+        "luong",
+        ["normalizer=projective_tree"],
+        "a tree needs queries and keys that are the same words",
+    ),
     "heads": ("small", ["window=local-p"], "local-p predicts its centre from the state of a recurrent decoder"),
     "no such setting": ("luong", ["normalizer=linear_chain", "temperature=0.5"], "linear_chain has no temperature"),
     "not above 0": ("luong", ["temperature=0"], "greater than 0"),
@@ -108,7 +112,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(case: str):
         load_experiment(preset, settings=[f"model.attention.{each}" for each in settings])
     message = str(caught.value)
     assert reason in message
-    assert "model." in message
+    assert message.startswith("model")
     assert "\n" not in message
 
 
@@ -116,7 +120,10 @@ def test_what_cannot_be_trained_is_refused_in_one_line(case: str):
     ("settings", "reason"),
     [
         (["encoder_attention.normalizer=sampled"], "encoder_attention: scaled_dot with sampled: drawn keys of self"),
-        (["decoder_attention.normalizer=projective_tree"], "decoder_attention: scaled_dot with projective_tree: tree"),
+        (
+            ["decoder_attention.normalizer=projective_tree"],
+            "decoder_attention: scaled_dot with projective_tree: a tree",
+        ),
     ],
 )
 def test_self_attention_is_refused_by_its_name(settings: list[str], reason: str):

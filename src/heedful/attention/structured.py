@@ -158,8 +158,8 @@ class ProjectiveTree(Normalizer):
         if num_keys - num_queries in {0, 1} and num_keys > 0:
             return None
         return (
-            f"tree: {num_queries} queries, {num_keys} keys; they must be the same nodes, the root first, "
-            "or the queries the words and the keys the root and the words"
+            "a tree needs queries and keys that are the same words (the keys may have a root before them), as in "
+            f"self-attention of an encoder; got {num_queries} queries and {num_keys} keys"
         )
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:

@@ -68,7 +68,7 @@ def run(
     """Score a model."""
     use_threads(threads)
     messages = Messages(quiet)
-    if (other := _other_task(model, device)) is not None:
+    if (other := _other_task(model, engine, device)) is not None:
         _print_measured(other.measure_files(tuple(data), parse_columns(columns)), output_format)
         return
     from heedful.data.corpus import find_pairs
@@ -105,12 +105,14 @@ def run(
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
 
 
-def _other_task(model: Path, device: str) -> "Predictor | None":
+def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":
     """Open a model of a task other than translation, which has no search options."""
     from heedful.predictors.table import load
     from heedful.runtime.folder import open_folder
 
-    return None if open_folder(model).task == "translation" else load(model, choose_device(device))
+    if open_folder(model).task == "translation":
+        return None
+    return load(model, device if engine == "onnx" else choose_device(device), engine)
 
 
 def _print_scored(

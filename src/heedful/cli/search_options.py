@@ -68,7 +68,9 @@ MinP = Annotated[
         rich_help_panel=_SAMPLING,
     ),
 ]
-SampleSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Of the draws.", rich_help_panel=_SAMPLING)]
+SampleSeed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of the sampled outputs.", rich_help_panel=_SAMPLING)
+]
 
 
 @final

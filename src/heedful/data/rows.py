@@ -14,14 +14,15 @@ Columns = tuple[int | str, int | str]
 
 HEADER_WORDS: Final = frozenset(
     (
-        "source target src tgt trg input output text translation reference sentence sentence1 sentence2 original "
-        "translated question answer article summary document headline prompt completion word words phonemes phones "
-        "pronunciation pinyin transliteration name normalized lang1 lang2 "
-        "english german french spanish portuguese italian dutch polish czech russian ukrainian turkish arabic hebrew "
-        "hindi vietnamese indonesian chinese mandarin cantonese japanese korean swedish danish finnish greek "
-        "en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv da fi el "
-        "en-us en-gb pt-br zh-cn zh-tw zh-hans zh-hant eng deu fra spa por rus ara zho jpn kor cmn "
-        "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题"
+        "source target src tgt trg input output text translation reference sentence sentence1 sentence2 "
+        "original translated label labels class category sentiment review question answer article summary "
+        "document headline prompt completion word words phonemes phones pronunciation pinyin transliteration "
+        "name normalized lang1 lang2 english german french spanish portuguese italian dutch polish czech "
+        "russian ukrainian turkish arabic hebrew hindi vietnamese indonesian chinese mandarin cantonese "
+        "japanese korean swedish danish finnish greek en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv "
+        "da fi el en-us en-gb pt-br zh-cn zh-tw zh-hans zh-hant eng deu fra spa por rus ara zho jpn kor cmn "
+        "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 "
+        "汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题 标签 类别"
     ).split()
 )
 """Known column headings; a first row with one in both cells is a header. Codes that are words (es, it, is, no) are left

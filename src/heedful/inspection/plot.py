@@ -199,7 +199,7 @@ def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:
     every = max(1, round(CELL_INCHES[0] / cell))
     size = min(10.0, max(5.0, 72 * cell * every * 0.55))
     widths = [cell_len(label) for label in drawing.columns]
-    # Characters stand upright, as in the text they are from, and only an end mark among them is turned; words all are.
+    # Characters stand upright, as in the text they are from, and only EOS among them is turned; words all are.
     upright = 2 if np.median(widths) <= 2 else 0
     for axis, labels in ((axes.xaxis, drawing.columns), (axes.yaxis, drawing.rows)):
         indices = range(0, len(labels), every)

@@ -26,6 +26,7 @@ from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder
 from heedful.text.tokenizer import TextConfig
 
 ARCHIVES: Final = (".zip", ".tar")
+OTHER_ARCHIVES: Final = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 """The date of each file in an archive, so that the same model gives the same bytes."""
 _MODE: Final = 0o644
@@ -61,12 +62,14 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
         The packed model; a folder is a model like any other.
 
     Raises:
-        UsageError: there is something at `out` already, or it lies in the model.
+        UsageError: there is something at `out` already, it lies in the model, or it names an archive of another kind.
         FileRefused: a file is not what its manifest says.
         ResourceError: the disk is full or refuses; if anything is at `out` then, it is whole.
     """
     if out.exists() or out.is_symlink():
         raise UsageError(f"{out}: exists; choose another --output")
+    if out.suffix.lower() in OTHER_ARCHIVES:
+        raise UsageError(f"{out}: archives are {' and '.join(ARCHIVES)}; weights hardly shrink by compression")
     if folder.path.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: lies in the model; choose an --output elsewhere")
     hashes, engines, left_out = _files(folder)

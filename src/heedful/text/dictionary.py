@@ -188,7 +188,7 @@ def replace_unknown(
 
     Args:
         output: words, some of them unknown.
-        weights: [target, source] attention; rows and columns beyond the two lengths, such as end marks, are ignored.
+        weights: [target, source] attention; rows and columns beyond the two lengths, such as EOS, are ignored.
         source: words as they stand in the text, not as the model's vocabulary has them.
         dictionary: empty to copy only.
         unknown: what unknown words are written as.

@@ -167,13 +167,13 @@ def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
 def links_from_weights(weights: NDArray[np.floating], source_length: int, target_length: int) -> Links:
     """Link each target token to the source token it attends to most.
 
-    End marks are left out before the maximum is taken, so attention that rests on the source's end mark does not
+    EOS is left out before the maximum is taken, so attention that rests on the source's EOS does not
     leave a token without its link. Luong et al. 2015, arXiv:1508.04025, section 4.5: one link per target word.
 
     Args:
-        weights: [token, position] attention; rows and columns beyond the two lengths (end marks, filling) are ignored.
-        source_length: tokens of the source, without its end mark.
-        target_length: tokens of the target, without its end mark.
+        weights: [token, position] attention; rows and columns beyond the two lengths (EOS, padding) are ignored.
+        source_length: tokens of the source, without EOS.
+        target_length: tokens of the target, without EOS.
 
     Returns:
         The links; of equal weights the leftmost wins, and a token that attends to no source token has none.
@@ -261,8 +261,8 @@ def merge_weights(
     1 still does where no weight rests on what is dropped.
 
     Args:
-        weights: [piece, position]; rows and columns beyond the two lists (end marks, filling) are dropped.
-        source_words: for each source piece the word it belongs to, from 0; -1 drops the piece, such as an end mark.
+        weights: [piece, position]; rows and columns beyond the two lists (EOS, padding) are dropped.
+        source_words: for each source piece the word it belongs to, from 0; -1 drops the piece, such as EOS.
         target_words: the same for the target.
 
     Returns:
