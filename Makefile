@@ -20,7 +20,18 @@ demo: $(VENV)/.installed-train ## install everything that training needs and run
 
 .PHONY: test
 test: $(VENV)/.installed-dev ## install everything the tests need and run them
-	$(PYTEST)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-mechanisms test-others
+
+# The two halves of the tests, side by side. Threads that spin while they wait would take the other half's core.
+MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture
+
+.PHONY: test-mechanisms
+test-mechanisms: $(VENV)/.installed-dev
+	OMP_WAIT_POLICY=passive $(PYTEST) $(MECHANISMS)
+
+.PHONY: test-others
+test-others: $(VENV)/.installed-dev
+	OMP_WAIT_POLICY=passive $(PYTEST) tests src $(MECHANISMS:%=--ignore=%)
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, all tests
@@ -28,7 +39,7 @@ check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, all tes
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(PYTEST)
+	@$(MAKE) --no-print-directory test
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## run every benchmark that needs no data of yours (use a quiet machine)
