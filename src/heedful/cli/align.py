@@ -89,8 +89,7 @@ def run(
     translator = load(model, choose_device(device), kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
-    inputs = (*data, *((gold,) if gold else ()))
-    with nullcontext(None) if by_hand and target is None else opened_output(target, inputs) as output:
+    with nullcontext(None) if by_hand and target is None else opened_output(target, (*data, gold)) as output:
         for index, (scored, pair) in enumerate(zip(scored_pairs, pairs, strict=True)):
             if scored.was_cut:
                 cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")

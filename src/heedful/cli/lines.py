@@ -70,7 +70,7 @@ def answer_lines(
     """
     is_prompting = not texts and source is None and sys.stdin.isatty()
     cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts, source) as lines, opened_output(target, () if source is None else (source,)) as output:
+    with _opened_input(texts, source) as lines, opened_output(target, (source,)) as output:
         remaining = _watched(lines, messages, is_prompting)
         index = 0
         # A window at a time, so that what is answered is also written.
@@ -127,12 +127,12 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
 
 
 @contextmanager
-def opened_output(path: Path | None, inputs: Iterable[Path] = ()) -> Generator[TextIO]:
+def opened_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> Generator[TextIO]:
     """Open a file that is renamed to its final name once it is complete.
 
     Args:
         path: output file; None or "-" = standard output. Devices and pipes are written to directly.
-        inputs: files that the command reads.
+        inputs: files that the command reads; None = no file.
 
     Yields:
         A text stream, UTF-8 with LF.
@@ -155,12 +155,12 @@ def opened_output(path: Path | None, inputs: Iterable[Path] = ()) -> Generator[T
         raise
 
 
-def refuse_overwriting(path: Path, inputs: Iterable[Path]) -> None:
+def refuse_overwriting(path: Path, inputs: Iterable[Path | None]) -> None:
     """Refuse an output file that would destroy what the command reads.
 
     Args:
         path: output file.
-        inputs: files that the command reads; missing ones are ignored.
+        inputs: files that the command reads; None and missing ones are ignored.
 
     Raises:
         UsageError: the file is one of the inputs, or exists in a model's folder.
@@ -170,7 +170,7 @@ def refuse_overwriting(path: Path, inputs: Iterable[Path]) -> None:
     if not path.is_file():
         return
     for each in inputs:
-        if each.is_file() and path.samefile(each):
+        if each is not None and each.is_file() and path.samefile(each):
             raise UsageError(f"{path}: read by this command; choose another output file")
     if (path.resolve().parent / MANIFEST).is_file():
         raise UsageError(f"{path}: belongs to the model in {path.resolve().parent}; choose another output file")
