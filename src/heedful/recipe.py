@@ -103,7 +103,7 @@ def train(
         def begin() -> list[float]:
             files = _files(task, recipe)
             folder = _folder(recipe, files)
-            _resolve(task, recipe, {})  # a wrong setting is refused before anything is written
+            load_experiment(recipe.preset)  # a wrong name is refused before anything is written
             claim(folder)
             resources.enter_context(locked(folder / "run"))
             runs.append(_begin(task, recipe, files, folder))

@@ -174,7 +174,7 @@ def _open_closed_streams() -> None:
             os.dup2(opened, number)
             os.close(opened)
         mode = "r" if name == "stdin" else "w"
-        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", newline="\n", closefd=False))
 
 
 def _prepare_process(is_debug: bool) -> None:
