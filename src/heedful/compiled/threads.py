@@ -106,7 +106,7 @@ _Work: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @cache
 def _openmp() -> Any:
-    """GOMP_parallel(function, data, number of threads, flags) of the OpenMP library that PyTorch has loaded, or None."""
+    """GOMP_parallel(function, data, number of threads, flags) of the library that PyTorch has loaded, or None."""
     folder = Path(torch.__file__).parent
     only_if_loaded = getattr(os, "RTLD_NOLOAD", None)
     if only_if_loaded is None:
