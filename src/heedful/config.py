@@ -112,7 +112,7 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
     """Build a configuration from nested dictionaries, or raise a one-line error.
 
     Args:
-        config: the class to build.
+        config: class of the configuration.
         tree: nested dictionaries, as from TOML.
         where: dotted path of `tree` in the whole configuration, for messages.
 

@@ -2,8 +2,8 @@
 
 A recorded loop would always have as many iterations as the recorded example; the operators GRU and LSTM have one per
 position. Their gates, from the ONNX specification, differ from ours. GRU: update z, reset, candidate, with
-h' = (1 - z) * candidate + z * h, whereas ours is h' = z * candidate + (1 - z) * h; negating the parameters of the update
-gate makes them equal, because sigmoid(-x) = 1 - sigmoid(x). LSTM: the order is input, output, forget, candidate,
+h' = (1 - z) * candidate + z * h, whereas ours is h' = z * candidate + (1 - z) * h; negating the parameters of the
+update gate makes them equal, because sigmoid(-x) = 1 - sigmoid(x). LSTM: the order is input, output, forget, candidate,
 whereas ours is input, forget, candidate, output.
 """
 

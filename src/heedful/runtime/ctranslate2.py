@@ -36,9 +36,9 @@ _OURS: Final = {
     "min_length": "counts a least length otherwise",
     "beta": "has another coverage penalty",
 }
-"""Search settings that CTranslate2 lacks or defines differently, and in what respect."""
+"""Search settings that CTranslate2 lacks or defines differently, and the difference."""
 _BATCH_TOKENS: Final = 4096
-"""Source tokens times hypotheses in a batch of CTranslate2: larger batches no longer fit into the cache."""
+"""Maximum of source tokens times hypotheses in a CTranslate2 batch: larger batches do not fit into the cache."""
 _OURS_OF_BEAMS: Final = {
     "num_groups": "has no groups in a beam",
     "stopping": "does not prove that nothing better follows",

@@ -118,7 +118,7 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
         return np.array([EOS], dtype=np.int64), False
     # No piece is longer than 16 characters, so characters beyond this limit could not be kept below either.
     most = 16 * config.max_tokens
-    # NUL ends a string in some libraries, so it is replaced; the model does not know either character.
+    # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
     ids = tokenizer.encode(text[:most].replace("\0", "\ufffd"))
     room = config.max_tokens - 1
     return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most

@@ -24,7 +24,7 @@ Pair = tuple[Sequence[str], Sequence[str]]
 Method = Literal["forward", "backward", "intersection", "union", "grow-diag"]
 
 LARGEST_PAIR: Final = 40_000
-"""Maximum number of source words times target words; `align_pairs` skips larger pairs."""
+"""Maximum number of source words times target words (200 words on each side); `align_pairs` skips larger pairs."""
 
 _HEADER: Final = re.compile(r"#heedful dictionary (\d{1,9})")
 # Characters that a line of a table, or UTF-8, cannot represent; a byte order mark would be lost at the start of a file.

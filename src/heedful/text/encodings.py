@@ -95,7 +95,7 @@ def is_mostly_utf8(sample: bytes) -> bool:
 
 
 def explain_bad_byte(sample: bytes, start: int, seen_utf8: bool, path: Path | None) -> str:
-    """Explain bytes that are not UTF-8: their probable encoding, and what to do.
+    """Explain bytes that are not UTF-8: name their probable encoding and a remedy.
 
     Args:
         sample: the line and some bytes after it.

@@ -35,7 +35,7 @@ _KINDS: Final = (
     (b"\x89PNG", "a PNG picture", "give a text file"),
 )
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f\x85")
-_MOST_CONTROLS: Final = 0.1  # share of control bytes above which a file with NUL cannot be text
+_MOST_CONTROLS: Final = 0.1  # a file with NUL and a larger share of control bytes is not text
 
 # ISO 639-1, and the three-letter codes that corpora use most.
 _LANGUAGE_CODES: Final = frozenset(
@@ -236,7 +236,7 @@ def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without suffixes, for naming a model after it.
+    """Return a file's name without its suffix, for naming a model after it.
 
     Args:
         path: a data file.

@@ -350,7 +350,7 @@ def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDA
     Args:
         words: words of a vocabulary, in the order of their ids.
         vectors: vectors of any words.
-        seed: seed of the random vectors.
+        seed: seed of the random vectors; the draws of a word depend only on the seed and on the word's index.
 
     Returns:
         [word, size] one row per word.
