@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
 
-# Names load on first use, so that `import heedful` costs nothing; strings, so that no module of ours depends on all.
+# Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
+# would make every module of the package depend on all others.
 _LAZY: Final = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),

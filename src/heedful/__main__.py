@@ -1,4 +1,4 @@
-"""`python -m heedful` is the command `heedful`."""
+"""Entry point of `python -m heedful`, which is the same as the command `heedful`."""
 
 import sys
 

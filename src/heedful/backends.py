@@ -1,4 +1,4 @@
-"""Backends of a model folder: PyTorch, or an exported engine, loaded on first use."""
+"""Backends of a model folder: PyTorch and exported engines, loaded on first use."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
@@ -29,18 +29,19 @@ class Backends:
         engine: str,
         partners: "Sequence[Backends]" = (),
     ) -> None:
-        """Find the backends; nothing is loaded yet.
+        """Find the backends without loading any.
 
         Args:
             folder: a verified model folder.
-            sizes: vocabulary sizes of source and target, and whether both sides share one.
-            max_tokens: most tokens of an output.
-            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
-            engine: what computes: torch, the name of an exported engine, or "auto".
-            partners: of other models of the same vocabulary, whose probabilities are averaged with this one's.
+            sizes: vocabulary sizes of source and target, and whether both sides share one vocabulary.
+            max_tokens: maximum number of tokens of an output.
+            device: PyTorch's device, such as cpu or cuda; "auto" = a CUDA device if there is one.
+            engine: "torch", the name of an exported engine, or "auto".
+            partners: backends of the other models of an ensemble, which share the vocabulary; probabilities are
+                averaged.
 
         Raises:
-            UsageError: there is no engine of that name.
+            UsageError: the model has no engine of that name.
         """
         self.exported: Final[dict[str, Exported]] = find_exported(folder, max_tokens)
         if engine not in ("auto", "torch"):
@@ -62,18 +63,18 @@ class Backends:
 
         Args:
             search: beam, penalties and limits.
-            attention: whether attention is wanted.
-            demand: what outputs begin with, hold and do not hold; None = anything.
-            is_exact: whether no bit of a result may depend on what is decoded beside (`heedful.runtime.exact`).
+            attention: whether attention weights are needed.
+            demand: prefix, required and banned phrases of the outputs; None = no constraints.
+            is_exact: whether results must be bit-identical in every batch (`heedful.runtime.exact`).
 
         Returns:
-            The engine that was named; for "auto" the fastest one whose answers were found to be PyTorch's when it was
-            exported and that searches so, PyTorch where there is none.
+            The backend of the named engine. For "auto", the fastest engine that matched PyTorch when it was exported
+            and supports the search; PyTorch if there is none.
 
         Raises:
-            MissingExtra: the package that runs it is not installed.
+            MissingExtra: the package that runs the engine is not installed.
             FileRefused: the engine's files were changed.
-            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
+            UsageError: the named engine does not support exact results, or ensembles.
         """
         constraints = demand or Constraints()
         by_steps = is_exact or bool(self._partners)
@@ -84,19 +85,19 @@ class Backends:
         return self._in_blocks(backend) if is_exact else backend
 
     def scoring(self, attention: bool = False, is_exact: bool = False) -> Backend:
-        """Return the backend for scoring given outputs.
+        """Return the backend for scoring given outputs (forced decoding).
 
         Args:
-            attention: whether attention is wanted.
-            is_exact: as for `searching`.
+            attention: whether attention weights are needed.
+            is_exact: whether results must be bit-identical in every batch (`heedful.runtime.exact`).
 
         Returns:
-            As `searching`.
+            The backend, chosen as in `searching`.
 
         Raises:
-            MissingExtra: the package that runs it is not installed.
+            MissingExtra: the package that runs the engine is not installed.
             FileRefused: the engine's files were changed.
-            UsageError: the engine that was named cannot be exact, or not be part of an ensemble.
+            UsageError: the named engine does not support exact results, or ensembles.
         """
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
@@ -105,10 +106,10 @@ class Backends:
         return self._in_blocks(backend) if is_exact else backend
 
     def _in_blocks(self, backend: Backend) -> Backend:
-        """Backend whose results depend on nothing but the source.
+        """Bit-exact version of a backend: its results depend only on the source.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: the backend does not decode token by token.
         """
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
@@ -117,12 +118,12 @@ class Backends:
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
-        """Fastest backends of this model and of its ensemble partners, combined."""
+        """Fastest backend of this model, combined with the fastest backends of its ensemble partners, if any."""
         backends = [each._fastest(known, refusal) for each in (self, *self._partners)]
         return backends[0] if len(backends) == 1 else together(backends)
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
-        """Named backend, or the first without a reason to refuse, known before loading or after."""
+        """Named backend; for "auto" the first that nothing rules out, before or after loading; else PyTorch."""
         if self._engine != "auto":
             return self._open(self._engine)
         for name, exported in self.exported.items():
@@ -165,10 +166,10 @@ class Backends:
         """Return the PyTorch model, loaded on first use.
 
         Returns:
-            The model in evaluation mode, always the same.
+            The model in evaluation mode; every call returns the same object.
 
         Raises:
-            FileRefused: the folder holds a model of another task.
+            FileRefused: the folder's model is not a sequence-to-sequence model.
         """
         if self._model is None:
             from heedful.models.interface import Seq2Seq

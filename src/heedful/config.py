@@ -1,8 +1,8 @@
-"""Configuration: TOML and dotted overrides in, frozen validated models out.
+"""Configuration: frozen, validated models from TOML files and dotted overrides.
 
-Every part of heedful that can be configured owns a subclass of `Config` beside the code that reads it;
-this module knows none of them. Unknown keys, wrong types and out-of-range values are refused with the
-dotted path of the key, and a guess at what was meant.
+Every configurable part of heedful defines a subclass of `Config` beside the code that reads it; this module depends on
+none of them. The error for an unknown key, a wrong type or a value out of range names the dotted path of the key, and
+for an unknown key also suggests a known one.
 """
 
 import json
@@ -35,7 +35,7 @@ def read_toml(path: Path) -> Tree:
         path: the file.
 
     Returns:
-        Its content as nested dictionaries, without the version of its format.
+        The content as nested dictionaries, without the format version.
 
     Raises:
         ConfigError: the file does not exist or is not TOML.
@@ -53,13 +53,13 @@ def read_toml(path: Path) -> Tree:
 def parse_overrides(settings: Sequence[str]) -> Tree:
     """Parse ``["training.steps=10"]`` into nested dictionaries.
 
-    The value is read as TOML; what is not TOML is taken as a string, so quotes can be left out.
+    A value is parsed as TOML; a value that is not valid TOML is taken as a string, so quotes can be omitted.
 
     Args:
-        settings: each ``dotted.key=value``.
+        settings: strings of the form ``dotted.key=value``.
 
     Returns:
-        Nested dictionaries holding the values.
+        Nested dictionaries of the values.
 
     Raises:
         ConfigError: a setting has no ``=`` or no key.
@@ -88,11 +88,11 @@ def parse_overrides(settings: Sequence[str]) -> Tree:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
-    """Merge two trees, table by table; values of `over` win.
+    """Merge two trees, table by table; values of `over` take precedence.
 
     Args:
         base: nested dictionaries.
-        over: nested dictionaries that win.
+        over: nested dictionaries that take precedence.
 
     Returns:
         New nested dictionaries.
@@ -109,10 +109,10 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
 
 
 def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "") -> ConfigType:
-    """Build `config` from nested dictionaries, or raise an error of one line.
+    """Build a configuration from nested dictionaries, or raise a one-line error.
 
     Args:
-        config: the class to build.
+        config: class of the configuration.
         tree: nested dictionaries, as from TOML.
         where: dotted path of `tree` in the whole configuration, for messages.
 
@@ -123,7 +123,7 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
         ConfigError: an unknown key, a wrong type or a value out of range.
     """
     try:
-        # Through JSON: strict mode then takes TOML's arrays for tuples, but still refuses "10" for 10.
+        # Through JSON, because strict mode then accepts TOML's arrays as tuples, but still refuses "10" for 10.
         return config.model_validate_json(json.dumps(tree))
     except ValidationError as error:
         raise ConfigError(_explain(config, error, where)) from None
@@ -145,7 +145,7 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
 
 
 def _resolve_path(config: type[Config], location: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Keys that lead to the place of an error, without the tags of unions, and the keys of the table around it."""
+    """Path of keys to an error, without the tags of unions, and the known keys of the table that contains it."""
     candidates: list[type[Config]] = [config]
     path: list[str] = []
     around = candidates
@@ -174,10 +174,10 @@ def to_toml(config: Config) -> str:
     """Write a configuration as TOML, every value resolved.
 
     Args:
-        config: what to write.
+        config: the configuration.
 
     Returns:
-        TOML text that `read_toml` and `validate` turn back into an equal configuration.
+        TOML text from which `read_toml` and `validate` build an equal configuration.
     """
     return _table(SETTINGS_FORMAT.stamp(config.model_dump(mode="json")), ()).lstrip("\n")
 

@@ -1,4 +1,4 @@
-"""Custom code: classes outside the package, imported only where the user names them."""
+"""Custom code: classes outside the package, imported only if the user allows them by name."""
 
 import importlib
 import sys
@@ -15,10 +15,10 @@ _allowed: Final[set[str]] = set()
 
 
 def is_custom(name: str) -> bool:
-    """Say whether a name stands for a class outside the package.
+    """Tell whether a name refers to a class outside the package.
 
     Args:
-        name: a word of a configuration.
+        name: a value of a configuration.
 
     Returns:
         Whether it has the form ``module:Class``.
@@ -32,13 +32,13 @@ def is_custom(name: str) -> bool:
 
 
 def allow_code(names: Iterable[str]) -> None:
-    """Allow this process to import the classes that the user named.
+    """Allow this process to import classes that the user named.
 
     Args:
-        names: each ``module:Class``, from the command line or from an argument of a Python call.
+        names: names of the form ``module:Class``, from the command line or from an argument of a Python call.
 
     Raises:
-        UsageError: a name has another form.
+        UsageError: a name does not have this form.
     """
     for name in names:
         if not is_custom(name):
@@ -51,21 +51,21 @@ def allowed_code() -> tuple[str, ...]:
     """List the classes that this process may import.
 
     Returns:
-        Each ``module:Class``, sorted.
+        Their names, of the form ``module:Class``, sorted.
     """
     with _lock:
         return tuple(sorted(_allowed))
 
 
 def require_allowed(names: Iterable[str], where: object) -> None:
-    """Refuse a file that needs code which the user did not name.
+    """Refuse a file that needs custom code which the user did not allow.
 
     Args:
-        names: classes that the file needs.
-        where: the file.
+        names: names of the classes that the file needs.
+        where: the file, for the message.
 
     Raises:
-        FileRefused: the user did not name one of them.
+        FileRefused: one of the classes is not allowed.
     """
     if missing := sorted(set(names) - set(allowed_code())):
         raise FileRefused(f"{where}: needs the code of {missing[0]}; if you trust it, add --code {missing[0]}")
@@ -75,10 +75,10 @@ def named_code(tree: object) -> set[str]:
     """Find the classes outside the package that a configuration names.
 
     Args:
-        tree: nested tables and values.
+        tree: the configuration as nested dictionaries.
 
     Returns:
-        Each ``module:Class`` among the values of the keys `score`, `normalizer` and `kind`.
+        All ``module:Class`` names among the values of the keys `score`, `normalizer` and `kind`.
 
     Example:
         >>> named_code({"model": {"attention": {"score": "mine.scores:Mine"}}})
@@ -92,22 +92,22 @@ def named_code(tree: object) -> set[str]:
 
 
 KEYS: Final = frozenset({"score", "normalizer", "kind"})
-"""Keys of a configuration that a class may stand under."""
+"""Configuration keys whose value may name a class."""
 
 
 def import_class(name: str, base: Class) -> Class:
     """Import a class that the user allowed.
 
     Args:
-        name: ``module:Class``; the module is looked for in the working directory too.
-        base: what the class must be a subclass of.
+        name: name of the form ``module:Class``; the working directory is searched for the module too.
+        base: required base class.
 
     Returns:
         The class.
 
     Raises:
-        FileRefused: the user did not name this class.
-        UsageError: there is no such module or class, or the class is of another kind.
+        FileRefused: the user did not allow this class.
+        UsageError: there is no such module or class, or the class is not a subclass of `base`.
     """
     if name not in allowed_code():
         raise FileRefused(f"{name}: code from outside the package; if you trust it, add --code {name}")
@@ -126,7 +126,7 @@ def import_class(name: str, base: Class) -> Class:
 
 
 def _import_beside(name: str, module_name: str) -> object:
-    """Import a module of the working directory, which a console script does not search.
+    """Import a module from the working directory, which is not on the search path of a console script.
 
     Raises:
         UsageError: there is no such module.

@@ -1,22 +1,22 @@
-"""Exceptions of heedful; each class has its exit code.
+"""Exceptions of heedful and their exit codes.
 
-HeedfulError (1: a bug of ours when nothing more special applies)
+HeedfulError          1    base class; the code of an error without a more specific class
 ├── UsageError          2    the command, its options or the configuration are wrong
 │   ├── ConfigError     2    a configuration key or value; the message names its dotted path
 │   └── DataError       2    a data file; the message names file:line where there is one
-├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or does not fit
+├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or incompatible
 │   └── NewerFormat     3    a file was made by a newer heedful; it is left as it is
 ├── NonFiniteError      4    the loss or a gradient is not finite
 ├── ResourceError       5    out of disk, memory or device
-│   └── LostProcess     5    another process of the same training ended or is silent
+│   └── LostProcess     5    another process of the same training died or does not respond
 ├── MissingExtra        6    an optional dependency is not installed; the message prints the install line
 ├── ShapeError          2    tensor axes that must agree differ (Python interface)
-├── NeedError           2    an attention summary was asked of something that cannot provide it
-├── KernelUnsupported   2    a kernel named by hand cannot do what was asked
-├── EndedElsewhere      *    another process of the same training says why it ended; this one says nothing
+├── NeedError           2    the normalizer or kernel cannot provide a requested attention summary
+├── KernelUnsupported   2    a kernel chosen by name cannot compute the request
+├── EndedElsewhere      *    another process ended the training and prints the reason; exit code of that process
 └── Stopped           130    a signal ended the run after saving; 143 for SIGTERM
 
-A message says what is wrong, where, and what to do; it is one line.
+A message is one line that says what is wrong, where, and what to do.
 """
 
 from collections.abc import Iterable
@@ -57,13 +57,13 @@ class KernelUnsupported(UsageError, ValueError):
 
 
 class FileRefused(HeedfulError):
-    """Model or checkpoint that is corrupt, unsafe, foreign or does not fit."""
+    """Model or checkpoint that is corrupt, unsafe, foreign or incompatible."""
 
     exit_code = 3
 
 
 class NewerFormat(FileRefused):
-    """A file is of a newer format than this heedful reads; it is never taken for damaged, changed or deleted."""
+    """File in a newer format than this heedful reads; it is never treated as damaged, changed or deleted."""
 
 
 class NonFiniteError(HeedfulError):
@@ -79,7 +79,7 @@ class ResourceError(HeedfulError):
 
 
 class LostProcess(ResourceError):
-    """Death or silence of another process of the same training."""
+    """Loss of another process of the same training, which died or does not respond."""
 
 
 class MissingExtra(HeedfulError):
@@ -107,15 +107,15 @@ class Stopped(HeedfulError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.signal_number = signal_number
-        self.exit_code = 128 + signal_number  # type: ignore[misc]  # it depends on the instance, here and above
+        self.exit_code = 128 + signal_number  # type: ignore[misc]  # per instance, as in EndedElsewhere
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint such as ``; did you mean 'small'?`` or a list of what is known.
+    """Return a hint such as ``; did you mean 'small'?``, or a list of the accepted words.
 
     Args:
         name: word that the user wrote.
-        known: what would have been accepted.
+        known: accepted words.
 
     Returns:
         A clause that starts with ``;`` and can be appended to an error message.

@@ -23,7 +23,7 @@ from heedful.training.config import TrainingConfig
 
 _WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig)
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
-"""Training settings that `adapt` chooses, and the values that leave them to it."""
+"""Training settings that are chosen from the corpus by default, and the value of each that asks for this choice."""
 
 FREE_ON_RESUME: Final = (
     "training.max_steps",
@@ -35,7 +35,7 @@ FREE_ON_RESUME: Final = (
     "training.tensorboard",
     "search.",
 )
-"""Settings that may change when a run goes on; all others would make another model."""
+"""Settings, or prefixes of settings, that may change when a run is resumed; any other change would change the model."""
 
 
 class Experiment(StoredSettings):
@@ -76,20 +76,21 @@ def load_experiment(
     adapted: Mapping[str, Any] | None = None,
     default_preset: str = DEFAULT_PRESET,
 ) -> Experiment:
-    """Assemble a configuration: defaults < what suits the corpus < preset < file < settings.
+    """Assemble a configuration, in increasing precedence: defaults, values from the corpus, preset, file, settings.
 
     Args:
-        preset: name of model sizes; empty = "small", or the first of the kind that file or settings name.
-        file: TOML.
-        settings: each ``dotted.key=value``.
-        adapted: values chosen from the corpus, of keys that nobody set.
-        default_preset: that of the task, for when neither preset nor kind is given.
+        preset: name of a preset; empty = `default_preset`, or the preset of the model kind in file, settings or
+            `adapted`.
+        file: TOML file.
+        settings: strings of the form ``dotted.key=value``.
+        adapted: values chosen from the corpus.
+        default_preset: preset of the task, used if neither preset nor kind is given.
 
     Returns:
         The configuration, fully resolved.
 
     Raises:
-        ConfigError: an unknown preset or key, or a bad value.
+        ConfigError: a preset or key is unknown, or a value is invalid.
     """
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: no such preset{did_you_mean(preset, PRESETS)}")
@@ -102,13 +103,13 @@ def load_experiment(
 
 
 def upgraded(tree: Tree) -> Tree:
-    """Bring keys of older configurations to where they are now; models do so with stored ones by themselves.
+    """Convert the keys of an older configuration to the current ones; stored models convert their own.
 
     Args:
-        tree: of a configuration, or a part of one.
+        tree: a configuration, or a part of one, as nested dictionaries.
 
     Returns:
-        The same in today's keys.
+        The configuration with current keys.
     """
     return {**tree, "model": upgrade_attention(tree["model"])} if "model" in tree else tree
 
@@ -118,19 +119,19 @@ def _is_left_open(key: str, value: object) -> bool:
 
 
 def _of_kind(suited: Tree, kind: str) -> Tree:
-    """Keep what a kind of model has; a table is of the kind that it was chosen for."""
+    """Suited settings that a model kind has; tables only if they were chosen for this kind."""
     known = model_class(kind).model_fields
     is_same = suited.get("kind", kind) == kind
     return {key: value for key, value in suited.items() if key in known and (is_same or not isinstance(value, dict))}
 
 
 def _preset_tree(preset: str, tree: Tree, adapted: Mapping[str, Any], default_preset: str) -> Tree:
-    """Settings of the preset; for another kind of model, those of its middle preset.
+    """Model settings of the preset; without a preset, of the preset named after the model kind.
 
-    The kind that suits the corpus counts where neither preset nor kind was given, nor settings that it has not.
+    If neither preset nor kind is given, the kind that suits the corpus is used, if it has all settings that are given.
 
     Raises:
-        ConfigError: no such kind, or the preset is of another kind.
+        ConfigError: the kind is unknown, or the preset is of another kind.
     """
     kind = tree.get("model", {}).get("kind") if isinstance(tree.get("model"), dict) else None
     if is_custom(str(kind)) and not preset:
@@ -148,7 +149,7 @@ def _preset_tree(preset: str, tree: Tree, adapted: Mapping[str, Any], default_pr
 
 
 def _suited_kind(tree: Tree, adapted: Mapping[str, Any], usual: str) -> str:
-    """Kind of model that suits the corpus, if it has all settings made by hand; else the default kind."""
+    """Model kind that suits the corpus, if it has all settings that the user gave; else the default kind."""
     suited = str(adapted.get("model", {}).get("kind", usual))
     set_by_hand = tree.get("model", {})
     has_all = isinstance(set_by_hand, dict) and set_by_hand.keys() <= MODELS[suited].model_fields.keys()
@@ -156,32 +157,32 @@ def _suited_kind(tree: Tree, adapted: Mapping[str, Any], usual: str) -> str:
 
 
 def has_attention(experiment: Experiment) -> bool:
-    """Tell whether a model attends to its source.
+    """Tell whether the model attends to its source.
 
     Args:
-        experiment: what to build.
+        experiment: configuration of the model.
 
     Returns:
-        Whether its outputs can be aligned.
+        Whether outputs can be aligned with their sources.
     """
     return not isinstance(experiment.model, _WITHOUT_ALIGNMENT)
 
 
 def check_resumable(folder: Path, path: Path, experiment: Experiment, section: str = "") -> None:
-    """Refuse to go on with settings that would make another model than the one begun.
+    """Refuse to resume a run with settings that would change its model.
 
     Args:
-        folder: the model's.
-        path: the settings that it was begun with; where there is no such file, nothing was begun.
-        experiment: the settings now.
-        section: beginning of the keys that are compared; empty = all.
+        folder: model folder.
+        path: file of the settings that the run was started with; if it does not exist, there is nothing to resume.
+        experiment: current settings.
+        section: prefix of the keys to compare; empty = all keys.
 
     Raises:
-        ConfigError: a setting changed.
+        ConfigError: a setting changed that may not change.
     """
     if not path.is_file():
         return
-    # A run begun before a setting existed has its default.
+    # A setting that did not exist when the run was started has its default.
     begun = validate(Experiment, read_toml(path))
     before, now = (_leaves(one.model_dump(mode="json")) for one in (begun, experiment))
     for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
@@ -201,11 +202,11 @@ def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def build_model(experiment: Experiment, sizes: Sequence[Any]) -> nn.Module:
-    """Build the model with fresh parameters, a function of the seed.
+    """Build the model with freshly initialised parameters, determined by the seed.
 
     Args:
-        experiment: what to build.
-        sizes: those that the data gives: the arguments of the model configuration's `build`.
+        experiment: configuration of the model.
+        sizes: sizes that depend on the data: the arguments of the model configuration's `build`.
 
     Returns:
         The model.

@@ -1,7 +1,7 @@
-"""Durable writes: files that are complete or absent, and on the disk when the call returns.
+"""Durable writes: a file is complete or absent, and on disk when the call returns.
 
-A device or a pipe is written to, not replaced. A symbolic link stays, and the file that it names is replaced. The new
-file has the permissions and the owner of the old one.
+A device or a pipe is written to directly, not replaced. A symbolic link stays, and its target is replaced. The new file
+gets the permissions and, if allowed, the owner of the file that it replaces.
 """
 
 import errno
@@ -22,13 +22,13 @@ _UNSUPPORTED: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSU
 
 @contextmanager
 def written_whole(path: Path) -> Generator[TextIO]:
-    """Write a text file beside its final name and rename it there on success.
+    """Write a text file under a temporary name, and rename it to its final name on success.
 
     Args:
-        path: where to.
+        path: final name.
 
     Yields:
-        A stream; what stood at `path` stays whole if the body raises or the process is killed.
+        A text stream. If the body raises or the process is killed, an existing file at `path` is unchanged.
     """
     target = _destination(path)
     if _is_special(target):
@@ -51,13 +51,13 @@ def written_whole(path: Path) -> Generator[TextIO]:
 
 @contextmanager
 def written_in_parts(path: Path) -> Generator[TextIO]:
-    """Write a text file that is named PATH.part until it is complete, and stays under that name if the body raises.
+    """Write a text file as PATH.part, and rename it to PATH when it is complete; if the body raises, PATH.part remains.
 
     Args:
-        path: where to.
+        path: final name.
 
     Yields:
-        A stream; characters that UTF-8 cannot encode are replaced.
+        A text stream; characters that UTF-8 cannot encode are replaced.
 
     Raises:
         UsageError: another process writes the same file.
@@ -75,17 +75,17 @@ def written_in_parts(path: Path) -> Generator[TextIO]:
         stream.flush()
         os.fsync(stream.fileno())
         if os.name != "nt":
-            part.replace(target)  # while locked, so that no other process takes up the file
+            part.replace(target)  # while locked, so that no other process can open the file for writing
     if os.name == "nt":
-        part.replace(target)  # Windows renames closed files only
+        part.replace(target)  # Windows renames only closed files
     sync(target.parent)
 
 
 def _open_locked(path: Path) -> int:
-    """Open a file for this process alone, and empty it.
+    """Open a file, lock it for this process (if the file system has locks) and truncate it.
 
     Raises:
-        UsageError: another process holds it.
+        UsageError: another process has locked it.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while True:
@@ -96,7 +96,7 @@ def _open_locked(path: Path) -> int:
                     raise UsageError(
                         f"{path}: another process is writing it; wait for it, or choose another output file"
                     )
-            # Between the two calls its last writer may have renamed it.
+            # Between opening and locking, the file's previous writer may have renamed it.
             if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
                 os.ftruncate(descriptor, 0)
                 return descriptor
@@ -115,7 +115,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _copy_attributes(path: Path, descriptor: int) -> None:
-    """Give an open file the permissions and, where that is allowed, the owner of another; nothing if there is none."""
+    """Copy the permissions and, if allowed, the owner of an existing file to an open file."""
     if os.name == "nt" or not path.is_file():
         return
     status = path.stat()
@@ -136,10 +136,10 @@ if sys.platform == "win32":
         """Lock an open file against other processes.
 
         Args:
-            descriptor: of the file.
+            descriptor: descriptor of the open file.
 
         Returns:
-            Whether it is locked now; False if another process holds it.
+            Whether this process has the lock now; False if another process has it.
 
         Raises:
             NoLocks: the file system has no locks.
@@ -163,10 +163,10 @@ else:
         """Lock an open file against other processes, until it is closed or this process ends.
 
         Args:
-            descriptor: of the file.
+            descriptor: descriptor of the open file.
 
         Returns:
-            Whether it is locked now; False if another process holds it.
+            Whether this process has the lock now; False if another process has it.
 
         Raises:
             NoLocks: the file system has no locks.
@@ -188,14 +188,14 @@ def _explain_refusal(error: OSError) -> bool:
 
 
 def write_through(path: Path, content: bytes) -> None:
-    """Write a new file, and return when it is on the disk.
+    """Write a new file, and return when its content is on disk.
 
     Args:
-        path: where to; what it is in has to be synced for its name to last.
-        content: all of it.
+        path: the file; its folder must be synced too (`sync`), or the name may be lost in a crash.
+        content: the content of the file.
 
     Raises:
-        OSError: the disk is full or refuses, or there is such a file.
+        OSError: the disk is full or refuses, or the file exists.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
     try:
@@ -208,10 +208,10 @@ def write_through(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make the operating system write a file, or the names in a folder, to disk now.
+    """Flush a file, or the names in a folder, to disk.
 
     Args:
-        path: which.
+        path: the file or folder.
 
     Raises:
         OSError: the disk refuses.

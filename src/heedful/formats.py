@@ -1,7 +1,8 @@
-"""Format versions: every kind of file that heedful writes and reads again says its own.
+"""Format versions: every kind of file that heedful writes and reads again carries a version of its own.
 
-A version goes up when a reader of the one before would go wrong. A key that an older reader may leave out does not
-raise it, so unknown keys of a known version are left out. A file of a newer version is refused and stays where it is.
+A version is raised when a reader of the previous version would misread the file. A new key that an older reader may
+ignore does not raise the version, so readers ignore unknown keys. A file of a newer version is refused and left
+unchanged.
 """
 
 from collections.abc import Mapping
@@ -12,26 +13,26 @@ from typing import Any, Final, final
 from heedful.errors import FileRefused, NewerFormat
 
 KEY: Final = "format"
-"""The key of the version in files of JSON and TOML."""
+"""Key of the version in JSON and TOML files."""
 
 
 @final
 @dataclass(frozen=True)
 class Format:
-    """A kind of file and its versions."""
+    """File format and its versions."""
 
     name: str
-    """The kind of file in a person's words, for messages."""
+    """Name of the format in messages."""
     version: int = 1
-    """The version that is written, and the newest that is read."""
+    """Version that is written, and the newest version that is read."""
     unmarked: int = 1
-    """The version of a file that says none; 0 = every such file says one."""
+    """Version of a file that does not state one; 0 = every file states its version."""
 
     def stamp(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Put the version before the content of a file.
+        """Add the version to the content of a file.
 
         Args:
-            facts: content that JSON or TOML can hold.
+            facts: content that JSON or TOML can represent.
 
         Returns:
             The content with the version as its first key.
@@ -39,18 +40,18 @@ class Format:
         return {KEY: self.version, **facts}
 
     def check(self, path: Path, facts: Mapping[str, Any]) -> int:
-        """Read the version of a file, and refuse one that is too new.
+        """Read the version of a file, and refuse a newer version than this heedful reads.
 
         Args:
             path: the file, for messages.
-            facts: its content.
+            facts: content of the file.
 
         Returns:
             The version, in [1, `version`].
 
         Raises:
             NewerFormat: the version is above `version`.
-            FileRefused: the file says no version that there ever was.
+            FileRefused: the version is missing or is not a positive integer.
         """
         version = facts.get(KEY, self.unmarked)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -63,18 +64,18 @@ class Format:
         return version
 
     def strip(self, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the version of a file and leave it out of the content.
+        """Check the version of a file, and remove it from the content.
 
         Args:
             path: the file, for messages.
-            facts: its content.
+            facts: content of the file.
 
         Returns:
             The content without the version.
 
         Raises:
             NewerFormat: the version is above `version`.
-            FileRefused: the file says no version that there ever was.
+            FileRefused: the version is missing or is not a positive integer.
         """
         self.check(path, facts)
         return {key: value for key, value in facts.items() if key != KEY}
@@ -95,19 +96,19 @@ HISTORY_FORMAT: Final = Format("history")
 TEST_SCORES_FORMAT: Final = Format("test scores")
 """`run/test.json`."""
 DATA_FORMAT: Final = Format("data")
-"""`run/data.json`: fingerprints of the files that a run was begun with."""
+"""`run/data.json`: fingerprints of the data files that a run was started with."""
 PREPARED_FORMAT: Final = Format("prepared data", 2)
-"""`run/data/prepared.json`, `tokenizers.json`, `dictionary.json` and `too_long.json`; format 1 held bare numbers in the
-last two."""
+"""`run/data/prepared.json`, `tokenizers.json`, `dictionary.json` and `too_long.json`; in format 1 the last two were
+bare numbers."""
 ENCODED_FORMAT: Final = Format("encoded corpus")
-"""`encoded.json`, for the arrays of ids beside it."""
+"""`encoded.json`, which describes the arrays of token ids beside it."""
 VOCABULARY_FORMAT: Final = Format("vocabulary", 2)
-"""The tokens of characters or words, as JSON; format 1 was their bare list."""
+"""Vocabulary of a character or word tokenizer, as JSON; format 1 was the bare list of tokens."""
 MARIAN_TOKENIZER_FORMAT: Final = Format("tokenizer")
-"""`*.marian`: a SentencePiece model and the vocabulary that numbers its pieces."""
+"""`*.marian`: a SentencePiece model and the vocabulary that assigns ids to its pieces."""
 DICTIONARY_FORMAT: Final = Format("dictionary")
-"""`dictionary.tsv`: its first line says the version."""
+"""`dictionary.tsv`, whose first line states the version."""
 SHARDS_FORMAT: Final = Format("folder of outputs")
-"""`shards.json` of many translated files."""
+"""`shards.json` of a folder of translated files."""
 COMPARISON_FORMAT: Final = Format("comparison")
 """`items.json`, `table.json` and `findings/*.json` of a comparison."""

@@ -1,4 +1,4 @@
-"""Recipe of a training run: prepare data, resolve settings, train, keep the best model in its folder."""
+"""Training run from data to model: prepare data, resolve settings, train, save the best model in its folder."""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -55,7 +55,7 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Started:
-    """Facts about a run once data and model are ready, before the first step."""
+    """Facts about a run whose data and model are ready, before its first step."""
 
     folder: Path
     experiment: Experiment
@@ -72,15 +72,14 @@ def train(
     warn: Callable[[str], None],
     times: StepTimes = NOT_TIMED,
 ) -> Outcome:
-    """Train, or resume training, and leave the best model in its folder.
+    """Train, or resume training, and save the best model in its folder.
 
-    Under `torchrun`, every process calls this with the same recipe.
+    Under `torchrun`, every process calls this function with the same recipe; only the first calls the callbacks.
 
     Args:
         recipe: data and settings.
         watch: callback for progress.
-        started: callback for the facts before the first step. With several processes, only the first calls the
-            callbacks.
+        started: callback that receives the facts about the run before its first step.
         warn: callback for warnings.
         times: timer of the phases of a step.
 
@@ -103,7 +102,11 @@ def train(
         def begin() -> list[float]:
             files = _files(task, recipe)
             folder = _folder(recipe, files)
+<<<<<<< HEAD
             load_experiment(recipe.preset)  # a wrong name is refused before anything is written
+=======
+            _resolve(task, recipe, {})  # raises an error for a wrong setting before anything is written
+>>>>>>> ea
             claim(folder)
             resources.enter_context(locked(folder / "run"))
             runs.append(_begin(task, recipe, files, folder))
@@ -139,14 +142,14 @@ def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], 
     experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
-    model = task.build_model(experiment, data.sizes)  # before the folder holds a run of a model that cannot be made
+    model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
     return _Run(task, folder, data, experiment, model)
 
 
 def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
-    """Resolved configuration, checked to have a model and a selection score of the task.
+    """Resolved configuration, whose model kind and selection score belong to the task.
 
     Raises:
         ConfigError: a setting is invalid, or belongs to another task.
@@ -203,7 +206,7 @@ def _trainer(
     ranks: Ranks,
     times: StepTimes = NOT_TIMED,
 ) -> Trainer:
-    """Trainer before its first step; it keeps the best model in the folder throughout."""
+    """Trainer before its first step; it saves the best model so far in the folder."""
     num_parameters = sum(parameter.numel() for parameter in step.parameters())
     device = next(step.parameters()).device
     precision = resolve_precision(experiment.training.precision, device, num_parameters)
@@ -238,7 +241,7 @@ def _recorded(
     except Stopped as error:
         history.end("stopped", trainer.saved_step, str(error))
         raise
-    except NewerFormat:  # nothing began, and nothing may be written
+    except NewerFormat:  # nothing was started, and nothing may be written
         raise
     except Exception as error:
         history.end("failed", trainer.saved_step, str(error))
@@ -253,10 +256,10 @@ def _recorded(
 
 
 def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: Ranks, device: str) -> Outcome:
-    """Train on another process, with the files and weights of the first.
+    """Train on a process other than the first, with the first process's prepared files and initial weights.
 
     Raises:
-        EndedElsewhere: a signal, or a loss that is not finite, which the first process reports.
+        EndedElsewhere: a signal arrived, or the loss is not finite; the first process reports it.
     """
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
     model = task.build_model(experiment, sizes).to(ranks.device(device))
@@ -269,7 +272,7 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
 
     try:
         return _trainer(task, experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
-    except (Stopped, NonFiniteError) as error:  # every process knows, and the first one reports it
+    except (Stopped, NonFiniteError) as error:  # raised on every process, and reported by the first
         raise EndedElsewhere(error.exit_code) from None
 
 
@@ -284,7 +287,7 @@ def _task(recipe: Recipe) -> Task[Any, Any]:
 
 
 def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
-    """Inspect the data files.
+    """Data files of a recipe, inspected.
 
     Raises:
         UsageError: there are no data files.
@@ -299,15 +302,15 @@ def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:
 
 
 def score_test(started: Started, device: str, say: Callable[[str], None]) -> str:
-    """Score the best model on the test set, once per model.
+    """Score the best model on the test set; scores already stored for this model are reused.
 
     Args:
-        started: facts of a completed run.
+        started: facts about a completed run.
         device: PyTorch's device.
-        say: callback for a message before the prediction begins, because it takes a while.
+        say: callback for a message before prediction begins, because prediction takes a while.
 
     Returns:
-        Lines for a person; empty without a test set.
+        Lines of text with the scores; empty without a test set.
     """
     if not len(started.data.test):
         return ""
@@ -316,7 +319,7 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
 
 
 class TrainOptions(TypedDict, total=False):
-    """Keywords of `train_model` that do not decide what it returns."""
+    """Keyword arguments of `train_model` that do not affect the type of its result."""
 
     out: str | Path | None
     dev: Paths
@@ -367,7 +370,7 @@ def train_model(
 
     Args:
         data: one file of examples, or two aligned files.
-        kind: the class of predictors that is expected, such as `Classifier`; a task that makes another is refused.
+        kind: expected class of the result, such as `Classifier`; a task with another predictor class is refused.
         out: model folder; None = named after the data.
         dev: validation files; none = some examples are held out.
         test: test files; none = some examples are held out, unless there are validation files.
@@ -386,7 +389,7 @@ def train_model(
         are in `run/test.json` of its folder.
 
     Raises:
-        UsageError: the task makes a predictor of another kind.
+        UsageError: the predictor of the task is not a `kind`.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP

@@ -1,3 +1,3 @@
-"""The version of heedful, by itself: modules that state it need not import the package's root."""
+"""Version of heedful, in a module of its own, so that it can be read without importing the package root."""
 
 __version__ = "0.1.0"

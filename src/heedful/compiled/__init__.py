@@ -1,1 +1,1 @@
-"""Shared parts of numba kernels: scalar functions, threads, and a test of availability."""
+"""Shared parts of numba kernels: scalar functions, threads, second derivatives and availability."""

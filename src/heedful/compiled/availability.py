@@ -13,9 +13,9 @@ def loops_problem() -> str | None:
     """Return the reason why numba kernels cannot run.
 
     Returns:
-        The reason, or None where they can.
+        The reason; None if they can run.
 
-    Cost: imports Numba, 0.3 s once.
+    Cost: 0.3 s on the first call, to import Numba.
     """
     try:
         numba = importlib.import_module("numba")
@@ -31,6 +31,7 @@ def copied(parameter: Tensor) -> np.ndarray:
         parameter: [*] on the CPU.
 
     Returns:
-        [*] a copy. Memory that NumPy shares can never be resized again, and that is how FSDP2 takes parameters away.
+        [*] a copy. A shared array would not do: PyTorch cannot resize memory that it shares with NumPy, and FSDP2 frees
+        parameters by resizing them.
     """
     return parameter.detach().clone(memory_format=torch.contiguous_format).numpy()

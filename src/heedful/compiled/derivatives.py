@@ -1,8 +1,9 @@
-"""Gradients of gradients for operations whose backward pass is a compiled loop.
+"""Second derivatives for operations whose backward pass is a numba kernel.
 
-A compiled backward pass leaves no graph. PyTorch's `once_differentiable` notices only where the incoming gradient has a
-graph: that of a sum has none, and its second derivative is then silently zero. Here the backward pass of an operation
-records the plain formula wherever gradients of gradients are wanted, or refuses to be differentiated again.
+A kernel in the backward pass records no graph. PyTorch's `once_differentiable` raises an error only if the incoming
+gradient has a graph; the gradient of a sum has none, and its second derivative would silently be zero. The decorators
+here make the backward pass either record the plain formula when a graph is requested, or raise an error when it is
+differentiated.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +25,14 @@ def differentiable_by(formula: Formula, num_inputs: int) -> Callable[[Backward],
     """Decorate the backward pass of an autograd function that has a plain formula.
 
     Args:
-        formula: from the autograd function's context and its first inputs to its outputs, in operations of PyTorch.
-        num_inputs: inputs of the formula; they are the first ones of the autograd function and of what it saves.
+        formula: function of the autograd function's context and first inputs that returns its outputs, in PyTorch's
+            operations.
+        num_inputs: number of inputs of the formula, which are the first inputs and the first saved tensors of the
+            autograd function.
 
     Returns:
-        Decorator. The decorated pass runs where gradients are numbers; where they are to have a graph, or come several
-        at a time (`is_grads_batched`), those of the formula are taken in its place.
+        Decorator. The decorated backward pass runs if the gradients are concrete tensors and need no graph; otherwise
+        (`create_graph`, `is_grads_batched`) the gradients are those of the formula.
     """
 
     def decorate(backward: Backward) -> Backward:
@@ -39,7 +42,7 @@ def differentiable_by(formula: Formula, num_inputs: int) -> Callable[[Backward],
                 return backward(ctx, *grads)
             needs = ctx.needs_input_grad
             inputs = ctx.saved_tensors[:num_inputs]
-            # Mixed precision was settled before the operation.
+            # Autocast was already applied before the operation.
             with torch.autocast(_device_of(inputs), enabled=False):
                 recorded = _formula_gradients(partial(formula, ctx), inputs, needs[:num_inputs], grads)
             return (*recorded, *(None for _ in needs[num_inputs:]))
@@ -53,11 +56,11 @@ def differentiable_once(name: str, remedy: str) -> Callable[[Backward], Backward
     """Decorate the backward pass of an autograd function that has no plain formula.
 
     Args:
-        name: of the operation, for the message.
-        remedy: what to do instead, for the message.
+        name: name of the operation, for the message.
+        remedy: alternative for the user, for the message.
 
     Returns:
-        Decorator. Gradients can be taken as ever; to differentiate them raises `KernelUnsupported`, whether or not the
+        Decorator. First derivatives are unchanged; differentiating them raises `KernelUnsupported`, whether or not the
         incoming gradients have a graph.
     """
 
@@ -80,16 +83,17 @@ def differentiable_once(name: str, remedy: str) -> Callable[[Backward], Backward
 
 
 def with_formula(results: Sequence[Tensor], formula: Formula, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
-    """Give the results of an operation the second derivatives of a plain formula.
+    """Add the second derivatives of a plain formula to the results of an operation.
 
     Args:
-        results: of an operation that computes its own gradients, but not theirs; an autograd function of ours sets
-            `set_materialize_grads(False)`, so that it is left out where the formula is taken.
-        formula: from the inputs to the same results, in operations that can be differentiated again.
-        inputs: all that may receive gradient.
+        results: results of an operation that computes first derivatives only. An autograd function of ours must call
+            `set_materialize_grads(False)`, so that its backward pass is skipped if the formula is used.
+        formula: function of the inputs that returns the same results by operations that are twice differentiable.
+        inputs: all tensors that may receive a gradient.
 
     Returns:
-        The results. Gradients come from the operation, gradients that are to have a graph from the formula.
+        The results. Their gradients come from the operation, or, if a graph of the gradients is needed, from the
+        formula.
     """
     return _Alternative.apply(formula, len(results), *results, *inputs)
 
@@ -100,17 +104,17 @@ def _formula_gradients(
     """Compute gradients by recording a formula.
 
     Args:
-        formula: from the inputs to its outputs.
-        inputs: of the formula.
-        needs: which of them need a gradient.
-        grads: of the outputs; None = zero.
+        formula: function of the inputs.
+        inputs: inputs of the formula.
+        needs: whether each input needs a gradient.
+        grads: gradients of the outputs; None = zero.
 
     Returns:
-        Gradients of the inputs, with a graph where gradients are enabled; None where not needed, or zero.
+        Gradients of the inputs, with a graph if gradients are enabled; None = not needed, or zero.
     """
     is_graph_kept = torch.is_grad_enabled()
     with torch.enable_grad():
-        # Views, for one input may depend on another.
+        # Views, because one input may depend on another.
         views = [
             None if each is None else each.view_as(each) if each.requires_grad else each.detach().requires_grad_(needed)
             for each, needed in zip(inputs, needs, strict=True)
@@ -142,10 +146,10 @@ def current_autocast(device: str) -> Callable[[], AbstractContextManager[object]
     """Remember the autocast settings of a device, for a backward pass that recomputes its forward.
 
     Args:
-        device: type of the device; those without autocast, such as "meta", have no settings.
+        device: device type; one without autocast, such as "meta", has no settings.
 
     Returns:
-        Function that makes a context with these settings.
+        Function that creates a context manager with these settings.
     """
     if not torch.amp.is_autocast_available(device):
         return nullcontext
@@ -158,7 +162,7 @@ def _device_of(tensors: Sequence[Tensor | None]) -> str:
 
 @final
 class _Alternative(torch.autograd.Function):
-    """Autograd function that passes results on; gradients take the way of the results, or that of the formula."""
+    """Identity of results whose gradients go back through the results, or through the formula if they need a graph."""
 
     @staticmethod
     def forward(ctx: Any, formula: Formula, num_results: int, *tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -183,7 +187,7 @@ class _Alternative(torch.autograd.Function):
 
 @final
 class _Refusal(torch.autograd.Function):
-    """Autograd function that passes a gradient on, and refuses to be differentiated."""
+    """Identity of a gradient whose differentiation raises an error."""
 
     @staticmethod
     def forward(ctx: Any, message: str, gradient: Tensor, *graph: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Scalar functions for numba kernels that LLVM can vectorise.
 
-A loop that is kept on disk is compiled again when its own file changes, not when this one does.
+A kernel cached on disk is recompiled when its own source file changes, but not when this file changes.
 """
 
 import math
@@ -26,14 +26,15 @@ FLOAT64_TERMS: Final = tuple(math.log(2.0) ** power / math.factorial(power) for 
 """Coefficients of the Taylor series, to 5e-18."""
 
 
-# Sums may be reordered, which makes vectors of them, and products fused; NaN and infinity keep their meaning.
+# Sums may be reordered, so that they can be vectorised, and multiply-adds fused; NaN and infinity stay valid.
 FLAGS: Final = {"reassoc", "contract", "nsz"}
 
 
 def _choose_options() -> dict[str, Any]:
     """Compiler options of all kernels: division by zero gives infinity; no reference counting.
 
-    Each count would be an atomic operation, dozens for every row of a tile. The option is not documented.
+    Every change of a reference count is an atomic operation, and there would be dozens per row of a tile. The option
+    that turns counting off is undocumented, so it is left out if this version of Numba does not have it.
     """
     options: dict[str, Any] = {"error_model": "numpy"}
     counting: dict[str, Any] = {"_nrt": False}
@@ -48,13 +49,13 @@ OPTIONS: Final = _choose_options()
 
 
 def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function on its first call, and cache the result on disk where there is a folder for it.
+    """Compile a function on its first call, and cache the result on disk if the cache folder is writable.
 
     Args:
-        flags: what floating-point operations may be changed into, LLVM's words.
+        flags: LLVM's fast-math flags.
 
     Returns:
-        A decorator. Division by zero gives infinity, and the interpreter lock is released.
+        A decorator. The function releases the interpreter lock, and division by zero gives infinity.
     """
 
     def decorated(function: Callable[..., Any]) -> Any:
@@ -68,14 +69,14 @@ def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def inlined(*flags: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function into every kernel that calls it.
+    """Compile a function inline into every kernel that calls it.
 
-    Left to choose, the compiler may keep it apart, and there are two of it: one made by itself, and one made again with
-    the loop. A process that compiles the loop runs the first, those that find the loop on disk the second, and sums in
-    another order have other last bits.
+    Without forced inlining, the function may be compiled twice: by itself, and as part of the kernel. A process that
+    compiles the kernel would run the first version, and a process that loads the kernel from the disk cache the second.
+    The two may sum in different orders, and so differ in the last bits.
 
     Args:
-        flags: what floating-point operations may be changed into, LLVM's words.
+        flags: LLVM's fast-math flags.
 
     Returns:
         A decorator. Division by zero gives infinity.
@@ -90,7 +91,7 @@ def _by_type(in_float32: Callable[..., Any], in_float64: Callable[..., Any], *fl
         raise NotImplementedError
 
     for function in (in_float32, in_float64):
-        function.__annotations__ = {}  # Numba wants those of all three alike
+        function.__annotations__ = {}  # Numba requires the same annotations on all three functions
     options: Any = {"fastmath": set(flags), **OPTIONS}
     overload(of_either_type, jit_options=options)(lambda number: in_float32 if number in _NARROW else in_float64)
     return of_either_type
@@ -106,7 +107,7 @@ def _exp2_float32(lift: int) -> Callable[[Any], Any]:
     magic = np.float32(1.5 * 2.0**23 - lift)
 
     def exp2(number: Any) -> Any:
-        # The last bits of the sum are the rounded exponent less the lift; those above them leave in the shift.
+        # The low bits of the sum are the rounded exponent minus the lift; the shift drops the higher bits.
         shifted = number + magic
         f = number - (shifted - magic)
         power = (((((_T6 * f + _T5) * f + _T4) * f + _T3) * f + _T2) * f + _T1) * f + _ONE
@@ -132,22 +133,22 @@ def _exp2_float64(lift: int) -> Callable[[Any], Any]:
 
 
 def make_exp2(lift: int = 0) -> Callable[..., Any]:
-    """Make 2^(number - lift) with the accuracy of 2^number: subtracting first would lose digits of small numbers.
+    """Make the function 2^(number - lift), as accurate as 2^number: subtracting first would lose digits.
 
-    From the lowest exponent, which gives exactly 0, to 127; NaN stays NaN.
+    Valid from the lowest exponent, for which the result is exactly 0, to 127; NaN stays NaN.
 
     Args:
         lift: a small integer.
 
     Returns:
-        A function for compiled loops.
+        A function for numba kernels.
     """
-    # Nothing may be reordered there: (x + magic) - magic is how x is rounded.
+    # No "reassoc": (x + magic) - magic rounds x, so it must not be reordered.
     return _by_type(_exp2_float32(lift), _exp2_float64(lift), "contract")
 
 
 exp2: Final = make_exp2()
-# The bits as a signed integer, which orders numbers that are not negative; and back.
+# The bits of a number as a signed integer, in the same order for non-negative numbers; and the inverse.
 bits: Final = _by_type(
     lambda number: np.float32(number).view(np.int32), lambda number: np.float64(number).view(np.int64)
 )
@@ -158,7 +159,7 @@ from_bits: Final = _by_type(
 
 @inlined()
 def ordered(number: Any) -> Any:
-    """Map float32 to an int32 of the same order, NaN largest; mapping its bits again gives the number back."""
+    """Map float32 to int32 in the same order, NaN largest; the map is its own inverse on the bits."""
     raw = np.float32(number).view(np.int32)
     return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
@@ -186,5 +187,5 @@ def _type_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
-# a b + c in one instruction, where the processor has it, even if a b is needed twice.
+# a * b + c as one instruction if the processor has one, even if a * b is used elsewhere too.
 multiply_add: Final[Any] = intrinsic(_type_multiply_add)

@@ -1,11 +1,11 @@
 """Small thread pool for numba kernels, which release the interpreter lock.
 
-Where PyTorch brought GNU's OpenMP, its very threads are taken: after each operation they spin for milliseconds, waiting
-for the next one, and any other thread would have to share a core with them. Elsewhere, and in the child of a fork,
-there are threads of our own.
+If PyTorch has loaded GNU OpenMP, the pool uses PyTorch's own OpenMP threads: after each operation they spin for
+milliseconds, waiting for the next one, so other threads would have to share cores with them. Otherwise, and in a forked
+child process, the pool has threads of its own.
 
-Numba's own layers are not used: its workqueue aborts the process when two Python threads enter it, and its OpenMP layer
-loads a second OpenMP beside PyTorch's.
+Numba's threading layers are not used: its workqueue aborts the process when two Python threads enter it, and its OpenMP
+layer loads a second OpenMP library beside PyTorch's.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ def num_threads() -> int:
     """Return the number of threads that `run_parts` uses at once.
 
     Returns:
-        `torch.get_num_threads()`, so that one setting rules both; at least 1.
+        `torch.get_num_threads()`, so that one setting controls both; at least 1.
     """
     return torch.get_num_threads()
 
@@ -33,16 +33,16 @@ def num_threads() -> int:
 def run_parts(parts: Sequence[Callable[[], None]]) -> None:
     """Run all parts, at most `num_threads()` at once, and return when all have finished.
 
-    The calling thread takes parts too, so one part runs without any other thread, and a part may call this function
-    again. Threads take the parts in order, each the next one when it is done: more parts than threads even out load.
+    The calling thread runs parts too, so a single part needs no other thread, and a part may call this function again.
+    Parts are started in order, each as soon as a thread is free: more parts than threads balance the load.
 
     Args:
-        parts: functions that write to places of their own. To gain anything they release the interpreter lock.
+        parts: functions that write to separate memory. Only parts that release the interpreter lock run in parallel.
 
     Raises:
-        BaseException: whatever a part raised, the first one known; parts not yet begun are then left out.
+        BaseException: an exception raised by a part; parts that have not started are then skipped.
 
-    Cost: about 25 us for two threads of our own, once they have been started; below 1 us for one part.
+    Cost: about 25 us for two threads of the pool once they have been started; below 1 us for one part.
 
     Example:
         >>> squares = [0, 0, 0]
@@ -65,7 +65,7 @@ def run_parts(parts: Sequence[Callable[[], None]]) -> None:
     try:
         _drain(waiting)
     finally:
-        # No part may still be writing when the caller goes on, whatever was raised.
+        # Even after an exception, no part may still be writing when this function returns.
         raised = [other.exception() for other in others if not other.cancel()]
     for exception in raised:
         if exception is not None:
@@ -86,7 +86,7 @@ def _drain(waiting: deque[Callable[[], None]]) -> None:
 
 
 def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
-    """Run parts by a number of PyTorch's threads, the calling one among them."""
+    """Run parts on `count` of PyTorch's OpenMP threads, which include the calling thread."""
     raised: list[BaseException] = []
 
     def drain(_: object) -> None:
@@ -95,7 +95,7 @@ def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]
         except BaseException as error:
             raised.append(error)
 
-    # Released by ctypes, the interpreter lock is taken again by each thread in turn.
+    # ctypes releases the interpreter lock for the call, and each thread acquires it to run `drain`.
     parallel(_Work(drain), None, count, 0)
     if raised:
         raise raised[0]
@@ -124,14 +124,14 @@ def _openmp() -> Any:
 
 @final
 class _Pool:
-    """Persistent threads, started on first use and again when more are needed or after a fork."""
+    """Pool of persistent threads, started on first use, and again after a fork or when more threads are needed."""
 
     def __init__(self) -> None:
         self.is_forked = False
         self._renew()
 
     def forget(self) -> None:
-        """Forget the threads after a fork: the child has none of them, and perhaps a lock that is never released."""
+        """Reset the pool in a forked child, which has none of the threads and may have a lock that stays locked."""
         self.is_forked = True
         self._renew()
 
@@ -141,7 +141,7 @@ class _Pool:
         self._size = 0
 
     def submit(self, times: int, work: Callable[[], None]) -> list[Future[None]]:
-        """Submit a call that many times or fewer: where no thread can be started, the caller does all the work."""
+        """Submit a call `times` times, or fewer if no more threads can be started (the caller then does the work)."""
         with self._lock:
             if self._executor is None or self._size < times:
                 if self._executor is not None:

@@ -1,4 +1,4 @@
-"""Export of a Transformer to CTranslate2; its token names are our ids, so that tokenizers stay outside."""
+"""Export of a Transformer to CTranslate2, with our token ids as token names, so that tokenizers stay outside."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -26,16 +26,16 @@ FloatArray = NDArray[np.float32]
 
 
 def export_ctranslate2(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool = False) -> None:
-    """Write a model.
+    """Write a model in CTranslate2's format.
 
     Args:
-        model: a Transformer; left as it is.
-        folder: where the files go; it exists.
-        max_length: most positions of a source and tokens of an output.
-        is_int8: whether matrices are written in eight bits, and what they multiply is rounded as it comes.
+        model: a Transformer; it is not changed.
+        folder: existing folder for the files.
+        max_length: maximum number of positions of a source or tokens of an output.
+        is_int8: whether weight matrices are quantised to int8; activations are then quantised at run time.
 
     Raises:
-        UsageError: the model is no Transformer.
+        UsageError: the model is not a Transformer, or has attention that CTranslate2 cannot compute.
     """
     if not isinstance(model, Transformer):
         raise UsageError(f"ctranslate2 runs Transformers, not {type(model).__name__}; export --to onnx runs any model")
@@ -85,14 +85,14 @@ def _set_decoder(spec: Any, model: Transformer, max_length: int) -> None:
 
 
 def _set_self_attention(spec: Any, layer: MultiheadAttention, around: Residual) -> None:
-    """Set query, key and value as one projection, as in our model."""
+    """Set the projection of query, key and value, which is one matrix as in our model."""
     _set_map(spec.linear[0], *_input_map(layer, 0, 3))
     _set_linear(spec.linear[1], layer.out_proj)
     _set_norm(spec.layer_norm, around.norm)
 
 
 def _set_cross_attention(spec: Any, layer: MultiheadAttention, around: Residual) -> None:
-    """Set the projection of the query, then one of key and value."""
+    """Set the projection of the query, and the joint projection of key and value."""
     _set_map(spec.linear[0], *_input_map(layer, 0, 1))
     _set_map(spec.linear[1], *_input_map(layer, 1, 3))
     _set_linear(spec.linear[2], layer.out_proj)
@@ -100,10 +100,10 @@ def _set_cross_attention(spec: Any, layer: MultiheadAttention, around: Residual)
 
 
 def _input_map(layer: MultiheadAttention, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-    """Weights and biases of some of query (0), key (1) and value (2).
+    """Weights and biases of the input projections from `first` up to `last`: query (0), key (1), value (2).
 
     Raises:
-        UsageError: the layer has no such maps.
+        UsageError: the layer does not have them in one matrix, or has no biases.
     """
     if layer.in_proj_weight is None or layer.in_proj_bias is None:
         raise UsageError("ctranslate2: attention with keys of another size, or without biases, cannot be exported")
@@ -132,13 +132,13 @@ def _set_norm(spec: Any, layer: nn.LayerNorm) -> None:
 
 
 def _positions(positions: Positions, max_length: int) -> FloatArray:
-    """Position table with a row for every possible position; CTranslate2 refuses positions beyond its table."""
+    """Position codes, one row for every possible position, because CTranslate2 refuses positions beyond its table."""
     most = len(positions.weight) if isinstance(positions, LearnedPositions) else max_length + 1
     codes = _array(positions.codes(0, min(most, max_length + 1)))
-    # What stands after the last token of a full output is asked by nobody, and read all the same.
+    # CTranslate2 also reads the position after the last token of an output of maximum length, but does not use it.
     return np.pad(codes, ((0, max_length + 1 - len(codes)), (0, 0)))
 
 
 def _array(tensor: Tensor) -> FloatArray:
-    # A copy: what CTranslate2 writes must lie in one piece.
+    # A contiguous copy, which CTranslate2 needs for writing.
     return tensor.detach().cpu().float().contiguous().numpy().copy()

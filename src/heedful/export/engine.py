@@ -1,4 +1,4 @@
-"""Export of an engine into a model folder: write it, measure it against PyTorch, then give it its final name."""
+"""Export of an engine into a model folder: write it, measure its parity with PyTorch, commit it."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from heedful.version import __version__
 
 EngineKind = Literal["onnx", "ctranslate2"]
 MOST_COMPARED: Final = 100
-"""Positions of the longest source in the comparison."""
+"""Maximum length, in positions, of a source in the comparison with PyTorch."""
 
 
 def export_engine(
@@ -29,19 +29,19 @@ def export_engine(
     """Export an engine into a model folder.
 
     Args:
-        model: that of the folder, in evaluation mode.
-        folder: verified.
-        kind: what will run it.
-        is_int8: whether in eight bits.
-        draw: draws sources of the kind that the model reads.
-        max_length: most tokens of a source and of an output.
+        model: the folder's model, in evaluation mode.
+        folder: a verified model folder.
+        kind: kind of engine.
+        is_int8: whether matrices are quantised to int8.
+        draw: function that draws random sources of the kind that the model reads.
+        max_length: maximum number of tokens of a source or an output.
 
     Returns:
-        The engine, with what was measured.
+        The engine, with its measured parity.
 
     Raises:
         UsageError: this kind of engine cannot run the model.
-        FileRefused: what was written gives other numbers than PyTorch; nothing is kept of it.
+        FileRefused: the engine's results differ from PyTorch's; its files are deleted.
     """
     name = f"{kind}-int8" if is_int8 else kind
     unfinished = folder.path / FOLDER / f".{name}-{os.getpid()}"

@@ -1,10 +1,10 @@
 """Export of our Transformer as a Marian model in Hugging Face's layout, which `transformers` loads as MarianMTModel.
 
-What their model has no setting for is said in other weights, exactly: sinusoids and cosines in turn are a permutation
-of the model's dimensions, and another epsilon of the normalisations is another scale of the vectors between them. Only
-the first normalisation of each stack adds sinusoids, whose scale is fixed; there their epsilon stays. (A table of
-sinusoids in another scale would be read, but lost when transformers writes the model again.) A model of ours has their
-epsilon from the start, unless it is configured otherwise.
+Differences for which MarianMTModel has no setting are expressed in the weights. Interleaved instead of concatenated
+sines and cosines are a permutation of the model dimensions. Another layer-norm epsilon is a rescaling of the vectors
+between layer norms. Both are exact, with one exception: the first layer norm of each stack normalises a sum with
+sinusoids, whose scale is fixed, so there Marian's epsilon applies. (A rescaled table of sinusoids would be read, but
+lost when `transformers` saves the model again.) By default our models already have Marian's epsilon.
 """
 
 import json
@@ -50,7 +50,7 @@ from heedful.text.tokenizer import PieceTokenizer, Tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
 MOST_COMPARED: Final = 100
-"""Positions of the longest source in the comparison."""
+"""Maximum length, in positions, of a source in the comparison with the original model."""
 _SUBLAYERS: Final = {
     "encoder": (
         ("self_attention.in_proj_weight", "self_attention.out_proj", "around_attention"),
@@ -62,7 +62,7 @@ _SUBLAYERS: Final = {
         ("feedforward.inner.weight", "feedforward.outer", "around_feedforward"),
     ),
 }
-"""For each sub-layer: its first projection, its last projection, and the normalisation after it."""
+"""For each sub-layer: its first projection, its last projection, and the layer norm after it."""
 
 PieceTokenizers = tuple[PieceTokenizer | MarianTokenizer, PieceTokenizer | MarianTokenizer]
 
@@ -70,30 +70,30 @@ PieceTokenizers = tuple[PieceTokenizer | MarianTokenizer, PieceTokenizer | Maria
 @final
 @dataclass(frozen=True)
 class Described:
-    """Description of a model folder without its weights."""
+    """Description of a model without its weights."""
 
     tokenizers: tuple[Tokenizer, Tokenizer]
     """Tokenizers of source and target."""
     max_tokens: int
-    """Most tokens of a source or an output, without EOS."""
+    """Maximum number of tokens of a source or an output, without EOS."""
     search: SearchConfig
     languages: tuple[str, str] = ("", "")
 
 
 def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parity:
-    """Write the folder, read it back, and compare its logits with the model's.
+    """Write a folder in Hugging Face's layout, read it back, and compare its log probabilities with the model's.
 
     Args:
-        model: in evaluation mode.
-        described: its tokenizers, and how it searches.
-        out: the folder; there is nothing in it, or it does not exist.
+        model: the model, in evaluation mode.
+        described: tokenizers, limits and search settings of the model.
+        out: the folder, which is empty or does not exist.
 
     Returns:
-        How near the folder's model comes.
+        Agreement of the written model with the original one.
 
     Raises:
-        UsageError: there is something at `out`, or Marian's models cannot express this one.
-        FileRefused: what was written gives other numbers; nothing is kept of it.
+        UsageError: `out` exists and is not an empty folder, or a Marian model cannot express this model.
+        FileRefused: the written model gives other log probabilities; its files are deleted.
         ResourceError: the disk is full or refuses.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -115,10 +115,10 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
 
 
 def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Transformer, PieceTokenizers]:
-    """Narrow the model to types that Marian can express.
+    """Model and tokenizers, checked to be of types that a Marian model can express.
 
     Raises:
-        UsageError: Marian's models cannot express the model.
+        UsageError: a Marian model cannot express them.
     """
     source, target = tokenizers
     if not isinstance(model, Transformer):
@@ -245,7 +245,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """All tensors by their Marian names."""
+    """All tensors of the Marian model by name."""
     config = model.config
     size = config.model_size
     turns = torch.cat((torch.arange(0, size, 2), torch.arange(1, size, 2)))
@@ -271,10 +271,11 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
 
 
 def _with_their_epsilon(model: Transformer) -> dict[str, Tensor]:
-    """Copy our weights so that normalising with Marian's epsilon gives the result of ours.
+    """Weights rescaled so that layer norms with Marian's epsilon give the same results as with ours.
 
-    LN(x; e) = LN(c x; c^2 e): the vectors from each normalisation to the next are c times what they were, for which
-    its weights and the sub-layer's outputs are multiplied by c, and what reads them is divided by it.
+    LN(x; e) = LN(c x; c^2 e), so the vectors between two layer norms are multiplied by c: the weights of the first
+    layer norm and the outputs of the sub-layer are multiplied by c, and the projections that read the vectors are
+    divided by c.
     """
     weights = {name: tensor.detach().cpu().to(torch.float32, copy=True) for name, tensor in model.named_parameters()}
     config: TransformerConfig = model.config
@@ -286,7 +287,7 @@ def _with_their_epsilon(model: Transformer) -> dict[str, Tensor]:
                 is_first = index == position == 0
                 is_last = index == number - 1 and position == len(_SUBLAYERS[side]) - 1
                 if not is_first:
-                    # Of the attention over the source only the query reads this stack's vectors.
+                    # In cross-attention, only the query projection reads this stack's vectors.
                     rows = config.model_size if reads.startswith("cross_") else None
                     weights[f"{layer}.{reads}"][:rows] /= scale
                     for name in ("weight", "bias"):

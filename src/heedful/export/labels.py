@@ -1,4 +1,4 @@
-"""A text classifier as one graph of ONNX, measured against PyTorch before it gets its name."""
+"""Export of a text classifier as one ONNX graph, whose parity with PyTorch is measured before it is committed."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from heedful.version import __version__
 ENGINE: Final = "onnx"
 NUM_COMPARED: Final = 48
 MOST_COMPARED: Final = 100
-"""Positions of the longest text that is compared."""
+"""Maximum length, in positions, of a text in the comparison with PyTorch."""
 
 
 @final
@@ -40,21 +40,21 @@ class _Labels(nn.Module):
 
 
 def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
-    """Make an ONNX engine in the folder of a classifier.
+    """Export a classifier as an ONNX engine into its model folder.
 
     Args:
-        model: that of the folder, in evaluation mode.
-        folder: verified.
+        model: the folder's model, in evaluation mode.
+        folder: a verified model folder.
         num_tokens: size of the vocabulary.
-        max_length: most tokens of a text.
+        max_length: maximum number of tokens of a text.
 
     Returns:
-        The engine, with what was measured.
+        The engine, with its measured parity.
 
     Raises:
         MissingExtra: the packages that write graphs are not installed.
         UsageError: the model cannot be written as a graph.
-        FileRefused: the graph gives other numbers than PyTorch; nothing is kept of it.
+        FileRefused: the graph's results differ from PyTorch's; its files are deleted.
     """
     draw = token_draw(num_tokens)
     unfinished = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"

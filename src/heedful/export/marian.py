@@ -1,7 +1,8 @@
 """Import of Marian models, such as OPUS-MT's, from Hugging Face's layout into our Transformer.
 
-config.json, model.safetensors, source.spm, target.spm, vocab.json. Their decoder starts from the padding token; ours
-from bos, so that our bos has the padding token's row, and a bias by which it is never generated.
+The files are config.json, model.safetensors, source.spm, target.spm and vocab.json. Marian's decoder starts from the
+padding token, ours from BOS: so our BOS gets the embedding of the padding token, and a bias so low that it is never
+generated.
 """
 
 import json
@@ -42,11 +43,11 @@ from heedful.text.marian import MarianTokenizer
 from heedful.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
 NEVER: Final = 100.0
-"""Nats by which our BOS is less probable than Marian's start token: probability zero in float32."""
+"""Amount by which the logit of BOS is lowered, in nats: its probability becomes zero in float32."""
 
 
 class MarianSettings(Config):
-    """Fields of config.json that determine the model; the others concern no weight."""
+    """Fields of config.json that determine the model; all others are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -84,13 +85,13 @@ class MarianSettings(Config):
         return self.decoder_vocab_size or self.vocab_size
 
     def transformer(self) -> TransformerConfig:
-        """Return the configuration of the same Transformer in our terms.
+        """Convert the settings to the configuration of our Transformer.
 
         Returns:
-            Its configuration.
+            The configuration.
 
         Raises:
-            ConfigError: encoder and decoder differ, or sizes do not fit each other.
+            ConfigError: encoder and decoder differ in size, or settings contradict each other.
         """
         is_shared = self.share_encoder_decoder_embeddings
         if is_shared and not self.tie_word_embeddings:
@@ -130,31 +131,32 @@ class MarianModel:
 
     config: TransformerConfig
     weights: Mapping[str, Tensor]
-    """Float32 weights by the names of our Transformer's parameters."""
+    """Float32 weights by parameter name of our Transformer."""
     source_order: tuple[int, ...]
-    """Marian id of each of our source tokens."""
+    """Marian id of each of our source token ids."""
     target_order: tuple[int, ...]
     source_tokenizer: MarianTokenizer
     target_tokenizer: MarianTokenizer
     max_tokens: int
-    """Most tokens of a source or an output, without EOS."""
+    """Maximum number of tokens of a source or an output, without EOS."""
     num_beams: int
     languages: tuple[str, str]
-    """Language codes of source and target, or empty."""
+    """Language codes of source and target; empty = unknown."""
 
 
 def read_marian(folder: Path) -> MarianModel:
-    """Read a folder.
+    """Read a Marian model.
 
     Args:
-        folder: in Hugging Face's layout.
+        folder: folder in Hugging Face's layout.
 
     Returns:
         The model.
 
     Raises:
-        UsageError: there is no such folder, or it holds no model.
-        FileRefused: a file is missing, damaged, unsafe or does not fit the others, or says what our Transformer cannot.
+        UsageError: there is no such folder, or it has no config.json.
+        FileRefused: a file is missing, damaged, unsafe or inconsistent with the others, or our Transformer cannot
+            express the model.
     """
     if not (folder / CONFIG).is_file():
         what = "no config.json in it" if folder.is_dir() else "not a folder" if folder.exists() else "no such folder"
@@ -191,10 +193,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_sides(folder: Path, settings: MarianSettings) -> tuple[tuple[tuple[int, ...], Vocabulary], ...]:
-    """Orders and vocabularies of source and target, which may share one.
+    """Order of Marian's ids and vocabulary, for source and target, which may share one.
 
     Raises:
-        FileRefused: as `_read_vocabulary`, or pad and eos are not the same tokens on both sides.
+        FileRefused: a vocabulary is damaged or lacks special tokens, or pad and eos differ between the sides.
     """
     path = folder / VOCABULARY
     tokens = _read_tokens(path, settings.vocab_size)
@@ -205,7 +207,7 @@ def _read_sides(folder: Path, settings: MarianSettings) -> tuple[tuple[tuple[int
     target_path = target_path if target_path.is_file() else path
     target_tokens = _read_tokens(target_path, settings.target_size)
     target = _ordered(target_path, target_tokens, settings, settings.decoder_start_token_id)
-    # A source never begins with bos; a vocabulary that has one keeps it.
+    # A source never contains BOS, so on the source side any token may stand for it: its own, or else the padding token.
     names = {token: index for index, token in tokens.items()}
     source = _ordered(path, tokens, settings, names.get(SPECIAL_TOKENS[BOS], settings.pad_token_id))
     for index in (settings.pad_token_id, settings.eos_token_id):
@@ -218,7 +220,7 @@ def _read_tokens(path: Path, size: int) -> dict[int, str]:
     """Marian tokens by id.
 
     Raises:
-        FileRefused: the ids are not 0, 1, 2 ... without a gap.
+        FileRefused: the file cannot be read, or the ids are not 0, 1, 2, ... up to the size.
     """
     tokens: dict[int, str] = {}
     for token, index in _read_json(path).items():
@@ -233,10 +235,10 @@ def _read_tokens(path: Path, size: int) -> dict[int, str]:
 def _ordered(
     path: Path, tokens: Mapping[int, str], settings: MarianSettings, start: int
 ) -> tuple[tuple[int, ...], Vocabulary]:
-    """Marian ids in our order, and the tokens in it: pad, unk, bos, eos, then all others in Marian's order.
+    """Marian ids in our order (pad, unk, bos, eos, then the others in Marian's order), and the vocabulary so ordered.
 
     Raises:
-        FileRefused: the special ones are not among them.
+        FileRefused: a special token is missing, or a token is repeated.
     """
     unknown = next((index for index, token in tokens.items() if token == "<unk>"), -1)
     pad, eos = settings.pad_token_id, settings.eos_token_id
@@ -244,7 +246,7 @@ def _ordered(
         raise FileRefused(f"{path}: has no <unk>, or pad {pad}, eos {eos}, start {start} of config.json do not fit it")
     special = {pad, unknown, eos}
     if tokens[start] == SPECIAL_TOKENS[BOS]:
-        special.add(start)  # as we export it: a token that stands for nothing else
+        special.add(start)  # as in our exports, where the start token is BOS and not also the padding token
     rest = [index for index in range(len(tokens)) if index not in special]
     try:
         vocabulary = Vocabulary([*SPECIAL_TOKENS, *(tokens[index] for index in rest)])
@@ -266,7 +268,7 @@ def _weights_file(folder: Path) -> Path:
     """Path of the weights.
 
     Raises:
-        FileRefused: there are none, or only such as can run code when they are read.
+        FileRefused: there are no weights, or only pickles, which can run code when they are read.
     """
     path = folder / WEIGHTS
     if path.is_file():
@@ -286,7 +288,7 @@ def _languages(folder: Path) -> tuple[str, str]:
 
 @final
 class _Weights:
-    """Marian's tensors, removed one by one, so that leftover tensors are noticed."""
+    """Tensors of a Marian model, each removed when it is converted, so that leftover tensors are noticed."""
 
     def __init__(self, path: Path, settings: MarianSettings) -> None:
         self._path = path
@@ -297,10 +299,10 @@ class _Weights:
             raise FileRefused(f"{path}: not readable: {error}") from None
 
     def translated(self, source_order: tuple[int, ...], target_order: tuple[int, ...]) -> dict[str, Tensor]:
-        """Return all weights under our names.
+        """Return all weights by our parameter names.
 
         Raises:
-            FileRefused: one is missing, too many, of another size, or not finite.
+            FileRefused: a tensor is missing, unknown, of another size or not finite.
         """
         settings, rows = self._settings, torch.tensor(target_order)
         bias = self._take(BIAS, 1, settings.target_size)[0][rows]
@@ -344,10 +346,10 @@ class _Weights:
         return tensor
 
     def _one_table(self, names: tuple[str, ...], num_tokens: int) -> Tensor:
-        """Table that may be stored under several names.
+        """Embedding table that may be stored under several names.
 
         Raises:
-            FileRefused: what stands there is not the same.
+            FileRefused: the tables stored under these names differ, or none is stored.
         """
         present = [name for name in names if name in self._left] or [names[0]]
         tables = [self._take(name, num_tokens, self._settings.d_model) for name in present]
@@ -356,10 +358,10 @@ class _Weights:
         return tables[0]
 
     def _check_positions(self) -> None:
-        """Check that stored position codes, which old folders have, follow the formula.
+        """Check that stored position codes, which old folders have, are the sinusoids of the formula.
 
         Raises:
-            FileRefused: they are others.
+            FileRefused: the codes differ from the formula.
         """
         num, size = self._settings.max_position_embeddings, self._settings.d_model
         for name in POSITIONS:

@@ -1,6 +1,6 @@
-"""Names of files and weights in Marian's Hugging Face layout, and of their counterparts in our Transformer.
+"""Names of files and weights in Hugging Face's layout of Marian models, and of our Transformer's matching weights.
 
-Both directions, `heedful.export.marian` and `heedful.export.huggingface`, read this one table.
+The table is used for import (`heedful.export.marian`) and export (`heedful.export.huggingface`).
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ OUTPUT_TABLE: Final = "lm_head.weight"
 POSITIONS: Final = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 NORM_EPSILON: Final = 1e-5
-"""Constant that Marian's normalisations add to the variance; it cannot be configured there."""
+"""Epsilon of layer norms in Marian models, where it cannot be configured."""
 
 Axis = Literal["model", "heads", "hidden"]
-"""Kind of an axis: the model's vectors, the heads' depths in sequence, or the feed-forward layer."""
+"""Kind of a weight's axis: model dimensions, concatenated head dimensions, or hidden feed-forward dimensions."""
 _ATTENTION: Final[tuple[tuple[str, str, int], ...]] = (
     ("q_proj", "in_proj_", 0),
     ("k_proj", "in_proj_", 1),
@@ -62,24 +62,24 @@ _AXES: Final[dict[str, tuple[Axis, ...]]] = {
 @final
 @dataclass(frozen=True)
 class Named:
-    """Marian tensor and its location in our model."""
+    """Tensor of a Marian model and its location in ours."""
 
     theirs: str
     ours: str
     axes: tuple[Axis, ...]
     third: int = -1
-    """Third of our tensor's rows that it fills, since ours has query, key and value in one; -1 = all rows."""
+    """Index of the third of our tensor's rows (query, key, value) that equals this tensor; -1 = all rows."""
 
 
 def layer_tensors(num_encoder_layers: int, num_decoder_layers: int) -> list[Named]:
     """List the tensors of all layers.
 
     Args:
-        num_encoder_layers: of the model.
-        num_decoder_layers: of the model.
+        num_encoder_layers: number of encoder layers.
+        num_decoder_layers: number of decoder layers.
 
     Returns:
-        Each once; the thirds of a tensor of ours stand in order.
+        Each tensor once; the thirds of one of our tensors are in order.
 
     Example:
         >>> layer_tensors(1, 1)[0]
@@ -95,7 +95,7 @@ ours='encoder_layers.0.self_attention.in_proj_weight', axes=('heads', 'model'), 
 
 
 def _tensors(theirs: str, ours: str) -> list[Named]:
-    """Weight and bias of a projection or a normalisation, or of the four projections of an attention."""
+    """Weights and biases of a projection, a layer norm, or the four projections of an attention layer."""
     name = theirs.rpartition(".")[2]
     if not name.endswith("_attn"):
         return _pair(theirs, f"{ours}.", _AXES.get(name, ("model",)))

@@ -2,14 +2,14 @@
 
 encode   source, source_lengths -> memory, state of one hypothesis
 step     tokens, memory, state -> log probabilities, next state, attention weights
-select   memory, state, keep -> those of some sources
-reorder  state, parents -> each hypothesis from another's state
-top      log probabilities, changes, k -> the k best tokens
+select   memory, state, keep -> memory and state of the sources to keep
+reorder  state, parents -> state of each hypothesis, copied from its parent
+top      log probabilities, adjustments, k -> the k best tokens
 best     log probabilities, k -> the k best tokens
-pick     log probabilities, places -> those of single tokens
+pick     log probabilities, indices -> log probabilities of single tokens
 
-The search stays outside, in `heedful.search`. All axes but sizes of the model are free: the numbers of sources,
-hypotheses, positions and tokens said so far.
+The search stays outside the graphs, in `heedful.search`. All axes except feature sizes are dynamic: the numbers of
+sources, hypotheses, positions and generated tokens.
 """
 
 import logging
@@ -39,8 +39,8 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 _ANY_SIZE: Final = 2**40
 _SOURCES, _HYPOTHESES, _SAID = 3, 5, 11
 EXAMPLE_LENGTHS: Final = (7, 4, 2)
-"""Positions of each source of the example that is recorded. All sizes differ, so that no axis is taken for another, and
-none is 1."""
+"""Lengths of the sources in the recorded example. All sizes of the example differ, so that no axis is mistaken for
+another, and none is 1."""
 _ONE_TOKEN: Final = token_draw(5)
 
 
@@ -73,7 +73,7 @@ class _Step(nn.Module):
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
         results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
         if has_weights and (weights := decoded.attended[self.model.alignment].weights) is not None:
-            results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # of all heads
+            results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # mean over heads
         return tuple(results)
 
 
@@ -83,15 +83,15 @@ def export_graphs(
     """Write the graphs of a model.
 
     Args:
-        model: any; left as it is.
-        folder: where the files go; it exists.
-        max_length: most positions of a source and tokens of an output.
-        is_int8: whether matrices are written in eight bits, and what they multiply is rounded as it comes.
-        draw: draws sources of the kind that the model reads.
+        model: any sequence-to-sequence model; it is not changed.
+        folder: existing folder for the files.
+        max_length: maximum number of positions of a source or tokens of an output.
+        is_int8: whether weight matrices are quantised to int8; activations are then quantised at run time.
+        draw: function that draws random sources of the kind that the model reads.
 
     Raises:
         MissingExtra: the packages that write graphs are not installed.
-        UsageError: the model does something that no graph can say.
+        UsageError: the model has an operation that a graph cannot represent.
     """
     for layer in model.modules():
         if isinstance(layer, NormalizerLayer) and (reason := layer.normalizer.without_noise().why_not_exported()):
@@ -140,16 +140,16 @@ def recordable(model: AnyModule, max_length: int) -> AnyModule:
     """Copy a model into a form that can be recorded as a graph.
 
     Args:
-        model: any; left as it is.
-        max_length: most positions of a sequence.
+        model: any model; it is not changed.
+        max_length: maximum number of positions of a sequence.
 
     Returns:
-        A copy in float32 on the CPU, whose tables are long enough and whose recurrent units are operators.
+        A copy in float32 on the CPU, with position tables for `max_length` and recurrent units as ONNX operators.
     """
     copied = deepcopy(model).float().cpu().eval()
     for module in copied.modules():
         if isinstance(module, SinusoidalPositions):
-            # A graph has the table it was recorded with.
+            # A graph contains the table as it is at recording, so the table must already have its full length.
             module.codes(0, max_length + 1)
             module.table = module.table[: max_length + 1]
     record_units(copied)
@@ -157,7 +157,7 @@ def recordable(model: AnyModule, max_length: int) -> AnyModule:
 
 
 def _example(model: Seq2Seq, sources: Inputs, num_said: int) -> tuple[Memory, State]:
-    """Memory and state after some steps."""
+    """Memory, and decoder state after `num_said` steps."""
     memory = model.encode(sources)
     state = model.start(memory, _HYPOTHESES)
     prepared = model.prepare_steps(memory)
@@ -171,16 +171,16 @@ def _example(model: Seq2Seq, sources: Inputs, num_said: int) -> tuple[Memory, St
 def free_axes(
     one: Mapping[str, Tensor], other: Mapping[str, Tensor], known: dict[int, str], varying: str
 ) -> dict[str, dict[int, str]]:
-    """Name the axes of tensors that have any size: the known ones, and those that differ between two examples.
+    """Name the dynamic axes of tensors: the known ones, and those whose sizes differ between two examples.
 
     Args:
         one: tensors of an example, by name.
-        other: those of an example of other sizes.
-        known: names of axes that are free in every tensor.
-        varying: the name of each other axis that differs.
+        other: tensors of an example with other sizes, by name.
+        known: names of the axes that are dynamic in every tensor.
+        varying: name for all other axes whose sizes differ.
 
     Returns:
-        Names by axis, for each tensor.
+        For each tensor, the names of its dynamic axes by axis index.
     """
     axes: dict[str, dict[int, str]] = {}
     for name, tensor in one.items():
@@ -201,15 +201,15 @@ def record_graph(
     """Write one graph.
 
     Args:
-        module: computes the outputs.
-        inputs: example and names of free axes of each tensor that it takes by itself.
-        listed: the same of those that it takes as one list, behind them.
-        outputs: names of what it gives.
-        path: where to.
-        max_length: most positions of a sequence.
+        module: module to record.
+        inputs: by name, an example tensor and the names of its dynamic axes, for each separate argument of the module.
+        listed: the same for the tensors that the module takes as one list, its last argument.
+        outputs: names of the outputs.
+        path: file to write.
+        max_length: maximum number of positions of a sequence.
 
     Raises:
-        UsageError: it cannot be recorded.
+        UsageError: the module cannot be recorded.
     """
     import torch.onnx
     from torch.export import Dim
@@ -245,9 +245,9 @@ def record_graph(
 
 
 def _fold(graph: Any) -> None:
-    """Compute constant expressions of weights once; the exporter leaves large ones to every load.
+    """Fold constant expressions of weights, since the exporter leaves large ones unfolded.
 
-    Only matrices that are constants are put into eight bits.
+    This saves work at every load, and quantisation applies only to matrices that are constants.
     """
     from onnxscript import optimizer
 
@@ -256,13 +256,13 @@ def _fold(graph: Any) -> None:
 
 
 def quantize(folder: Path) -> None:
-    """Quantise a model's graphs to eight bits, in place.
+    """Quantise a model's graphs to int8, in place.
 
     Args:
-        folder: of the graphs.
+        folder: folder of the graphs.
 
     Raises:
-        MissingExtra: ONNX Runtime, which does it, is not installed.
+        MissingExtra: ONNX Runtime, which quantises, is not installed.
     """
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -272,14 +272,14 @@ def quantize(folder: Path) -> None:
         path = folder / f"{name}.onnx"
         with _quiet():
             vectors = _products_with_vectors(path)
-            # Seven bits of weights: processors without instructions of their own for this would overflow with eight.
+            # Weights get seven bits, because with eight, products overflow on processors without int8 instructions.
             quantize_dynamic(
                 path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True, nodes_to_exclude=vectors
             )
 
 
 def _products_with_vectors(path: Path) -> list[str]:
-    """Names of products with a constant of at most one column: it has no channels and takes little room."""
+    """Names of products with a constant vector, which has no channels to quantise and is small."""
     import onnx
 
     graph = onnx.load(path).graph
@@ -297,7 +297,7 @@ def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[i
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Suppress the exporter's warnings and logs, which concern its internals and cost more time than its work."""
+    """Suppress the exporter's warnings and logs, which concern its internals and take more time than the export."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,9 +1,10 @@
-"""Recurrent units as single ONNX operators, so that one graph reads sequences of any length.
+"""Recurrent units as single ONNX operators, so that a graph accepts sequences of any length.
 
-A recorded loop has as many rounds as the example it was recorded with; operators GRU and LSTM have as many as there are
-positions. Their gates, from the ONNX specification: GRU has update, reset, candidate, h' = (1 - z) * candidate + z * h,
-where ours is h' = z * candidate + (1 - z) * h: with the update gate's parameters negated, for sigmoid(-x) = 1 -
-sigmoid(x), they are the same. LSTM has input, output, forget, candidate; ours input, forget, candidate, output.
+A recorded loop would always have as many iterations as the recorded example; the operators GRU and LSTM have one per
+position. Their gates, from the ONNX specification, differ from ours. GRU: update z, reset, candidate, with
+h' = (1 - z) * candidate + z * h, whereas ours is h' = z * candidate + (1 - z) * h; negating the parameters of the
+update gate makes them equal, because sigmoid(-x) = 1 - sigmoid(x). LSTM: the order is input, output, forget, candidate,
+whereas ours is input, forget, candidate, output.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +17,14 @@ from heedful.layers.recurrent import GatedRecurrentUnit, LongShortTermMemory, Re
 
 _LSTM_ORDER: Final = (0, 3, 1, 2)
 _INT32: Final = 6
-"""Number of the type int32 in ONNX."""
+"""ONNX's number for the type int32."""
 
 
 @torch.library.custom_op("heedful::recurrence", mutates_args=())
 def _recurrence(
     inputs: Tensor, lengths: Tensor, weights: Sequence[Tensor], is_lstm: bool, is_reset_after: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Placeholder of the operator while a model is recorded; only its shapes matter."""
+    """Placeholder for the ONNX operator while a model is recorded; only the output shapes are right."""
     return _shapes(inputs, weights)
 
 
@@ -48,7 +49,7 @@ class RecordedUnit(RecurrentUnit):
         """Arrange a unit's parameters as the operator expects them.
 
         Args:
-            unit: what is to be recorded.
+            unit: recurrent unit to record.
         """
         super().__init__(unit.hidden_size)
         self.unit = unit
@@ -78,7 +79,7 @@ class RecordedUnit(RecurrentUnit):
         return self.unit.gates_map
 
     def _reordered(self, rows: Tensor) -> Tensor:
-        """Blocks of gates in the operator's order and sign."""
+        """Rows of our gates in the order, and with the signs, of the operator's gates."""
         if isinstance(self.unit, GatedRecurrentUnit):
             update, reset, candidate = rows.chunk(3)
             return torch.cat((-update, reset, candidate))
@@ -87,10 +88,10 @@ class RecordedUnit(RecurrentUnit):
 
 
 def record_units(model: nn.Module) -> None:
-    """Replace all recurrent units of a model by recorded ones, in place.
+    """Replace all recurrent units of a model by `RecordedUnit`, in place.
 
     Args:
-        model: a copy made for export.
+        model: copy of a model, made for export.
     """
     for module in [*model.modules()]:
         for name, child in [*module.named_children()]:
@@ -102,11 +103,11 @@ def translations() -> dict[Any, Callable[..., Any]]:
     """Return the exporter's translation of the placeholder to ONNX.
 
     Returns:
-        For its `custom_translation_table`.
+        The `custom_translation_table` of `torch.onnx.export`.
     """
     from onnxscript import opset18
 
-    op: Any = opset18  # its methods are typed for eager numbers, not for values of a graph that is built
+    op: Any = opset18  # its methods are typed for eager values, not for values of a graph under construction
 
     def recurrence(inputs: Any, lengths: Any, weights: Any, is_lstm: bool, is_reset_after: bool) -> Any:
         by_position, real = op.Transpose(inputs, perm=[1, 0, 2]), op.Cast(lengths, to=_INT32)

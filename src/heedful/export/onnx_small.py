@@ -1,4 +1,4 @@
-"""Small ONNX graphs around a model's own: selecting sources, reordering hypotheses, top-k."""
+"""Small ONNX graphs that search needs beside the model's: select sources, reorder hypotheses, top-k, pick tokens."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,8 +21,8 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
     """Write select.onnx, reorder.onnx, top.onnx, best.onnx and pick.onnx.
 
     Args:
-        folder: where to.
-        memory: [source, ...] tensors by name; only their types and numbers of axes count.
+        folder: folder for the files.
+        memory: [source, ...] tensors by name; only their types and numbers of axes matter.
         state: [source, hypothesis, ...] tensors by name.
     """
     _write(folder / "select.onnx", *_select({**memory, **state}))
@@ -60,7 +60,7 @@ def _top() -> Graph:
 
     nodes = [
         helper.make_node("ScatterND", ["log_probs", "places", "values"], ["changed"], reduction="add"),
-        # What is banned, is so for all: a row of zeros and -inf, added to each.
+        # Banned tokens are the same for all hypotheses: a row of zeros and -inf is added to every row.
         helper.make_node("Shape", ["log_probs"], ["num_tokens"], start=2),
         helper.make_node(
             "ConstantOfShape", ["num_tokens"], ["zeros"], value=helper.make_tensor("zero", TensorProto.FLOAT, [1], [0])
@@ -117,14 +117,14 @@ def _write(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Seq
     from onnx import helper
 
     graph = helper.make_graph(nodes, path.stem, inputs, outputs, initializer=constants)
-    # The version of the format that came with this set of operators, so that older readers take it.
+    # Format version of the release that introduced this operator set, so that older readers accept the graph.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
 
 
 def _like(name: str, tensor: Tensor) -> Any:
-    """Input or output of a tensor's type, of any size along each axis."""
+    """Graph input or output with a tensor's type and number of axes, all of them dynamic."""
     from onnx import TensorProto, helper
 
     types = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64}

@@ -1,4 +1,4 @@
-"""Parity of an engine with PyTorch: log probabilities of the same tokens, and outputs of the same searches."""
+"""Parity of an engine with PyTorch: differences of log probabilities, and number of equal greedy outputs."""
 
 from typing import Final
 
@@ -14,12 +14,12 @@ _NUM_SOURCES: Final = 48
 
 
 def draw_sources(draw: InputDraw, most: int, seed: int = 1) -> InputArrays:
-    """Draw sources of all lengths that a model takes, most of them short.
+    """Draw random sources of all lengths up to a maximum, most of them short.
 
     Args:
-        draw: draws sources of the kind that the model reads.
-        most: positions of the longest.
-        seed: of the draws.
+        draw: function that draws random sources of the kind that the model reads.
+        most: maximum number of positions.
+        seed: seed of the random sources.
 
     Returns:
         The sources.
@@ -33,19 +33,19 @@ def measure(reference: Backend, other: Backend, sources: Sources, max_length: in
     """Compare an engine with a reference engine.
 
     Args:
-        reference: PyTorch.
-        other: the engine.
+        reference: PyTorch backend.
+        other: backend of the engine.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
-        max_length: most tokens of an output.
+        max_length: maximum number of tokens of an output.
 
     Returns:
-        Differences of the log probabilities of the tokens of the reference's outputs, and how many greedy outputs are
-        the same.
+        Largest difference of a token's log probability in outputs made from the reference's tokens, and the number of
+        equal greedy outputs.
     """
     greedy = SearchConfig(beam=1, max_length_ratio=1.5, max_length_offset=5)
     wanted = [hypotheses[0].token_ids for hypotheses in reference.decode(sources, greedy)]
     got = [hypotheses[0].token_ids for hypotheses in other.decode(sources, greedy)]
-    # What follows what: also the outputs' tokens in an order that no model expects.
+    # The scored outputs end with the tokens in reverse order, so that unlikely tokens are compared too.
     outputs = [[*ids[: max_length // 2], *ids[::-1][: max_length // 2 - 1], EOS][-max_length:] for ids in wanted]
     pairs = zip(reference.score(sources, outputs), other.score(sources, outputs), strict=True)
     differences = np.concatenate([np.abs(one.log_probs - two.log_probs) for one, two in pairs])

@@ -1,4 +1,4 @@
-"""Memories and states as flat lists of named tensors, the only inputs and outputs of a graph."""
+"""Memories and states as flat lists of named tensors, because graphs have only tensors as inputs and outputs."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar
@@ -19,21 +19,21 @@ def flatten(record: Record, name: str) -> dict[str, Tensor]:
 
     Args:
         record: a memory or a state.
-        name: what their names begin with.
+        name: prefix of the tensors' names.
 
     Returns:
-        Tensors by dotted name, in a fixed order. Prepared keys are their keys alone: what else they hold belongs to
-        loops that no graph has.
+        Tensors by dotted name, in a fixed order. Of a prepared key only the key is listed: its other tensors are for
+        numba kernels, which graphs do not have.
     """
     return {".".join((name, *path)): _key(leaf) for path, leaf in named_leaves(record, _LEAVES)}
 
 
 def rebuild(like: AnyRecord, tensors: Iterator[Tensor]) -> AnyRecord:
-    """Make a record with other tensors.
+    """Build a record from its tensors; the inverse of `flatten`.
 
     Args:
         like: a record of the same structure.
-        tensors: in the order of `flatten`; those that the record needs are taken.
+        tensors: tensors in the order of `flatten`; only as many as the record has are consumed.
 
     Returns:
         The record.

@@ -12,7 +12,7 @@ from heedful.search.interface import Engine, IntArray
 from heedful.text.vocabulary import BOS, EOS
 
 _REFERENCE_ROWS: Final = 16
-"""Row counts of the blocks that others are compared with."""
+"""Maximum number of rows of the reference blocks, with which blocks of other sizes are compared."""
 _TRIED_STEPS: Final = 4
 _FIRST_TOKEN: Final = EOS + 1
 
@@ -20,13 +20,13 @@ _FIRST_TOKEN: Final = EOS + 1
 @final
 @dataclass
 class Trial:
-    """Numbers of rows at which blocks of one shape give the same bits, probed when first needed.
+    """Probe of one block shape: the numbers of rows that give bit-identical results, probed when first needed.
 
     Attributes:
-        width: positions of a source.
-        num_hypotheses: carried for each.
-        has_weights: whether attention is compared as well.
-        draw: draws sources of the kind that the model reads.
+        width: source positions of a block, padding included.
+        num_hypotheses: number of hypotheses per source.
+        has_weights: whether attention weights are compared too.
+        draw: function that draws random sources of the kind that the model reads.
     """
 
     width: int
@@ -40,24 +40,24 @@ class Trial:
         """Return the largest number of rows that a block may have.
 
         Args:
-            engine: what computes.
-            num_rows: rows to decode; blocks much larger than that are not probed.
+            engine: engine to probe.
+            num_rows: number of rows to decode; blocks of twice as many rows or more are not probed.
 
         Returns:
-            The number; 1 where a row's index in the block or its neighbours matter.
+            The number of rows; 1 if a row's index in the block or its neighbours change its results.
         """
         sizes = [size for size in self._sizes() if size < 2 * num_rows]
         return next((size for size in reversed(sizes) if self._is_same(engine, size)), 1)
 
     def fitting(self, engine: Engine, rows: int) -> int:
-        """Find the smallest block with room for some rows.
+        """Return the smallest block size that has room for some rows.
 
         Args:
-            engine: what computes.
-            rows: how many, at most `most`.
+            engine: engine to probe.
+            rows: number of rows, at most `most`.
 
         Returns:
-            Its number of rows.
+            The number of rows of the block.
         """
         return next((size for size in self._sizes() if size >= rows and self._is_same(engine, size)), 1)
 
@@ -71,7 +71,7 @@ class Trial:
         return self._known[size]
 
     def _is_alone(self, engine: Engine) -> bool:
-        """Whether a row gives the same bits at another index of the block, beside other rows."""
+        """Whether a row gives the same bits at another index of the block and beside other rows."""
         half = self._half
         if 0 not in self._known:
             rows = np.arange(2 * half)
@@ -93,7 +93,7 @@ class Trial:
         return min(_REFERENCE_ROWS, rows_of(self.width, self.num_hypotheses))
 
     def _run(self, engine: Engine, order: IntArray) -> list[bytes]:
-        """Digest of the bits of all log probabilities and attention weights, for each row."""
+        """Digest, for each row, of the bits of all its log probabilities and, if compared, attention weights."""
         inputs, numbers, moves = self._drawn(np.random.default_rng(self.width))
         numbers, moves = numbers[order], moves[order]
         fed, parents, keep = (
@@ -114,10 +114,10 @@ class Trial:
         return [digest.digest() for digest in digests]
 
     def _drawn(self, generator: np.random.Generator) -> tuple[InputArrays, IntArray, IntArray]:
-        """Random sources, the tokens fed to their hypotheses, and the parents of these."""
+        """Random sources, numbers that determine the tokens fed to their hypotheses, and parents of the hypotheses."""
         rows = max(MOST_ROWS, 2 * self._half)
         lengths = generator.integers(max(1, self.width - STEP + 1), self.width + 1, rows)
-        # In each block that is tried, whatever its number of rows, one row is as long as the block is wide.
+        # Every probed block, whatever its number of rows, has a row as long as the block is wide.
         lengths[::2] = self.width
         inputs = self.draw(lengths, generator)
         shape = (rows, _TRIED_STEPS, self.num_hypotheses)

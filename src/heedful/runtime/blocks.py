@@ -1,4 +1,4 @@
-"""Blocks of fixed shape: an engine wrapper that pads batches to few shapes; used by `heedful.runtime.exact`."""
+"""Blocks of fixed shapes: an engine wrapper that pads batches to a few shapes; used by `heedful.runtime.exact`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepS
 from heedful.text.vocabulary import BOS, EOS
 
 MOST_ROWS: Final = 64
-"""Most sources of a block; beyond it, a row hardly gets cheaper."""
+"""Maximum number of sources in a block; larger blocks hardly lower the cost per row."""
 STEP: Final = 8
-"""Multiple that short lengths are rounded up to."""
+"""Multiple to which short lengths are rounded up."""
 _MOST_POSITIONS: Final = 4096
-"""Most positions of all hypotheses of a block, padding included: long sources go into smaller blocks."""
+"""Maximum of rows times hypotheses times width in a block, so that long sources are decoded in smaller blocks."""
 
 
 def width_of(length: int, most: int) -> int:
@@ -24,11 +24,11 @@ def width_of(length: int, most: int) -> int:
 
     Args:
         length: positions of a source, at least 1.
-        most: positions of the longest source that the model takes.
+        most: positions of the longest source that the model accepts.
 
     Returns:
-        The next multiple of 8, from 129 on of an eighth of the power of two below; not above `most`, but for a source
-        that is itself, which keeps its length.
+        The length rounded up to a multiple of 8, or for lengths from 129 on to a multiple of an eighth of the next
+        lower power of two; at most `most`, but a source longer than `most` keeps its length.
 
     Example:
         >>> [width_of(length, 200) for length in (1, 8, 9, 70, 129, 195, 200, 300)]
@@ -39,11 +39,11 @@ def width_of(length: int, most: int) -> int:
 
 
 def rows_of(width: int, num_hypotheses: int) -> int:
-    """Return the largest number of sources of a block.
+    """Return the maximum number of sources in a block.
 
     Args:
-        width: positions of each.
-        num_hypotheses: carried for each.
+        width: positions of each source, padding included.
+        num_hypotheses: number of hypotheses per source.
 
     Returns:
         A power of two, at most `MOST_ROWS`.
@@ -60,15 +60,15 @@ def rows_of(width: int, num_hypotheses: int) -> int:
 
 @final
 class BlockScores(StepScores):
-    """Scores of those rows of a block that belong to live sources."""
+    """Scores of the rows of a block that belong to live sources."""
 
     def __init__(self, scores: StepScores, rows: IntArray, width: int) -> None:
         """Wrap the scores of a block.
 
         Args:
-            scores: of the whole block.
-            rows: [source] index of each source's row in the block.
-            width: positions of the sources as the search knows them, without the padding of the block.
+            scores: scores of the whole block.
+            rows: [source] index of each live source's row in the block.
+            width: source positions of the search's batch, without the padding of the block.
         """
         self._scores = scores
         self._rows = rows
@@ -98,7 +98,7 @@ class BlockScores(StepScores):
 
 @dataclass(frozen=True)
 class _Running:
-    """Engine state of a block, and the rows of its live sources."""
+    """State of a block: the engine's own state, and the rows of the live sources."""
 
     inner: object
     num_rows: int
@@ -106,7 +106,7 @@ class _Running:
     longest: int
     """Index of a row as long as the block is wide."""
     width: int
-    """Source positions that the search knows of."""
+    """Source positions of the search's batch, without the padding of the block."""
     is_first: bool = True
 
 
@@ -118,9 +118,9 @@ class BlockEngine(Engine):
         """Wrap an engine.
 
         Args:
-            engine: what computes.
-            width: positions of a block.
-            fitting: maps a number of rows to the smallest block with room for them.
+            engine: engine that computes the blocks.
+            width: source positions of a block, padding included.
+            fitting: function from a number of rows to the number of rows of the smallest block with room for them.
         """
         self._engine = engine
         self._width: Final = width
@@ -159,7 +159,7 @@ class BlockEngine(Engine):
         return BlockScores(scores, rows, state.width), _Running(inner, num_rows, rows, longest, state.width, False)
 
     def _kept(self, state: _Running, rows: IntArray) -> IntArray | None:
-        """Rows of the next block, ascending; None where the block stays as it is."""
+        """Rows to keep in the next block, ascending; None if the block stays as it is."""
         if state.is_first:
             return np.arange(state.num_rows)
         if state.num_rows == 1 or rows.size == state.rows.size:

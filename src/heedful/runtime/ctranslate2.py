@@ -1,10 +1,10 @@
-"""Transformers in CTranslate2, which does its own beam search; no PyTorch.
+"""Backend for Transformers in CTranslate2, which runs its own beam search; no PyTorch.
 
-Its beam search is not ours: it stops once `beam` outputs have ended, where ours goes on while a live hypothesis scores
-higher (`heedful.search.beam`), and where tokens are banned it spreads their probability over the others. So it is taken
-by itself for greedy search alone, which both do alike, and for a beam only where it is named
-(docs/decisions/0010-beams-of-ctranslate2-by-name.md); all else is refused, for an engine never changes an answer
-silently.
+CTranslate2's beam search differs from ours: it stops once `beam` outputs have ended, where ours continues while a live
+hypothesis scores higher (`heedful.search.beam`), and it redistributes the probability of banned tokens over the others.
+Greedy search is the same in both. CTranslate2 is therefore chosen automatically for greedy search only, and used for a
+beam only if the user names it (docs/decisions/0010-beams-of-ctranslate2-by-name.md). Anything else is refused, because
+an engine must not change results silently.
 """
 
 import os
@@ -36,9 +36,9 @@ _OURS: Final = {
     "min_length": "counts a least length otherwise",
     "beta": "has another coverage penalty",
 }
-"""Search settings that CTranslate2 does not have, or defines otherwise."""
+"""Search settings that CTranslate2 lacks or defines differently, and the difference."""
 _BATCH_TOKENS: Final = 4096
-"""Source tokens times hypotheses in a batch of CTranslate2: larger batches no longer fit into the cache."""
+"""Maximum of source tokens times hypotheses in a CTranslate2 batch: larger batches do not fit into the cache."""
 _OURS_OF_BEAMS: Final = {
     "num_groups": "has no groups in a beam",
     "stopping": "does not prove that nothing better follows",
@@ -48,13 +48,13 @@ _OURS_OF_BEAMS: Final = {
 
 
 def token_names(num_tokens: int) -> list[str]:
-    """Return the token names that CTranslate2 is given for a vocabulary.
+    """Return the names that stand for our token ids in CTranslate2.
 
     Args:
         num_tokens: size of the vocabulary.
 
     Returns:
-        A name for each id.
+        One name per id.
 
     Example:
         >>> token_names(6)
@@ -64,12 +64,12 @@ def token_names(num_tokens: int) -> list[str]:
 
 
 def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) -> str | None:
-    """Say whether CTranslate2 gives the results of our search; needs no model.
+    """Say whether CTranslate2 supports a search, without loading a model.
 
     Args:
         config: beam, penalties and limits.
-        need_alignment: whether attention is wanted.
-        is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
+        need_alignment: whether attention weights are needed.
+        is_named: whether the user named CTranslate2, and so accepts its own beam search.
 
     Returns:
         None if it does, else the reason why not.
@@ -90,21 +90,21 @@ def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) 
 class CTranslate2(Backend):
     """Backend that searches in CTranslate2."""
 
-    # It sorts and batches by itself, and fills a batch with what is left over from the one before.
+    # CTranslate2 sorts sources and makes batches itself.
     has_own_batches = True
 
     def __init__(self, name: str, folder: Path, max_length: int, threads: int = 0, is_named: bool = False) -> None:
         """Load a model.
 
         Args:
-            name: what the backend is called.
-            folder: of the model.
-            max_length: most tokens of an output, EOS included.
-            threads: processor threads; 0 = what OMP_NUM_THREADS says, or else CTranslate2's own choice.
-            is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
+            name: name of the backend.
+            folder: folder of the exported model.
+            max_length: maximum number of tokens of an output, EOS included.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or CTranslate2's own choice if that is not set.
+            is_named: whether the user named CTranslate2, and so accepts its own beam search.
 
         Raises:
-            FileRefused: it cannot be read.
+            FileRefused: the model cannot be read.
         """
         import ctranslate2
 
@@ -142,7 +142,8 @@ class CTranslate2(Backend):
             ]
             for hypotheses, limit in zip(self._search(source_ids, max(most), config), most, strict=True)
         ]
-        # Banning tokens beforehand takes time, and spreads their probability over the others.
+        # Tokens are banned only in a second search for outputs that contain them: banning takes time, and redistributes
+        # the probability of banned tokens over the others.
         wrong = [
             row
             for row, hypotheses in enumerate(results)
@@ -155,17 +156,17 @@ class CTranslate2(Backend):
         self._score_missing(source_ids, results, config)
         for row, ids in enumerate(source_ids):
             if len(ids) <= 1:
-                # CTranslate2 takes no source of EOS alone; the output is empty, as that of a blank line.
+                # CTranslate2 does not accept a source of EOS alone; the output of a blank line is empty.
                 results[row] = [Hypothesis((), 0.0, 0.0, (), "eos")]
         return [sorted(hypotheses, key=lambda one: -one.score) for hypotheses in results]
 
     def _search(
         self, source_ids: Sequence[IntArray], most: int, config: SearchConfig, never: Collection[int] = ()
     ) -> list[list[tuple[list[int], float]]]:
-        """Outputs, with EOS where they ended, and their log probabilities by CTranslate2.
+        """Outputs, including EOS if they ended, and their log probabilities by CTranslate2.
 
-        A batch has one length limit; the caller cuts outputs that exceed that of their own source. That changes nothing
-        for greedy search, which never looks ahead; a beam of CTranslate2 ends by its own rules anyway.
+        A call has one length limit for all sources; the caller cuts each output to the limit of its own source. This
+        does not change greedy search, which never looks ahead; CTranslate2's beam search differs from ours anyway.
         """
         is_greedy = config.beam == 1
         translations = self._translator.translate_batch(
@@ -193,7 +194,7 @@ class CTranslate2(Backend):
     def _score_missing(
         self, source_ids: Sequence[IntArray], results: list[list[Hypothesis]], config: SearchConfig
     ) -> None:
-        """Score the outputs without log probabilities: those that were cut, or searched with forbidden tokens."""
+        """Score the outputs that have no log probability, because they were cut or searched with banned tokens."""
         missing = [
             (row, rank)
             for row, hypotheses in enumerate(results)
@@ -213,7 +214,7 @@ class CTranslate2(Backend):
     def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        # CTranslate2 adds an EOS of its own, whose log probability is its last.
+        # CTranslate2 appends EOS to each target and returns its log probability last.
         targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
             [_named(ids) for ids in token_sequences(sources)],
@@ -229,13 +230,13 @@ class CTranslate2(Backend):
 
 
 def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool = False) -> Backend:
-    """Make a backend of a model in CTranslate2.
+    """Create a CTranslate2 backend.
 
     Args:
-        name: what the backend is called.
-        folder: of the model.
-        max_length: most tokens of an output, EOS included.
-        is_named: whether the user asked for CTranslate2, and so for its own way with a beam.
+        name: name of the backend.
+        folder: folder of the exported model.
+        max_length: maximum number of tokens of an output, EOS included.
+        is_named: whether the user named CTranslate2, and so accepts its own beam search.
 
     Returns:
         The backend.
@@ -260,5 +261,5 @@ def _hypothesis(ids: Sequence[int], log_prob: float, config: SearchConfig) -> Hy
     has_ended = len(ids) > 0 and ids[-1] == EOS
     score = float(length_score(log_prob, len(ids), config))
     tokens = tuple(ids[:-1] if has_ended else ids)
-    # The log probabilities of single tokens are not told.
+    # CTranslate2's search does not return log probabilities of single tokens.
     return Hypothesis(tokens, float(log_prob), score, (), "eos" if has_ended else "length")

@@ -1,4 +1,4 @@
-"""Backends: decoding and scoring for `translate` and `evaluate`, whatever engine computes underneath."""
+"""Backends: one interface for decoding and scoring with any engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
@@ -25,20 +25,20 @@ BATCHED: Final = "batches change its last bits, so it cannot be exact; name anot
 
 
 class Backend(ABC):
-    """Decoder of batches: source ids in, hypotheses out."""
+    """Decoder and scorer of batches."""
 
     name: str
-    """Name as shown, such as torch, onnx, ctranslate2."""
+    """Name shown to the user, such as torch, onnx, ctranslate2."""
     has_own_batches: bool = False
-    """Whether `decode` and `score` take any number of sources and batch them themselves."""
+    """Whether `decode` and `score` accept any number of sources and split them into batches themselves."""
 
     @abstractmethod
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
-        """Say whether this backend gives the results of a search with these settings.
+        """Say whether this backend supports a search with these settings.
 
         Args:
             config: beam, penalties and limits.
-            need_alignment: whether attention is wanted.
+            need_alignment: whether attention weights are needed.
 
         Returns:
             None if it does, else the reason why not.
@@ -48,10 +48,10 @@ class Backend(ABC):
         """Say whether this backend supports the constraints of a source.
 
         Args:
-            constraints: a prefix and phrases.
+            constraints: prefix, required and banned phrases.
 
         Returns:
-            None if it does, else the reason why not; by default it supports no constraints.
+            None if it does, else the reason why not. By default no constraints are supported.
         """
         return None if constraints.is_free else "prefixes and phrases are not supported here"
 
@@ -69,22 +69,22 @@ class Backend(ABC):
         Args:
             sources: inputs of the kind that the model reads, or the [position] ids of each source.
             config: beam, penalties and limits.
-            need_alignment: whether hypotheses carry attention weights.
+            need_alignment: whether hypotheses include attention weights.
             cancelled: called between steps; True ends the search.
-            constraints: one for each source; None for none. Samples depend on their indices.
+            constraints: constraints of each source; None = none. Their indices determine the samples of sampling.
 
         Returns:
-            For each source its hypotheses, best first; samples in the order they were drawn.
+            Hypotheses of each source, best first; samples in the order in which they were drawn.
         """
 
     def supports_scoring(self, need_alignment: bool) -> str | None:
         """Say whether this backend scores given outputs.
 
         Args:
-            need_alignment: whether attention is wanted.
+            need_alignment: whether attention weights are needed.
 
         Returns:
-            None if it does, else the reason why not; by default it does not.
+            None if it does, else the reason why not. By default scoring is not supported.
         """
         return "given outputs cannot be scored here"
 
@@ -95,14 +95,14 @@ class Backend(ABC):
 
         Args:
             sources: inputs of the kind that the model reads, or the [position] ids of each source.
-            outputs: the tokens of one output for each source, with eos if it counts.
-            need_alignment: whether attention is wanted.
+            outputs: token ids of one output for each source, including EOS if it is to be scored.
+            need_alignment: whether attention weights are needed.
 
         Returns:
-            Log probabilities and weights of each output.
+            Log probabilities and attention weights of each output.
 
         Raises:
-            UsageError: this backend cannot.
+            UsageError: this backend does not support scoring.
         """
         raise UsageError(f"{self.name}: {self.supports_scoring(need_alignment)}")
 
@@ -122,11 +122,11 @@ class Stepwise(Backend):
         """Wrap an engine.
 
         Args:
-            name: of the backend.
-            make_engine: makes the engine; its argument says whether attention weights are needed.
-            max_length: most tokens of an output, EOS included.
+            name: name of the backend.
+            make_engine: function that creates the engine; its argument says whether attention weights are needed.
+            max_length: maximum number of tokens of an output, EOS included.
             has_attention: whether the model attends to its source.
-            single_threaded: makes a context in which the engine uses one processor thread.
+            single_threaded: function that creates a context manager in which the engine uses one thread.
         """
         self.single_threaded: Final = single_threaded
         self.name = name
@@ -169,18 +169,18 @@ class Stepwise(Backend):
 
 
 def together(backends: Sequence[Backend]) -> Stepwise:
-    """Combine models into one backend by the mean of their probabilities; Sutskever et al. 2014, section 3.6.
+    """Combine models into an ensemble that averages their probabilities; Sutskever et al. 2014, section 3.6.
 
     Args:
-        backends: one or more, of one source and one target vocabulary.
+        backends: one or more backends whose models share source and target vocabularies.
 
     Returns:
-        A backend that runs a step of each model at every step.
+        A backend that runs one step of every model at each step.
 
     Raises:
-        UsageError: one of them does not decode token by token.
+        UsageError: a backend does not decode token by token.
 
-    Cost: the sum of theirs, and a mean over the vocabulary at each step.
+    Cost: the sum of the members' costs, and a mean over the vocabulary at each step.
     """
     members: list[Stepwise] = []
     for backend in backends:
@@ -219,20 +219,21 @@ def decode_sorted(
     """Decode many sources in batches of similar length; results come in the order of the sources.
 
     Args:
-        backend: what decodes.
+        backend: backend that decodes.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: beam, penalties and limits.
-        batch_tokens: most source positions times hypotheses in a batch, padding included; one source always fits.
-        need_alignment: whether hypotheses carry attention weights.
-        constraints: one for each source; None for none.
-        first_index: index of the first source among all of the caller's, for sampling: constraints without an index get
-            this plus their position, so that samples depend on no batch and on no window of the input.
+        batch_tokens: maximum of source positions times hypotheses in a batch, padding included; a batch may always have
+            one source.
+        need_alignment: whether hypotheses include attention weights.
+        constraints: constraints of each source; None = none.
+        first_index: index of the first source in the caller's whole input, for sampling. Constraints without an index
+            get this number plus their position, so that samples do not depend on batches or windows of the input.
 
     Returns:
-        For each source its hypotheses, best first; samples in the order they were drawn.
+        Hypotheses of each source, best first; samples in the order in which they were drawn.
 
     Raises:
-        UsageError: the backend cannot search so, or there are not as many constraints as sources.
+        UsageError: the backend does not support the search, or the numbers of constraints and sources differ.
     """
     if reason := backend.supports(config, need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
@@ -242,7 +243,7 @@ def decode_sorted(
         raise UsageError(f"{backend.name}: {reason}")
     lengths = inputs.num_positions
     results: list[list[Hypothesis]] = [[] for _ in lengths]
-    # Longest first: the batch that needs most memory comes at once, not after an hour.
+    # Longest first, so that running out of memory happens at once, not after an hour.
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -270,17 +271,18 @@ def score_sorted(
     """Score many given outputs in batches of similar length; results come in the order of the sources.
 
     Args:
-        backend: what reads.
+        backend: backend that scores.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
-        outputs: the tokens of one output for each source, with eos if it counts.
-        batch_tokens: most source positions in a batch, padding included; one source always fits.
-        need_alignment: whether attention is wanted.
+        outputs: token ids of one output for each source, including EOS if it is to be scored.
+        batch_tokens: maximum number of source positions in a batch, padding included; a batch may always have one
+            source.
+        need_alignment: whether attention weights are needed.
 
     Returns:
-        Log probabilities and weights of each output.
+        Log probabilities and attention weights of each output.
 
     Raises:
-        UsageError: the backend cannot score outputs, or there are not as many outputs as sources.
+        UsageError: the backend cannot score outputs, or the numbers of outputs and sources differ.
     """
     if reason := backend.supports_scoring(need_alignment):
         raise UsageError(f"{backend.name}: {reason}")
@@ -288,7 +290,7 @@ def score_sorted(
     if len(outputs) != len(inputs):
         raise UsageError(f"{len(outputs)} outputs were given for {len(inputs)} sources; give one each")
     lengths = inputs.num_positions
-    # A batch ends its longest output alone, so outputs of like length stand together among sources of like length.
+    # A batch runs as many steps as its longest output, so sources of equal length are sorted by output length.
     order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
     results: dict[int, ForcedDecoding] = {}
     start = 0
@@ -304,10 +306,10 @@ def score_sorted(
 def _indexed(
     constraints: Sequence[Constraints] | None, num_sources: int, config: SearchConfig, first_index: int
 ) -> list[Constraints] | None:
-    """Constraints with the index of their source; None where there are none and nothing depends on the index.
+    """Constraints with the indices of their sources; None if there are none and the search does not need indices.
 
     Raises:
-        UsageError: their number is wrong.
+        UsageError: the numbers of constraints and sources differ.
     """
     if constraints is None:
         if config.method != "sampling":

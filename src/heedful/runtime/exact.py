@@ -1,27 +1,27 @@
 """Bit-exact decoding: the same result for a source in every batch, in any order, beside any other sources.
 
-In floating point, a matrix product depends on the sizes of the matrices: with another number of rows other loops run,
-and sums are rounded differently. So the scores of a source depend, in their last bits, on its batch; and where two
+In floating point, the rounding of a matrix product depends on the sizes of the matrices: another number of rows may
+select other loops, which sum in another order. So the last bits of a source's scores depend on its batch, and if two
 tokens are nearly equally probable, so does the output. Here an engine computes only with shapes that depend on the
 source itself:
 
 - sources are decoded in blocks, padded with dummy rows to one of a few numbers of rows that are known to give the same
   bits;
-- the width of a block, padding included, is the source's length rounded up. Each block has a row as long as it is wide,
-  because some engines compute only as far as the longest row;
-- arrays have the same memory layout: the rows of a block are selected before its first step, and hypotheses are
-  reordered at each step, even where each continues itself;
-- rows whose search is over stay, and are fed a token without effect, until the others fit into a smaller block.
+- the width of a block, padding included, is the source's length rounded up. Each block has a row of that length,
+  because some engines compute only up to the longest row;
+- arrays always have the same memory layout: the rows of a block are selected before its first step, and hypotheses are
+  reordered at each step, even if each continues itself;
+- rows whose search has finished stay in the block, with a token as dummy input, until the other rows fit into a smaller
+  block.
 
-The number of rows, the index of a row and the values of its neighbours remain. Whether they matter is probed
-(`heedful.runtime.block_probe`): when a shape first occurs, random sources are decoded with their rows at other indices,
-beside other rows, and in blocks of other numbers of rows. A number that gives other bits is not used. Where the index
-or the neighbours matter, as where products in eight bits share a scale, blocks of this shape have one row: the source
-alone.
+Three influences remain: the number of rows, the index of a row, and the values of its neighbours. When a shape first
+occurs, a probe (`heedful.runtime.block_probe`) decodes random sources at other row indices, beside other rows, and in
+blocks with other numbers of rows. A number of rows that gives other bits is not used. If the index or the neighbours
+change the bits, as in int8 products whose rows share a scale, blocks of this shape have one row: the source alone.
 
-PyTorch uses one thread here, because with several the order of sums depends on how rows are shared out. Results are
-equal for one model, engine and kind of processor; for ONNX Runtime, with one number of threads. Samples depend on the
-index of their line as well.
+PyTorch uses one thread here, because with several the order of sums depends on how rows are divided among them. Results
+are identical for the same model, engine and type of processor, and for ONNX Runtime also the same number of threads.
+Samples also depend on the index of their line.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from heedful.search.interface import Engine, Hypothesis
 
 @final
 class Exact(Backend):
-    """Backend whose results depend on nothing but the source; the module's docstring says how."""
+    """Backend whose results depend only on the source; the module docstring explains how."""
 
     has_own_batches = True
 
@@ -50,8 +50,8 @@ class Exact(Backend):
         """Wrap a backend.
 
         Args:
-            backend: what searches.
-            draw: draws sources of the kind that the model reads, for the probe.
+            backend: backend that decodes token by token.
+            draw: function that draws random sources of the kind that the model reads, for the probe.
         """
         self.name = backend.name
         self._backend: Final = backend
@@ -121,7 +121,7 @@ class Exact(Backend):
         num_hypotheses: int,
         has_weights: bool,
     ) -> list[tuple[list[int], int]]:
-        """Positions of the sources of each block, and its width; the longest first."""
+        """Blocks, the longest first: the indices of the sources in each, and its width."""
         lengths: list[int] = inputs.num_positions.tolist()
         widths = [width_of(length, self._backend.max_length) for length in lengths]
         groups = list(zip(widths, kinds, strict=True))
@@ -134,7 +134,7 @@ class Exact(Backend):
         while start < len(order):
             first = order[start]
             width, group = widths[first], groups[first]
-            # Where no source is as long as the block is wide, a dummy row must be.
+            # If no source is as long as the block is wide, one dummy row has that length.
             more = int(lengths[first] < width)
             rows = self._trial(width, num_hypotheses, has_weights).most(engine, numbers[group] + more)
             rows = min(max(1, rows - more), numbers[group])

@@ -1,8 +1,8 @@
 """Exported engines of a model folder: `engines/<name>/`, with the weights they came from and their measured parity.
 
-Each has a manifest of its own, `engine.json`: the sha256 of its files and of the weights they were made from, and what
-was measured against PyTorch when it was made. A model that is trained on gets other weights; an engine made before is
-then out of date, and is not taken.
+Each engine has a manifest, `engine.json`: the sha256 of its files and of the weights they were made from, and its
+parity with PyTorch, measured at export. If the model is trained further, its weights change; the engine is then out of
+date and no longer used.
 """
 
 import json
@@ -26,7 +26,7 @@ FOLDER: Final = "engines"
 ENGINES: Final = ("ctranslate2", "onnx", "ctranslate2-int8", "onnx-int8")
 """All engines, the fastest first."""
 MOST_DIFFERENCE: Final = 1e-3
-"""Largest difference from PyTorch's token log probabilities, in nats, of an engine that is chosen automatically."""
+"""Maximum difference from PyTorch's token log probabilities, in nats, for an engine to count as exact."""
 
 
 @final
@@ -39,24 +39,25 @@ class Parity:
     num_compared: int
     """Number of log probabilities compared."""
     num_outputs: int
-    """Number of outputs searched with both."""
+    """Number of sources decoded with both."""
     num_same: int
-    """Number of outputs that were the same."""
+    """Number of sources with the same output."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether they differ by no more than rounding; False where a difference is NaN."""
+        """Whether the largest difference is at most `MOST_DIFFERENCE`; False if it is NaN."""
         return self.max_difference <= MOST_DIFFERENCE
 
 
 @final
 @dataclass(frozen=True)
 class Exported:
-    """Engine in a model folder."""
+    """Exported engine in a model folder."""
 
     name: str
     path: Path
     facts: Mapping[str, Any]
+    """Content of the manifest."""
     fault: str
     """Reason why the engine cannot be used; empty if it can."""
 
@@ -66,12 +67,12 @@ class Exported:
         return Parity(**self.facts["parity"])
 
     def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
-        """Say, before anything is loaded, whether the engine gives the results of our search.
+        """Say whether the engine supports a search, without loading it.
 
         Args:
             config: beam, penalties and limits.
-            need_alignment: whether attention is wanted.
-            is_exact: whether results must be the same to the bit in every batch.
+            need_alignment: whether attention weights are needed.
+            is_exact: whether results must be bit-identical in every batch.
 
         Returns:
             None if it does, else the reason why not.
@@ -81,7 +82,7 @@ class Exported:
         return (self.why_not_exact() if is_exact else None) or why_not(config, need_alignment)
 
     def why_not_exact(self) -> str | None:
-        """Say, before anything is loaded, whether results can be the same to the bit in every batch.
+        """Say whether results can be bit-identical in every batch, without loading the engine.
 
         Returns:
             None if they can, else the reason why not.
@@ -92,14 +93,14 @@ class Exported:
         """Load the engine.
 
         Args:
-            max_length: most tokens of an output, EOS included.
+            max_length: maximum number of tokens of an output, EOS included.
             is_named: whether the user named this engine, and so accepts its own beam search.
 
         Returns:
             The backend.
 
         Raises:
-            FileRefused: it is out of date, or its files are missing or changed.
+            FileRefused: the engine is out of date, or its files are missing or changed.
             MissingExtra: the package that runs it is not installed.
         """
         self.verify()
@@ -110,10 +111,10 @@ class Exported:
         return ctranslate2_backend(self.name, self.path, max_length, is_named)
 
     def verify(self) -> None:
-        """Compare all files with the hashes that were noted when they were written.
+        """Check all files against the hashes in the manifest.
 
         Raises:
-            FileRefused: it is out of date, or its files are missing or changed.
+            FileRefused: the engine is out of date, or its files are missing or changed.
         """
         if self.fault:
             raise FileRefused(f"{self.path}: {self.fault}")
@@ -126,11 +127,11 @@ def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
     """Find the exported engines of a model.
 
     Args:
-        folder: verified.
-        max_length: most tokens that the model takes.
+        folder: a verified model folder.
+        max_length: maximum number of tokens that the model accepts.
 
     Returns:
-        Engines by name, the fastest first; those that cannot be used carry the reason.
+        Engines by name, the fastest first; `fault` says why an engine cannot be used.
     """
     engines: dict[str, Exported] = {}
     for name in ENGINES:
@@ -142,12 +143,12 @@ def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
 
 
 def named_engine(engines: Mapping[str, Exported], name: str, folder: ModelFolder) -> Exported:
-    """Return the engine that was asked for.
+    """Return the engine of a name.
 
     Args:
-        engines: from `find_exported`.
-        name: of the engine.
-        folder: the model's.
+        engines: engines from `find_exported`.
+        name: name of the engine.
+        folder: model folder, for the message.
 
     Returns:
         The engine.
@@ -163,17 +164,17 @@ def named_engine(engines: Mapping[str, Exported], name: str, folder: ModelFolder
 
 
 def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Mapping[str, Any], parity: Parity) -> Path:
-    """Move a finished engine to its final name, in place of an older one.
+    """Write the manifest of a finished engine, and move it to its final name, replacing an older one.
 
     Args:
-        folder: the model's.
-        name: in `ENGINES`.
-        files_folder: folder of its files, inside `engines` of the model folder; it is moved.
+        folder: model folder.
+        name: name of the engine, in `ENGINES`.
+        files_folder: temporary folder of the engine's files, inside `engines` of the model folder; it is moved.
         facts: further entries of the manifest.
-        parity: measured agreement with PyTorch.
+        parity: agreement with PyTorch, as measured.
 
     Returns:
-        Its folder.
+        The engine's folder.
     """
     files = {path.name: digest(path) for path in sorted(files_folder.iterdir())}
     weights = folder.facts["files"][folder.file("weights").name]

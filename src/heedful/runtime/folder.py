@@ -1,6 +1,6 @@
-"""Model folders on disk: one folder whose `heedful.json` lists every file with its sha256.
+"""Model folders on disk: a folder whose `heedful.json` lists every file of the model with its sha256.
 
-Renaming `heedful.json` into place is the only commit point: whatever happens before it leaves the old model whole.
+Renaming `heedful.json` into place is the only commit point: a failure before it leaves the old model intact.
 """
 
 import hashlib
@@ -22,28 +22,28 @@ CONFIG: Final = "config.toml"
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A verified model folder."""
+    """Verified model folder."""
 
     path: Path
     facts: Mapping[str, Any]
-    """Entries of `heedful.json` beside its files: kind, languages, weights, tokenizers, limits, results."""
+    """Content of `heedful.json`: files with their sha256, kind, languages, weights, tokenizers, limits, results."""
 
     @property
     def task(self) -> str:
-        """Name of the task that the model does; models from before there were several translate."""
+        """Name of the model's task; models from before there were tasks are translation models."""
         return str(self.facts.get("task", "translation"))
 
     def file(self, role: str) -> Path:
-        """Return the path of a file by its purpose.
+        """Return the path of a file by its role.
 
         Args:
-            role: such as "weights".
+            role: key of `heedful.json`, such as "weights".
 
         Returns:
-            Its path.
+            The path of the file.
 
         Raises:
-            FileRefused: the model has no such file, or names one whose content was not verified.
+            FileRefused: the manifest names no file for this role, or one that is not among its hashed files.
         """
         name = self.facts.get(role)
         if not isinstance(name, str):
@@ -54,12 +54,12 @@ class ModelFolder:
 
 
 def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
-    """Turn the files in a folder into a model.
+    """Write the manifest of a model folder, which makes its files a model.
 
     Args:
-        path: the folder, with all files already in it.
-        facts: what JSON can hold.
-        files: names of the immutable files.
+        path: the folder, with all files in it.
+        facts: entries of the manifest, as JSON values.
+        files: names of the immutable files, which are hashed.
 
     Raises:
         NewerFormat: the folder is a model of a newer heedful.
@@ -77,11 +77,11 @@ def open_folder(path: Path) -> ModelFolder:
         path: the folder.
 
     Returns:
-        The folder; every file has the sha256 that was written.
+        The folder; every file matches its sha256 in the manifest.
 
     Raises:
-        UsageError: there is no such folder, or it is no model.
-        FileRefused: a file is missing or changed, or the model needs code that nobody allowed.
+        UsageError: there is no such folder, or it is not a model.
+        FileRefused: a file is missing or changed, or the model needs custom code that the user did not allow.
         NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
@@ -111,10 +111,10 @@ def refuse_newer(path: Path) -> None:
     """Refuse to write into a model folder of a newer heedful.
 
     Args:
-        path: a folder; one that is no model, or a damaged one, is not refused.
+        path: a folder; a folder without a model, or with a damaged one, is accepted.
 
     Raises:
-        NewerFormat: a newer heedful made it.
+        NewerFormat: a newer heedful made the model.
     """
     with suppress(OSError, ValueError, RecursionError):
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
@@ -123,15 +123,15 @@ def refuse_newer(path: Path) -> None:
 
 
 def claim(path: Path) -> None:
-    """Make the folder of a training, and prove that it can be written before any work is done.
+    """Create the folder of a training run, or accept that of an earlier run, and check that it is writable.
 
     Args:
-        path: the folder; it may be there, with a training in it.
+        path: the folder; it may exist if it is empty or has a training run.
 
     Raises:
-        UsageError: it holds something else.
-        NewerFormat: a newer heedful trained in it; nothing is changed.
-        ResourceError: it cannot be written.
+        UsageError: the path is not a folder, or the folder has other files.
+        NewerFormat: a newer heedful trained in the folder; nothing is changed.
+        ResourceError: the folder is not writable.
     """
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path}: exists and is not a folder; choose another --out")
@@ -148,17 +148,17 @@ def claim(path: Path) -> None:
 
 
 def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a model whose token ids mean something else than those of another one.
+    """Refuse a model whose tokenizers differ from those of another model, because its token ids differ in meaning.
 
     Args:
-        folder: of the model.
-        like: of the other one.
+        folder: folder of the model.
+        like: folder of the other model.
 
     Returns:
-        The folder.
+        The folder of the model.
 
     Raises:
-        UsageError: their tokenizers differ.
+        UsageError: the tokenizers differ.
     """
     for role in ("source_tokenizer", "target_tokenizer"):
         own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
@@ -171,10 +171,10 @@ def digest(path: Path) -> str:
     """Hash a file.
 
     Args:
-        path: which.
+        path: the file.
 
     Returns:
-        Its sha256 in hexadecimal.
+        The sha256 of its content, in hexadecimal.
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

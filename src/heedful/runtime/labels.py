@@ -1,4 +1,4 @@
-"""Labels of many texts from whatever computes a classifier: PyTorch, or a graph in ONNX Runtime."""
+"""Classification of many texts, in batches, with PyTorch or with an ONNX Runtime graph."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,21 +13,21 @@ from heedful.search.inputs import TokenArrays
 
 Floats = NDArray[np.float32]
 LabelRun = Callable[[TokenArrays], tuple[Floats, Floats | None]]
-"""Function of a batch of texts: [text, label] log probabilities in nats, and [text, position] attention or None."""
+"""Function that classifies a batch: [text, label] log probabilities in nats, and [text, position] attention or None."""
 GRAPH: Final = "classify.onnx"
 
 
 def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192) -> tuple[Floats, list[Floats | None]]:
-    """Classify texts in batches of like length.
+    """Classify texts in batches of similar length.
 
     Args:
-        run: computes one batch.
-        texts: token ids, one text or more.
-        batch_tokens: most positions of a batch, padding included; one text always fits.
+        run: function that classifies one batch.
+        texts: token ids of one or more texts.
+        batch_tokens: maximum number of positions in a batch, padding included; a batch may always have one text.
 
     Returns:
-        [text, label] log probabilities in nats; and for each text its attention [position], None from a model that has
-        none.
+        [text, label] log probabilities in nats, and for each text its [position] attention weights, or None if the
+        model has no attention.
     """
     lengths = texts.num_positions
     log_probs: dict[int, Floats] = {}
@@ -47,18 +47,18 @@ def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192)
 
 @final
 class LabelGraph:
-    """A classifier as one graph in ONNX Runtime; `heedful.export.labels` writes it."""
+    """Classifier as one graph in ONNX Runtime, written by `heedful.export.labels`."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
         """Load the graph.
 
         Args:
-            folder: of the engine.
-            threads: processor threads; 0 = what OMP_NUM_THREADS says, or else ONNX Runtime's own choice.
+            folder: folder of the engine.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:
             MissingExtra: ONNX Runtime is not installed.
-            FileRefused: the file is damaged.
+            FileRefused: the file is missing or damaged.
         """
         try:
             import onnxruntime
@@ -70,7 +70,7 @@ class LabelGraph:
         path = folder / GRAPH
         try:
             self._session: Any = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # of many kinds that ONNX Runtime does not export
+        except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
             reason = str(error).partition("\n")[0]
             raise FileRefused(f"{path}: not readable: {reason}; export the model again") from None
 
@@ -81,7 +81,8 @@ class LabelGraph:
             texts: token ids.
 
         Returns:
-            [text, label] log probabilities in nats, and [text, position] attention where there is one.
+            [text, label] log probabilities in nats, and [text, position] attention weights, or None if the graph gives
+            none.
         """
         outputs = self._session.run(None, texts.named_arrays())
         return outputs[0], outputs[1] if len(outputs) > 1 else None

@@ -1,7 +1,7 @@
 """ONNX Runtime engine: a model's exported graphs behind the engine interface of search; no PyTorch.
 
-What its graphs are is told in `heedful.export.onnx`, which writes them. Tensors stay where ONNX Runtime has them: only
-the best tokens and their log probabilities, a few numbers for each hypothesis, come back.
+The graphs are described in `heedful.export.onnx`, which writes them. Tensors stay in ONNX Runtime; only the best tokens
+and their log probabilities, a few numbers per hypothesis, are copied to NumPy.
 """
 
 import os
@@ -25,9 +25,9 @@ GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
 """Names of a model's graph files, without the suffix .onnx."""
 _LARGE: Final = frozenset({"encode", "step"})
 BEST: Final = "best"
-"""Optional graph for unadjusted top-k; models exported before it existed use "top", which is slower."""
+"""Optional graph for top-k without adjustments; engines exported before it existed use "top", which is slower."""
 _FEW: Final = 16
-"""Most forbidden tokens that are handled by asking for that many more of the best."""
+"""Maximum number of banned tokens that are removed from the result of a larger top-k."""
 
 Tensors = dict[str, Any]
 """Tensors of ONNX Runtime by name."""
@@ -41,8 +41,8 @@ class Graphs:
         """Load all graphs of a folder.
 
         Args:
-            folder: holds a file for each name in `GRAPHS`, and one for `BEST` unless it is old.
-            threads: processor threads; 0 = what OMP_NUM_THREADS says, or else ONNX Runtime's own choice.
+            folder: folder with a file for each name in `GRAPHS`, and one for `BEST` unless it is from an old export.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:
             MissingExtra: ONNX Runtime is not installed.
@@ -59,14 +59,14 @@ class Graphs:
         for name in (*GRAPHS, BEST) if self.has_best else GRAPHS:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
-            # Threads of one graph that wait for work would take the processor from those of the next.
+            # Without spinning, because idle threads of one graph would take processor time from the next graph.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             options.intra_op_num_threads = num_threads(threads) if name in _LARGE else 1
             options.inter_op_num_threads = 1
             path = folder / f"{name}.onnx"
             try:
                 self._sessions[name] = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            except Exception as error:  # of many kinds that ONNX Runtime does not export
+            except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
                 raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
         self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
         self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
@@ -76,12 +76,12 @@ class Graphs:
         """Run a graph.
 
         Args:
-            name: of the graph.
-            feeds: arrays, or tensors from another run; inputs that the graph does not have are left out.
-            outputs: names; none = all.
+            name: name of the graph.
+            feeds: input arrays, or tensors from another run, by name; inputs that the graph does not have are ignored.
+            outputs: names of the outputs to compute; none = all.
 
         Returns:
-            Tensors by name.
+            Output tensors by name.
         """
         names = [*outputs] or self._outputs(name)
         inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
@@ -122,7 +122,7 @@ class OnnxStepScores(StepScores):
         return values["best"].numpy().astype(np.float64), values["ids"].numpy()
 
     def _unchanged(self, k: int, banned: IntArray) -> tuple[FloatArray, IntArray]:
-        """The k best except a few forbidden tokens, taken from that many more: nothing of vocabulary size is copied."""
+        """The k best tokens without banned ones, from a top-k enlarged by the number of banned tokens."""
         most = min(k + banned.size, self.vocab_size)
         values = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
         best, ids = values["best"].numpy().astype(np.float64), values["ids"].numpy()
@@ -149,10 +149,10 @@ class OnnxStepScores(StepScores):
 
     @property
     def weights(self) -> WeightsArray:
-        """[source, hypothesis, position] attention to the source.
+        """Attention weights [source, hypothesis, position] over source positions.
 
         Raises:
-            NeedError: the model gives none.
+            NeedError: the step computed no attention weights.
         """
         if self._weights is None:
             raise NeedError("this model gives no attention weights; search without alignment and with beta = 0")
@@ -175,8 +175,8 @@ class OnnxEngine(Engine):
         """Wrap loaded graphs.
 
         Args:
-            graphs: of one model; engines may share them.
-            with_weights: whether steps report attention.
+            graphs: graphs of one model; engines may share them.
+            with_weights: whether steps return attention weights.
         """
         self._graphs = graphs
         outputs = ["log_probs", *(f"next.{name}" for name in graphs.state_names)]
@@ -186,7 +186,7 @@ class OnnxEngine(Engine):
         values = self._graphs.run("encode", inputs.named_arrays())
         memory: Tensors = {"memory.lengths": inputs.num_positions}
         memory |= {name: values[name] for name in self._graphs.memory_names if name in values}
-        # The first hypothesis as often as there are to be.
+        # All hypotheses start from the state of the only one.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
         state = {name: values[name] for name in self._graphs.state_names}
         return _Running(memory, self._reordered(state, parents))
@@ -218,12 +218,12 @@ class OnnxEngine(Engine):
 
 
 def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
-    """Make a backend of a model's graphs.
+    """Create an ONNX Runtime backend.
 
     Args:
-        name: what the backend is called.
-        folder: of the graphs.
-        max_length: most tokens of an output, EOS included.
+        name: name of the backend.
+        folder: folder of the graphs.
+        max_length: maximum number of tokens of an output, EOS included.
 
     Returns:
         The backend.
@@ -233,13 +233,13 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
 
 
 def num_threads(threads: int) -> int:
-    """Choose the number of processor threads of a graph.
+    """Choose the number of threads for a graph.
 
     Args:
-        threads: as asked for; 0 = what OMP_NUM_THREADS says.
+        threads: number of threads; 0 = OMP_NUM_THREADS.
 
     Returns:
-        The number; 0 = ONNX Runtime's own choice.
+        The number of threads; 0 = ONNX Runtime's own choice.
     """
     num_threads = os.environ.get("OMP_NUM_THREADS", "")
     return threads or (int(num_threads) if num_threads.isdecimal() else 0)

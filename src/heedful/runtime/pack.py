@@ -1,7 +1,7 @@
-"""Packing: the part of a model folder that one ships, copied into a folder or one archive, whole or not at all.
+"""Packing: an atomic copy of a model folder for shipping, as a folder or an archive.
 
-Packed are `heedful.json`, the files it names and the engines that may be used; not `run/`, which only training needs.
-Every file is hashed while it is copied, so that nothing is shipped that is not what the manifests say.
+A packed model contains `heedful.json`, the files that it names and the usable engines, but not `run/`, which only
+training needs. Every file is hashed while it is copied and checked against the manifests.
 """
 
 import io
@@ -28,43 +28,43 @@ from heedful.text.tokenizer import TextConfig
 ARCHIVES: Final = (".zip", ".tar")
 OTHER_ARCHIVES: Final = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""The date of each file in an archive, so that the same model gives the same bytes."""
+"""Date of every file in an archive: constant, so that the same model gives the same archive."""
 _MODE: Final = 0o644
 
 Write = Callable[[str, bytes], None]
-"""Writes a file of a relative name."""
+"""Function that writes a file, from its relative name and its content."""
 
 
 @final
 @dataclass(frozen=True)
 class Packed:
-    """A packed model."""
+    """Packed model."""
 
     path: Path
     num_files: int
     num_bytes: int
-    """Bytes of the folder's files, or of the archive."""
+    """Size of the folder's files together, or of the archive."""
     engines: tuple[str, ...]
-    """Names of the engines packed with it."""
+    """Names of the packed engines."""
     left_out: Mapping[str, str]
-    """Engines that were not packed, and why."""
+    """Reasons why engines were not packed, by engine name."""
 
 
 def pack(folder: ModelFolder, out: Path) -> Packed:
     """Pack a model.
 
     Args:
-        folder: the model, verified.
-        out: a folder to make, or an archive to write where its name ends in .zip or .tar; an archive holds one folder
-            of the same name without the ending.
+        folder: a verified model folder.
+        out: path of the new folder, or of the new archive if it ends in .zip or .tar; an archive contains one folder,
+            named after the archive without the suffix.
 
     Returns:
-        The packed model; a folder is a model like any other.
+        The packed model; a packed folder is a complete model folder.
 
     Raises:
-        UsageError: there is something at `out` already, it lies in the model, or it names an archive of another kind.
-        FileRefused: a file is not what its manifest says.
-        ResourceError: the disk is full or refuses; if anything is at `out` then, it is whole.
+        UsageError: `out` exists, lies in the model folder, or names an archive of another kind.
+        FileRefused: a file differs from its hash in the manifest.
+        ResourceError: the disk is full or refuses; `out` is complete or absent then.
     """
     if out.exists() or out.is_symlink():
         raise UsageError(f"{out}: exists; choose another --output")
@@ -89,7 +89,7 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
 
 
 def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[str, str]]:
-    """The files to pack with their sha256, empty for a manifest; the engines among them; those left out, and why."""
+    """Files to pack with their sha256 (empty for a manifest), names of packed engines, reasons for those left out."""
     hashes = {MANIFEST: "", **folder.facts["files"]}
     text = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
     engines: list[str] = []
@@ -106,7 +106,7 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
 
 
 def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -> int:
-    """Write all files under a temporary name; how many bytes there are then."""
+    """Write all files under a temporary name, and return the number of bytes written."""
     if out.suffix not in ARCHIVES:
         temporary.mkdir()
         _copy(model, hashes, lambda name, content: _write_file(temporary / name, content))
@@ -124,10 +124,10 @@ def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -
 
 
 def _copy(model: Path, hashes: Mapping[str, str], write: Write) -> None:
-    """Hand over each file, if it is what its manifest says.
+    """Copy each file with `write`, after checking its hash.
 
     Raises:
-        FileRefused: it is not.
+        FileRefused: a file differs from its hash in the manifest.
     """
     for name, digest in hashes.items():
         content = (model / name).read_bytes()

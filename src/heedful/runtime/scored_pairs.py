@@ -22,17 +22,17 @@ TextPair = tuple[str, str]
 @final
 @dataclass(frozen=True, eq=False)
 class ScoredPair:
-    """Target scored token by token, given its source.
+    """Pair whose target was scored token by token, given its source.
 
     Attributes:
-        source: text.
-        target: text.
-        token_log_probs: of each target token and the EOS, in nats.
-        source_pieces: tokens of the source as the model saw them, EOS included.
-        target_pieces: tokens of the target, EOS included.
-        attention: [target piece, source piece] weights; None unless asked for.
-        alignment: links (source word, target word), 0-based; None unless asked for.
-        was_cut: whether a side was longer than the model takes and lost its end.
+        source: source text.
+        target: target text.
+        token_log_probs: log probability of each target token and of EOS, in nats.
+        source_pieces: source tokens as the model read them, EOS included.
+        target_pieces: target tokens, EOS included.
+        attention: [target piece, source piece] weights; None unless requested.
+        alignment: links (source word, target word), 0-based; None unless requested.
+        was_cut: whether a side was longer than the model accepts and was truncated.
     """
 
     source: str
@@ -46,12 +46,12 @@ class ScoredPair:
 
     @property
     def log_prob(self) -> float:
-        """Log p(target | source), in nats: the sum over tokens and EOS."""
+        """Log probability of the target given the source, in nats: the sum over tokens and EOS."""
         return float(np.sum(self.token_log_probs))
 
     @property
     def per_token(self) -> float:
-        """Mean log probability of a token, EOS included."""
+        """Mean log probability per token, EOS included."""
         return self.log_prob / len(self.token_log_probs)
 
     @property
@@ -63,15 +63,15 @@ class ScoredPair:
         """Write the alignment as ``0-0 1-2``.
 
         Returns:
-            Source-target links between words; empty where there are none.
+            Source-target links between words in Pharaoh format; empty without an alignment.
         """
         return format_pharaoh(self.alignment or ())
 
     def token_alignment(self) -> Links:
-        """Align tokens, where `alignment` aligns words.
+        """Compute links between tokens, whereas `alignment` links words.
 
         Returns:
-            Links (source token, target token), 0-based, without EOS; empty where there is no attention.
+            Links (source token, target token), 0-based, without EOS; empty without attention.
         """
         if self.attention is None:
             return []
@@ -81,13 +81,13 @@ class ScoredPair:
 def word_links(weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
     """Link each target word to the source word that it attends to most.
 
-    Weights are averaged over the tokens of a target word and summed over the tokens of a source word before the largest
-    is taken; this is closer to manual alignments than merging the links between tokens afterwards.
+    Before the largest weight is taken, weights are averaged over the tokens of a target word and summed over the tokens
+    of a source word; this is closer to manual alignments than merging links between tokens afterwards.
 
     Args:
         weights: [target token, source token]; rows and columns beyond the two lists, such as EOS, are dropped.
-        source_words: for each source token the word it belongs to, from 0.
-        target_words: the same for the target.
+        source_words: 0-based word index of each source token.
+        target_words: 0-based word index of each target token.
 
     Returns:
         One link for each target word, except words that attend only to dropped columns.
@@ -104,21 +104,21 @@ def word_links(weights: NDArray[np.floating], source_words: Sequence[int], targe
 
 
 def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a source sentence, cut to what the model takes.
+    """Encode a source sentence, truncated to the length that the model accepts.
 
     Args:
-        tokenizer: of the source side.
-        text: any text; cut before tokenising, so that a huge line takes little time.
-        config: the limits.
+        tokenizer: tokenizer of the source side.
+        text: any text; very long text is truncated before tokenization too, to save time.
+        config: text settings with the limits.
 
     Returns:
-        [position] ids ending in eos (eos alone for blank text), and whether something was cut off.
+        [position] ids ending in EOS (EOS alone for blank text), and whether the text was truncated.
     """
     if not text.strip():
         return np.array([EOS], dtype=np.int64), False
-    # No piece is longer than 16 characters, so what is left out here could not have been kept below.
+    # No piece is longer than 16 characters, so characters beyond this limit could not be kept below either.
     most = 16 * config.max_tokens
-    # A NUL ends a string in some libraries; to the model it is an unknown character all the same.
+    # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
     ids = tokenizer.encode(text[:most].replace("\0", "\ufffd"))
     room = config.max_tokens - 1
     return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
@@ -127,7 +127,7 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
 @final
 @dataclass(frozen=True)
 class PairScorer:
-    """Scorer of pairs of texts with one model."""
+    """Scorer of text pairs with one model."""
 
     backend: Backend
     source_tokenizer: Tokenizer
@@ -138,9 +138,9 @@ class PairScorer:
         """Score pairs.
 
         Args:
-            pairs: a source and a target each; either may be blank.
-            attention: whether attention and alignment are wanted.
-            batch_tokens: most source positions in a batch.
+            pairs: pairs of a source and a target; either may be blank.
+            attention: whether attention and alignment are needed.
+            batch_tokens: maximum number of source positions in a batch.
 
         Yields:
             The scored pairs, in order.
@@ -151,7 +151,7 @@ class PairScorer:
         if reason := self.backend.supports_scoring(attention):
             raise UsageError(f"{self.backend.name}: {reason}")
         sources = [encode_source(self.source_tokenizer, source, self.text) for source, _ in pairs]
-        # A target is cut as a source is: training saw none that is longer.
+        # Targets are truncated like sources, because training saw no longer ones.
         targets = [encode_source(self.target_tokenizer, target, self.text) for _, target in pairs]
         decodings = score_sorted(
             self.backend,

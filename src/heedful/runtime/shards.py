@@ -1,9 +1,9 @@
 """Sharded translation of many files by any number of workers: planning, progress, and joining in order.
 
-A folder of outputs has one file for each input, of the same name. While an input is being translated, its outputs are
-in `NAME.parts/`, one file for each shard, which gets its name only when it is complete. So a shard is either done or
-not begun, and a worker or machine that dies loses one shard. `shards.json` records model, settings and inputs: with
-others, the folder is refused.
+An output folder has one file for each input, with the same name. While an input is being translated, its outputs are in
+`NAME.parts/`, one file per shard, which gets its final name only when it is complete. So a shard is either done or not
+begun, and a worker or machine that dies loses only its current shard. `shards.json` records the model, settings and
+inputs; the folder is refused if they differ.
 """
 
 import io
@@ -22,7 +22,7 @@ from heedful.text.text_files import check_file, fingerprint_file
 
 MANIFEST: Final = "shards.json"
 SHARD_LINES: Final = 2048
-"""Lines of a shard: as many as `translate` sorts by length together, so that outputs are those of one process."""
+"""Lines of a shard: the window that `translate` sorts by length, so that outputs equal those of one process."""
 
 
 @final
@@ -38,7 +38,7 @@ class Shard:
     """Index of the first line in the input, from 0."""
     num_lines: int
     start: int
-    """Byte offset of the first line, after unpacking."""
+    """Byte offset of the first line in the decompressed input."""
     num_bytes: int
 
     @property
@@ -50,7 +50,7 @@ class Shard:
         """Read the lines of the shard.
 
         Yields:
-            Each as `read_lines` gives it from the whole input.
+            The same lines that `read_lines` yields from the whole input.
 
         Raises:
             DataError: the input cannot be read.
@@ -58,7 +58,7 @@ class Shard:
         with open_bytes(Path(self.source)) as stream:
             stream.seek(self.start)
             content = stream.read(self.num_bytes)
-        # What is special about the first line of an input is so for no other line.
+        # A first line is treated specially (byte order mark, UTF-16), so an empty one goes before any other shard.
         before = b"\n" if self.first_line else b""
         lines = read_lines(io.BytesIO(before + content), f"{self.source} from line {self.first_line + 1}", "replace")
         if before:
@@ -66,10 +66,10 @@ class Shard:
         yield from lines
 
     def write(self, texts: Iterable[str]) -> None:
-        """Write the outputs of the shard; the file appears once all are on disk.
+        """Write the outputs of the shard; the file appears when all of them are on disk.
 
         Args:
-            texts: with line ends.
+            texts: output lines, with line ends.
 
         Raises:
             OSError: the disk is full or refuses.
@@ -82,7 +82,7 @@ class Shard:
 @final
 @dataclass(frozen=True)
 class Job:
-    """Input file, cut into shards."""
+    """Input file divided into shards."""
 
     source: Path
     output: Path
@@ -95,14 +95,14 @@ class Job:
 
     @property
     def remaining(self) -> list[Shard]:
-        """Shards without outputs."""
+        """Shards that are not done."""
         return [] if self.is_done else [shard for shard in self.shards if not shard.is_done]
 
     def finish(self) -> None:
         """Join the outputs of all shards, which must be done, into the output file.
 
         Raises:
-            OSError: the disk is full or refuses; the outputs of the shards stay.
+            OSError: the disk is full or refuses; the outputs of the shards remain.
         """
         if not self.is_done:
             part = self.output.with_name(f"{self.output.name}.part")
@@ -119,19 +119,21 @@ class Job:
 def plan_jobs(
     sources: Sequence[Path], folder: Path, about: Mapping[str, Any], shard_lines: int = SHARD_LINES
 ) -> list[Job]:
-    """Cut inputs into shards, and record in the folder what its outputs depend on.
+    """Divide inputs into shards, and record model, settings and inputs in the output folder.
 
     Args:
         sources: inputs with different names.
-        folder: of outputs; created if need be, continued if it was begun with the same model, settings and inputs.
-        about: model and settings that outputs depend on, as JSON values.
-        shard_lines: most lines of a shard.
+        folder: output folder; created if it does not exist, resumed if it was begun with the same model, settings and
+            inputs.
+        about: model and settings that determine the outputs, as JSON values.
+        shard_lines: maximum number of lines of a shard.
 
     Returns:
         One job for each input, in order.
 
     Raises:
-        UsageError: two inputs have one name, an input lies in the folder, or the folder was begun with something else.
+        UsageError: two inputs have the same name, an input has a reserved name or lies in the folder, or the folder
+            holds other files or was begun with another model, settings or inputs.
         DataError: an input cannot be read.
         FileRefused: the folder's manifest is damaged.
 
@@ -162,12 +164,12 @@ def plan_jobs(
 
 
 def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) -> None:
-    """Record what outputs depend on, or check it against the record of the folder.
+    """Check model, settings and inputs against the record of the folder, if there is one, and write the new record.
 
     Raises:
-        UsageError: the folder was begun with something else, or holds other things.
+        UsageError: the folder was begun with another model, settings or inputs, or holds other files.
         FileRefused: the record is damaged.
-        NewerFormat: a newer heedful began it.
+        NewerFormat: a newer heedful wrote the record.
     """
     path = folder / MANIFEST
     record: dict[str, Any] = {"about": json.loads(json.dumps(about)), "sources": {}}
@@ -199,7 +201,7 @@ def _cut(source: Path, output: Path, shard_lines: int) -> tuple[Shard, ...]:
 
     with open_bytes(source) as stream:
         for raw in raw_lines(stream, str(source)):
-            # The last line may have no line end; nobody reads beyond it.
+            # If the last line has no line end, this counts one byte too many, which is harmless at the end of the file.
             num_lines, num_bytes = num_lines + 1, num_bytes + len(raw) + 1
             if num_lines == shard_lines:
                 close()
@@ -214,17 +216,18 @@ def _parts(output: Path) -> Path:
 
 
 def run_jobs(jobs: Sequence[Job], run: Callable[[list[Shard]], Iterable[Shard]]) -> Iterator[Job]:
-    """Run all shards that are not done, and finish each job with its last shard.
+    """Run all shards that are not done, and finish each job after its last shard.
 
     Args:
-        jobs: as planned.
-        run: does shards in any order, and gives each when its outputs are there; it may do one twice.
+        jobs: jobs from `plan_jobs`.
+        run: function that translates shards in any order and yields each when its outputs are on disk; it may yield a
+            shard twice.
 
     Yields:
         Each job when it is finished.
 
     Raises:
-        FileRefused: shards were given as done that are not.
+        FileRefused: `run` yielded a shard whose outputs do not exist.
     """
     waiting = {job.output: {shard.output for shard in job.remaining} for job in jobs}
     of_shard = {shard.output: job for job in jobs for shard in job.shards}

@@ -15,7 +15,7 @@ Tokens = tuple[int, ...]
 _UNSPACED: Final = frozenset({"Han", "Kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts without spaces between words."""
 _ANCHOR: Final = "\ue000"
-"""Private-use character: no piece joins it with the text after it."""
+"""Private-use character put before a phrase; no subword piece contains both it and text after it."""
 
 
 @final
@@ -23,8 +23,8 @@ _ANCHOR: Final = "\ue000"
 class TextConstraints:
     """Constraints on outputs, as text.
 
-    A phrase is matched as the tokens that the tokenizer makes of it by itself; a spelling with other tokens, such as
-    with another capital or inside a longer word, is another phrase.
+    A phrase is matched as the token sequence into which the tokenizer splits it. The same phrase with other tokens, for
+    example with another capitalisation or inside a longer word, does not match.
 
     Attributes:
         prefix: beginning of each output.
@@ -40,13 +40,13 @@ class TextConstraints:
         """Convert the constraints to tokens.
 
         Args:
-            tokenizer: of the target side.
+            tokenizer: tokenizer of the target side.
 
         Returns:
-            Constraints for search.
+            Token constraints for search.
 
         Raises:
-            UsageError: a phrase is blank, the vocabulary cannot write it, or one is both required and banned.
+            UsageError: a phrase is blank or has unknown tokens, or a required phrase contains a banned one.
         """
         required = [_forms(tokenizer, phrase, "required phrase")[0] for phrase in self.required]
         banned = [_forms(tokenizer, phrase, "banned phrase") for phrase in self.banned]
@@ -62,10 +62,10 @@ class TextConstraints:
 
 
 def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
-    """Tokens of a phrase inside a sentence, then those at the beginning of a word where they differ.
+    """Token sequences of a phrase: inside unspaced text, if that differs, and at the beginning of a word.
 
     Raises:
-        UsageError: it is blank, or cannot be written.
+        UsageError: the phrase is blank, or has unknown tokens.
     """
     phrase = phrase.strip()
     at_start = _written(tokenizer, phrase, name)

@@ -25,10 +25,10 @@ class UnknownWords:
     """Replacement of the unknown words in a model's outputs.
 
     Attributes:
-        dictionary: of source words; a word that is not in it is copied.
-        backend: scores outputs, to find the source words that unknown words attend to.
-        source_tokenizer: of the source side.
-        target_tokenizer: of the target side, whose tokens are words.
+        dictionary: translations of source words; a source word without an entry is copied.
+        backend: backend that scores outputs, to find the source words that unknown words attend to.
+        source_tokenizer: tokenizer of the source side.
+        target_tokenizer: tokenizer of the target side, whose tokens are words.
     """
 
     dictionary: Dictionary
@@ -40,7 +40,7 @@ class UnknownWords:
         """Refuse a model whose unknown tokens cannot be replaced.
 
         Args:
-            text: gives the units of the model's tokens.
+            text: text settings of the model.
 
         Raises:
             UsageError: target tokens are not words, or the model has no attention.
@@ -57,19 +57,18 @@ class UnknownWords:
         hypotheses: Sequence[Sequence[Hypothesis]],
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> dict[tuple[int, int], str]:
-        """Write outputs with unknown words anew, without them.
+        """Replace the unknown words of outputs.
 
         Args:
-            texts: the sources.
-            source_ids: [position] ids of each, ending in eos.
-            hypotheses: for each source its hypotheses.
-            batch_tokens: most source positions in a batch.
+            texts: source texts.
+            source_ids: [position] ids of each source, ending in EOS.
+            hypotheses: hypotheses of each source.
+            batch_tokens: maximum number of source positions in a batch.
 
         Returns:
-            The text of each output that had an unknown word, by the indices of source and hypothesis.
+            The new text of each output with unknown words, by the indices of source and hypothesis.
 
-        Cost: outputs with unknown words are scored once more where their attention is not known; nothing where there is
-            none.
+        Cost: one forced decoding of each output that has unknown words but no attention weights.
         """
         positions = [
             (row, rank)
@@ -97,7 +96,7 @@ class UnknownWords:
     def _write(self, text: str, source_ids: IntArray, token_ids: Sequence[int], weights: NDArray[np.floating]) -> str:
         indices = self.source_tokenizer.word_indices(source_ids[:-1].tolist())
         by_word = merge_weights(weights, indices, range(len(token_ids)))
-        # A source that was cut has more words than were encoded.
+        # If the source was cut, the text has more words than were encoded.
         words = [word for word in self.source_tokenizer.normalize(text).split(" ") if word][: by_word.shape[1]]
         output = self.target_tokenizer.pieces(token_ids)
         return " ".join(replace_unknown(output, by_word, words, self.dictionary))

@@ -1,6 +1,6 @@
-"""Bilingual dictionary learned from word-aligned pairs, which translates the unknown words of outputs.
+"""Bilingual dictionary learned from word-aligned pairs, used to translate the unknown words of outputs.
 
-Where no alignments exist, `align_pairs` makes them from the pairs alone by IBM model 1.
+Without alignments, `align_pairs` computes them from the pairs alone by IBM model 1.
 """
 
 import re
@@ -20,14 +20,14 @@ from heedful.text.links import Links, combine_links, links_from_weights
 from heedful.text.vocabulary import SPECIAL_TOKENS, UNK
 
 Pair = tuple[Sequence[str], Sequence[str]]
-"""Words of a source and of its target."""
+"""Source words and target words."""
 Method = Literal["forward", "backward", "intersection", "union", "grow-diag"]
 
 LARGEST_PAIR: Final = 40_000
-"""Source words times target words above which `align_pairs` skips a pair: 200 words on each side."""
+"""Maximum number of source words times target words (200 words on each side); `align_pairs` skips larger pairs."""
 
 _HEADER: Final = re.compile(r"#heedful dictionary (\d{1,9})")
-# What a line of a table, or UTF-8, cannot hold; a byte order mark is lost where it begins a file.
+# Characters that a line of a table, or UTF-8, cannot represent; a byte order mark would be lost at the start of a file.
 _NOT_IN_A_CELL: Final = re.compile("[\t\n\r\0\ufeff\ud800-\udfff]")
 
 
@@ -38,22 +38,25 @@ class Entry(NamedTuple):
     probability: float
     """Share of the source word's links that lead to this translation, in (0, 1]."""
     num_links: int
-    """Number of those links; 1 in a dictionary written by hand."""
+    """Number of links that lead to this translation; 1 in a dictionary written by hand."""
 
 
 @final
 class Dictionary:
-    """One translation for each source word. On disk: a line ``source<TAB>target<TAB>probability<TAB>count`` each."""
+    """Dictionary with one translation per source word.
+
+    On disk, each entry is a line ``source<TAB>target<TAB>probability<TAB>count``.
+    """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
-        """Make a dictionary of entries.
+        """Create a dictionary.
 
         Args:
-            entries: by source word.
+            entries: entries by source word.
 
         Raises:
-            DataError: a word is empty or has a tab or another character that no table can hold, or a number is out of
-                range.
+            DataError: a word is empty or has a tab or another character that a table cannot represent, or a number is
+                out of range.
         """
         for source, entry in entries.items():
             for word in (source, entry.target):
@@ -76,10 +79,10 @@ class Dictionary:
         """Translate a word.
 
         Args:
-            word: of the source language.
+            word: source word.
 
         Returns:
-            Its translation; the word itself where the dictionary does not have it, as suits names and numbers.
+            The translation; the word itself if it has no entry, which is right for names and numbers.
         """
         entry = self.entries.get(word)
         return word if entry is None else entry.target
@@ -95,7 +98,7 @@ class Dictionary:
             The dictionary.
 
         Raises:
-            DataError: the file cannot be read or is no dictionary; the message names file:line.
+            DataError: the file cannot be read or is not a dictionary; the message names file:line.
             NewerFormat: a newer heedful wrote it.
         """
         entries: dict[str, Entry] = {}
@@ -123,7 +126,7 @@ class Dictionary:
         """Write the dictionary, in code-point order of the source words.
 
         Args:
-            path: where to; an old file stays whole until the new one is.
+            path: the file; an existing file is replaced only when the new one is complete.
         """
         with written_whole(path) as stream:
             stream.write(f"#heedful dictionary {DICTIONARY_FORMAT.version}\n")
@@ -134,19 +137,19 @@ class Dictionary:
 def learn_dictionary(pairs: Iterable[Pair], alignments: Iterable[Links], min_count: int = 2) -> Dictionary:
     """Learn the most frequent translation of each source word from alignment links.
 
-    Luong et al. 2015, arXiv:1508.04025, section 3.3, who take links seen 10 times or more out of 4.5 million pairs.
+    Luong et al. 2015, arXiv:1508.04025, section 3.3, keep links seen 10 times or more in 4.5 million pairs.
 
     Args:
         pairs: source words and target words.
         alignments: links (source, target) of each pair.
-        min_count: links between two words below which they are no entry, 1 or more.
+        min_count: minimum number of links of an entry, 1 or more.
 
     Returns:
-        The dictionary; of equally frequent translations the first in code-point order. Words that no table can hold
-        are left out.
+        The dictionary; among equally frequent translations the first in code-point order. Words that a table cannot
+        represent are left out.
 
     Raises:
-        DataError: there is not one alignment for each pair, or a link leads out of its pair.
+        DataError: the number of alignments differs from the number of pairs, or a link is outside its pair.
         UsageError: min_count is below 1.
 
     Example:
@@ -183,18 +186,19 @@ def replace_unknown(
 ) -> list[str]:
     """Replace the unknown words of an output.
 
-    The source word it attends to most is looked up in the dictionary, and copied where the dictionary does not have
-    it. Luong et al. 2015, arXiv:1508.04025, section 3.3; Jean et al. 2015, arXiv:1412.2007, section 3.3.
+    An unknown word becomes the translation of the source word that it attends to most, or a copy of that source word if
+    the dictionary has no entry. Luong et al. 2015, arXiv:1508.04025, section 3.3; Jean et al. 2015, arXiv:1412.2007,
+    section 3.3.
 
     Args:
-        output: words, some of them unknown.
+        output: output words, some of them unknown.
         weights: [target, source] attention; rows and columns beyond the two lengths, such as EOS, are ignored.
-        source: words as they stand in the text, not as the model's vocabulary has them.
-        dictionary: empty to copy only.
-        unknown: what unknown words are written as.
+        source: source words of the text, not their vocabulary entries (which may be unknown).
+        dictionary: translations of source words; an empty dictionary copies every word.
+        unknown: string that stands for an unknown word.
 
     Returns:
-        The words; one that attends to no source word stays unknown.
+        The output words; an unknown word that attends to no source word stays unknown.
 
     Raises:
         ShapeError: `weights` is smaller than the two lengths.
@@ -215,24 +219,24 @@ def replace_unknown(
 def align_pairs(pairs: Sequence[Pair], method: Method = "intersection", num_iterations: int = 5) -> list[Links]:
     """Align words by IBM model 1, from the pairs alone.
 
-    t(target word | source word) is learned by expectation maximisation from equal values, with an empty source word
-    for target words that have none; then each target word is linked to the source word with the largest t, of equal
-    ones the leftmost. Brown et al. 1993, J93-2003, section 4.1.
+    The translation probabilities t(target word | source word) are learned by expectation maximisation from uniform
+    values, with an empty source word for target words without a counterpart. Each target word is then linked to the
+    source word with the largest t, the leftmost if several are equal. Brown et al. 1993, J93-2003, section 4.1.
 
     Args:
         pairs: source words and target words.
         method: "forward" links each target word to one source word, "backward" each source word to one target word;
-            the others combine the two, see `combine_links`. The fewer the links, the cleaner a dictionary.
-        num_iterations: of expectation maximisation, 1 or more.
+            the others combine both directions, see `combine_links`. Fewer links make a cleaner dictionary.
+        num_iterations: iterations of expectation maximisation, 1 or more.
 
     Returns:
         The links (source, target) of each pair; none for a pair larger than `LARGEST_PAIR`.
 
     Raises:
-        UsageError: no such method, or num_iterations is below 1.
+        UsageError: the method is unknown, or num_iterations is below 1.
 
-    Cost: 29,000 pairs of 13 words take 4 seconds of one core in two directions, and 80 bytes of memory for each two
-        words that share a pair, here 450 MB.
+    Cost: for 29,000 pairs of 13 words, 4 seconds on one core for both directions, and 450 MB of memory: 80 bytes for
+        each combination of a source word and a target word of one pair.
     """
     if method not in get_args(Method):
         raise UsageError(f"no method {method!r}{did_you_mean(method, get_args(Method))}")
@@ -253,10 +257,10 @@ def _align_targets(pairs: Sequence[Pair], num_iterations: int) -> list[Links]:
     used = [pair for pair in pairs if _is_used(pair)]
     if not used:
         return [[] for _ in pairs]
-    # The empty word stands behind the others, so that a word wins where both are as likely.
+    # The empty word comes last, so that a real word wins a tie.
     sources, num_sources, _ = _number([[*source, None] for source, _ in used])
     targets, num_targets, num_words = _number([target for _, target in used])
-    # One place for each target token and source token of a pair; those of a target token lie side by side.
+    # One place per combination of a target token and a source token of a pair; places of a target token are contiguous.
     num_places = np.repeat(num_sources, num_targets)
     starts = np.cumsum(num_places) - num_places
     positions = np.arange(num_places.sum()) - np.repeat(starts, num_places)
@@ -267,7 +271,7 @@ def _align_targets(pairs: Sequence[Pair], num_iterations: int) -> list[Links]:
     del place_sources
     shares = _expectation_maximisation(place_cells, cells // num_words, starts, num_places, num_iterations)[place_cells]
     best = np.flatnonzero(shares == np.repeat(np.maximum.reduceat(shares, starts), num_places))
-    chosen = positions[best[np.searchsorted(best, starts)]]  # the first of the best of each target token
+    chosen = positions[best[np.searchsorted(best, starts)]]  # leftmost best source position of each target token
     rows = iter(np.split(chosen, np.cumsum(num_targets)[:-1]))
     return [_links(next(rows).tolist(), len(pair[0])) if _is_used(pair) else [] for pair in pairs]
 
@@ -281,7 +285,7 @@ def _links(chosen: Sequence[int], source_length: int) -> Links:
 
 
 def _number(sentences: Sequence[Sequence[str | None]]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Numbers of all words of all sentences, the length of each sentence, and the number of distinct words."""
+    """Word ids of all sentences, concatenated; the length of each sentence; and the number of distinct words."""
     numbers: dict[str | None, int] = {}
     flat = [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]
     lengths = [len(words) for words in sentences]
@@ -295,7 +299,7 @@ def _expectation_maximisation(
     num_places: NDArray[np.int64],
     num_iterations: int,
 ) -> NDArray[np.float64]:
-    """[cell] t(target word | source word) for each pair of words that occur in one sentence pair."""
+    """Translation probabilities [cell]: t(target word | source word) of each two words that share a sentence pair."""
     translation = np.ones(len(cell_sources))
     for _ in range(num_iterations):
         shares = translation[place_cells]

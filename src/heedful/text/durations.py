@@ -1,14 +1,14 @@
-"""Durations as text."""
+"""Durations formatted for people."""
 
 
 def duration(seconds: float) -> str:
-    """Write a duration for people.
+    """Format a duration for people.
 
     Args:
-        seconds: 0 or more.
+        seconds: duration, 0 or more.
 
     Returns:
-        Such as "42 s", "3 min 05 s" or "2 h 10 min".
+        A text such as "42 s", "3 min 05 s" or "2 h 10 min".
 
     Example:
         >>> duration(185), duration(7800)

@@ -1,4 +1,4 @@
-"""Explanation of bytes that are not UTF-8: their probable encoding, and the command that converts them."""
+"""Diagnosis of bytes that are not UTF-8: their probable encoding, and a command that converts them."""
 
 import shlex
 from pathlib import Path
@@ -13,9 +13,9 @@ _MARKS: Final = (
     (b"\xfe\xff", "UTF-16"),
 )
 
-# iconv's name, Python's codec, the bytes with which its frequent letters begin, the share of such letters that speaks
-# for it, and how long runs of bytes beyond ASCII are then, on average. In Japanese, kana are what to look for: they
-# lie where Chinese encodings have nothing much, but kanji may be as frequent.
+# For each encoding: iconv's name, Python's codec, the range of first bytes of its frequent letters, the minimum share
+# of these among all letters, and the minimum mean length of a run of non-ASCII bytes. For Japanese the range is that of
+# kana, whose bytes are rare in Chinese encodings; the minimum share is lower because kanji may be as frequent as kana.
 _CODECS: Final = (
     ("SHIFT_JIS", "shift_jis", 0x82, 0x83, 0.2, 1.0),
     ("EUC-JP", "euc_jp", 0xA4, 0xA5, 0.2, 2.0),
@@ -30,12 +30,11 @@ def guess_encoding(sample: bytes, nul_share: float = 0.1) -> str:
     """Guess the encoding of bytes that are not UTF-8.
 
     Args:
-        sample: part of a file, from its first byte where a byte order mark is to be seen.
-        nul_share: share of NUL among the even or the odd bytes from which it is UTF-16; in other encodings there is
-            none.
+        sample: part of a file; a byte order mark is recognised only if the sample begins at the file's first byte.
+        nul_share: minimum share of NUL among the even or the odd bytes of UTF-16; text in other encodings has no NUL.
 
     Returns:
-        A name that ``iconv -f`` knows; CP1252 or ISO-8859-1 where nothing fits better.
+        A name that ``iconv -f`` knows; CP1252 or ISO-8859-1 if nothing fits better.
 
     Example:
         >>> guess_encoding("你好，世界".encode("gb18030")), guess_encoding("für".encode("latin-1"))
@@ -53,7 +52,7 @@ def guess_encoding(sample: bytes, nul_share: float = 0.1) -> str:
 
 
 def _utf16_by_nul(sample: bytes, nul_share: float) -> str:
-    """UTF-16 by its NUL bytes: letters of ASCII are every other byte."""
+    """UTF-16 variant recognised by its NUL bytes (every other byte of ASCII text); "" if it is not UTF-16."""
     num_units = len(sample) // 2
     if num_units < 2 or b"\0" not in sample:
         return ""
@@ -65,7 +64,7 @@ def _utf16_by_nul(sample: bytes, nul_share: float) -> str:
 
 
 def _usual_share(sample: bytes, codec: str, first: int, last: int, least_run: float) -> float:
-    """Share of the letters beyond ASCII that are frequent ones of the encoding; 0 where bytes do not fit it."""
+    """Share of frequent letters of the encoding among the non-ASCII letters; 0 if the bytes do not fit the encoding."""
     num_bytes = sum(1 for byte in sample if byte >= 0x80)
     num_runs = sum(1 for before, byte in zip(b"\0" + sample, sample, strict=False) if before < 0x80 <= byte)
     if num_bytes < least_run * num_runs:
@@ -73,7 +72,7 @@ def _usual_share(sample: bytes, codec: str, first: int, last: int, least_run: fl
     try:
         text = sample.decode(codec)
     except UnicodeDecodeError as error:
-        if error.start < len(sample) - 4:  # nearer to the end, the sample may have been cut inside a character
+        if error.start < len(sample) - 4:  # an error nearer to the end may be a character cut by the sample's end
             return 0.0
         text = sample[: error.start].decode(codec)
     letters = [character for character in text if character > "\x7f" and character.isalpha()]
@@ -82,13 +81,13 @@ def _usual_share(sample: bytes, codec: str, first: int, last: int, least_run: fl
 
 
 def is_mostly_utf8(sample: bytes) -> bool:
-    """Say whether more characters beyond ASCII are UTF-8 than are not.
+    """Tell UTF-8 with some damage from another encoding.
 
     Args:
         sample: part of a file.
 
     Returns:
-        Whether this is UTF-8 with some damage rather than another encoding.
+        Whether valid non-ASCII characters outnumber damaged ones.
     """
     text = sample.decode("utf-8", "replace")
     num_bad = text.count("\ufffd")
@@ -96,12 +95,12 @@ def is_mostly_utf8(sample: bytes) -> bool:
 
 
 def explain_bad_byte(sample: bytes, start: int, seen_utf8: bool, path: Path | None) -> str:
-    """Explain bytes that are not UTF-8: their probable encoding, and what to do.
+    """Explain bytes that are not UTF-8: name their probable encoding and a remedy.
 
     Args:
-        sample: the line and what was read after it.
-        start: 0-based place of the first bad byte.
-        seen_utf8: whether lines before held characters beyond ASCII that were UTF-8.
+        sample: the line and some bytes after it.
+        start: 0-based index of the first bad byte.
+        seen_utf8: whether earlier lines contained valid non-ASCII characters in UTF-8.
         path: the file; None for a stream.
 
     Returns:

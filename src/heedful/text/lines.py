@@ -1,8 +1,8 @@
-"""Lines of text from bytes: one reader for training data, evaluation files and standard input.
+"""Line reader: text lines from files or byte streams, for training data, evaluation files and standard input.
 
-A line ends at the byte 0x0A and nowhere else: U+2028, U+0085, form feeds and lone carriage returns are ordinary
-characters, so line n here is line n of ``sed`` and ``paste``. Anything that is not UTF-8 is refused with its place
-and with the command that would convert it.
+A line ends only at the byte 0x0A: U+2028, U+0085, form feeds and lone carriage returns are ordinary characters, so line
+n here is line n of ``sed`` and ``paste``. The error for bytes that are not UTF-8 names their position and a command
+that converts the file.
 """
 
 import gzip
@@ -19,14 +19,14 @@ MAX_LINE_BYTES: Final = 1 << 26  # 64 MiB; keeps memory bounded on a file that h
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SAMPLE_BYTES: Final = 1 << 14
 _CHUNK_BYTES: Final = 1 << 20
-_UTF16_NUL_SHARE: Final = 0.7  # of every other byte of a line
+_UTF16_NUL_SHARE: Final = 0.7  # minimum share of NUL among the even or the odd bytes of a UTF-16 line
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, through gzip where its content says so.
+    """Open a file for reading bytes, and decompress it if it is gzip.
 
     Args:
-        path: a file; its name does not matter.
+        path: a file; gzip is recognised by content, not by name.
 
     Returns:
         The stream of decompressed bytes; the caller closes it.
@@ -43,7 +43,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def _unpacked(stream: BinaryIO) -> BinaryIO:
-    """Look for gzip in a stream that is already open, without losing bytes."""
+    """Stream of decompressed bytes for a stream that is already open; no byte is lost."""
     if isinstance(stream, io.BufferedReader):
         is_gzip = stream.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
     elif stream.seekable():
@@ -66,10 +66,10 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
     Args:
         stream: bytes.
-        name: what to call it in messages.
+        name: name of the stream in messages.
 
     Yields:
-        Each line without its 0x0A; the last one too where the stream does not end in 0x0A.
+        Each line without its 0x0A, including a last line that does not end in 0x0A.
 
     Raises:
         DataError: reading fails, compressed data are damaged, or a line is longer than `MAX_LINE_BYTES`.
@@ -89,13 +89,13 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Read the decompressed content of a file in pieces.
+    """Read the decompressed content of a file in chunks.
 
     Args:
         path: the file.
 
     Yields:
-        Pieces of up to 1 MiB.
+        Chunks of at most 1 MiB.
 
     Raises:
         DataError: reading fails or compressed data are damaged.
@@ -113,26 +113,26 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 @final
 class Lines(Iterator[str]):
-    """Lines of a file or stream, with counts of repairs. Made by `read_lines`."""
+    """Iterator over the lines of a file or stream, with counts of repairs; created by `read_lines`."""
 
     def __init__(self, source: Path | BinaryIO, name: str, replaces: bool, refuses_nul: bool) -> None:
         """Prepare to read; nothing is opened before the first line is needed.
 
         Args:
             source: a path, or a binary stream.
-            name: what to call it in messages.
-            replaces: whether to put U+FFFD for bytes that are not UTF-8 instead of raising.
-            refuses_nul: whether to raise at NUL.
+            name: name of the source in messages.
+            replaces: whether bytes that are not UTF-8 are replaced by U+FFFD instead of raising an error.
+            refuses_nul: whether a NUL character raises an error.
         """
         self.name: Final = name
         self.num_lines = 0
-        """Number of lines read so far: the 1-based number of the last one."""
+        """Number of lines read so far, which is also the 1-based number of the last line read."""
         self.num_carriage_returns = 0
         """Number of lines that ended in CR LF."""
         self.num_replaced = 0
         """Number of lines in which U+FFFD replaces bytes that are not UTF-8."""
         self.first_replaced = ""
-        """Message of the error that the first of them would have raised."""
+        """Error message for the first replaced line; empty if no line was replaced."""
         self.had_byte_order_mark = False
         self._source: Final = source
         self._replaces: Final = replaces
@@ -172,7 +172,7 @@ class Lines(Iterator[str]):
 
     def _replaced(self, raw: bytes, start: int, stream: BinaryIO) -> str:
         is_path = isinstance(self._source, Path)
-        # What follows makes for a better guess, but a terminal could keep us waiting for it.
+        # The bytes that follow improve the guess of the encoding, but reading them from a terminal could block.
         following = b"\n" + stream.read(_SAMPLE_BYTES) if is_path and not self._replaces else b""
         if not self.first_replaced:
             self.first_replaced = self._refusal(raw + following, start)
@@ -182,7 +182,7 @@ class Lines(Iterator[str]):
         return raw.removeprefix(BYTE_ORDER_MARK if self.num_lines == 1 else b"").decode("utf-8", "replace")
 
     def _check_nul(self, raw: bytes) -> None:
-        # Valid UTF-8 with NUL may be meant; UTF-16 shows from its first line on.
+        # A NUL may be intended in valid UTF-8, but in the first line many NULs mean UTF-16.
         if self.num_lines == 1 and guess_encoding(raw, _UTF16_NUL_SHARE).startswith("UTF"):
             raise DataError(self._refusal(raw, 0))
         if self._refuses_nul:
@@ -202,20 +202,20 @@ def read_lines(
 ) -> Lines:
     r"""Read text line by line, in constant memory.
 
-    A line ends at ``\n`` only; one ``\r`` before it is taken off and counted, and so is a byte order mark at the
-    start. Gzip is recognised by content. A last line without ``\n`` is a line.
+    A line ends only at ``\n``; one ``\r`` before it is removed and counted. A byte order mark at the start is removed
+    and noted. Gzip is recognised by content. A last line without ``\n`` counts as a line.
 
     Args:
         source: a path, or a binary stream such as ``sys.stdin.buffer`` that the caller closes.
-        name: what to call it in messages; empty takes the path.
-        bad_bytes: where bytes are not UTF-8, "refuse" raises and "replace" puts U+FFFD and counts the line; UTF-16
-            is always refused.
-        nul: "refuse" raises at a NUL character.
+        name: name of the source in messages; empty = its path.
+        bad_bytes: "refuse" raises an error at bytes that are not UTF-8; "replace" replaces them by U+FFFD and counts
+            the line. UTF-16 is always refused.
+        nul: "refuse" raises an error at a NUL character.
 
     Returns:
-        An iterator of lines; its attributes count what was met so far. While it is read it raises `DataError` where
-        the file cannot be read, is not UTF-8 (with file:line:byte and the command that converts it), or has a line
-        of more than `MAX_LINE_BYTES`.
+        An iterator over lines, whose attributes count lines and repairs so far. Iteration raises `DataError` if the
+        file cannot be read, is not UTF-8 (the message has file:line:byte and a command that converts it), or has a
+        line longer than `MAX_LINE_BYTES`.
 
     Example:
         >>> list(read_lines(io.BytesIO("a\u2028b\r\n\nc".encode()))) == ["a\u2028b", "", "c"]

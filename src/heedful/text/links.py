@@ -18,7 +18,7 @@ from heedful.text.lines import read_lines
 Links = list[tuple[int, int]]
 Combination = Literal["intersection", "union", "grow-diag"]
 
-# Nine digits: no sentence has a position beyond them, and Python refuses to read thousands.
+# At most nine digits: no sentence is longer, and Python refuses to parse numbers of thousands of digits.
 _LINK: Final = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 _NAACL: Final = re.compile(r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,9})(?: ([SP]))?(?: [0-9.]+)?(?: ([SP]))?")
 _RWTH: Final = re.compile(r"([SP]) ([0-9]{1,9}) ([0-9]{1,9})")
@@ -27,20 +27,20 @@ _NEIGHBOURS: Final = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -
 
 
 class GoldLinks(NamedTuple):
-    """Manual alignment: `sure` links, and `possible` ones, which include the sure (Och and Ney 2003)."""
+    """Manual alignment: `sure` links, and `possible` links, which include the sure links (Och and Ney 2003)."""
 
     sure: Links
     possible: Links
 
 
 def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
-    """Write an alignment in Pharaoh's notation, source-target, counted from 0.
+    """Write an alignment in Pharaoh format: source-target, counted from 0.
 
     Args:
         links: the links, in any order.
 
     Returns:
-        The links sorted, each once, separated by a space; empty for none.
+        The distinct links, sorted and separated by spaces; an empty string for no links.
 
     Example:
         >>> format_pharaoh([(1, 2), (0, 0)])
@@ -50,7 +50,7 @@ def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
 
 
 def parse_pharaoh(line: str, *, one_based: bool = False, where: str = "alignment") -> Links:
-    """Read an alignment in Pharaoh's notation.
+    """Read an alignment in Pharaoh format.
 
     Args:
         line: links such as ``0-0 1-2``, source-target, separated by white space.
@@ -61,7 +61,7 @@ def parse_pharaoh(line: str, *, one_based: bool = False, where: str = "alignment
         The links, sorted, each once.
 
     Raises:
-        DataError: something is not a link, or position 0 stands where positions are counted from 1.
+        DataError: a word is not a link, a link is marked as possible, or a one-based position is 0.
 
     Example:
         >>> parse_pharaoh("2-1 1-1", one_based=True)
@@ -74,7 +74,7 @@ def parse_pharaoh(line: str, *, one_based: bool = False, where: str = "alignment
 
 
 def parse_gold(line: str, *, one_based: bool = False, where: str = "alignment") -> GoldLinks:
-    """Read a manual alignment, where ``0-0`` is a sure link and ``0p0`` or ``0?0`` a possible one.
+    """Read a manual alignment: ``0-0`` is a sure link; ``0p0`` or ``0?0`` is a possible one.
 
     Args:
         line: links, source first, separated by white space.
@@ -82,10 +82,10 @@ def parse_gold(line: str, *, one_based: bool = False, where: str = "alignment") 
         where: file:line, for messages.
 
     Returns:
-        The sure links, and the possible ones with the sure among them; sorted, each once.
+        The sure links, and the possible links, which include the sure ones; sorted, without duplicates.
 
     Raises:
-        DataError: something is not a link, or position 0 stands where positions are counted from 1.
+        DataError: a word is not a link, or a one-based position is 0.
 
     Example:
         >>> parse_gold("0-0 1p2")
@@ -109,17 +109,17 @@ def _gold(marked: Sequence[tuple[tuple[int, int], bool]]) -> GoldLinks:
 
 
 def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
-    """Read manual alignments, a sentence a line, with ``p`` or ``?`` in possible links.
+    """Read manual alignments with one sentence per line and ``p`` or ``?`` in possible links.
 
     Args:
         path: the file, gzip or not; an empty line is a sentence without links.
-        one_based: whether positions are counted from 1 in it, as in RWTH's ``.talp`` files.
+        one_based: whether the file counts positions from 1, as RWTH's ``.talp`` files do.
 
     Returns:
         The sure and possible links of each line.
 
     Raises:
-        DataError: the file cannot be read or a line is no alignment; the message names file:line.
+        DataError: the file cannot be read, or a line is not an alignment; the message names file:line.
     """
     return [
         parse_gold(line, one_based=one_based, where=f"{path}:{number}")
@@ -128,24 +128,25 @@ def read_gold(path: Path, *, one_based: bool = False) -> list[GoldLinks]:
 
 
 def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
-    """Read manual alignments, a link a line, in either of two notations.
+    """Read manual alignments with one link per line, in either of two notations.
 
-    NAACL: ``sentence source target``, then S or P (none: S) and a confidence, which is left out; positions count from
-    1, and 0 stands for no word (Mihalcea and Pedersen 2003, W03-0301). RWTH: a line ``SENT: 0`` before the lines
-    ``S source target`` or ``P source target`` of a sentence; positions count from 0.
+    NAACL: ``sentence source target``, optionally followed by S or P (default S) and a confidence, which is ignored;
+    positions are counted from 1, and 0 stands for no word (Mihalcea and Pedersen 2003, W03-0301). RWTH: a line
+    ``SENT: 0``, then a line ``S source target`` or ``P source target`` for each link of the sentence; positions are
+    counted from 0.
 
     Args:
-        path: the file, gzip or not; empty lines mean nothing.
+        path: the file, gzip or not; empty lines are ignored.
 
     Returns:
-        By sentence number as it stands in the file; links are counted from 0. A sentence that the file does not name
-        is missing; one that it names without links is empty.
+        Links, counted from 0, by sentence number of the file. A sentence that the file does not name is missing; one
+        that it names without links has empty lists.
 
     Raises:
-        DataError: the file cannot be read, or a line is neither; the message names file:line.
+        DataError: the file cannot be read, or a line is in neither notation; the message names file:line.
     """
     marked: dict[int, list[tuple[tuple[int, int], bool]]] = {}
-    sentence = -1  # of the last `SENT:`; a file has either all its links under one, or none
+    sentence = -1  # number in the last line `SENT:`; -1 = no such line yet, so the notation is NAACL's
     for number, line in enumerate(read_lines(path), 1):
         text = " ".join(line.split())
         if match := _RWTH_SENTENCE.fullmatch(text):
@@ -167,19 +168,19 @@ def read_numbered_gold(path: Path) -> dict[int, GoldLinks]:
 def links_from_weights(weights: NDArray[np.floating], source_length: int, target_length: int) -> Links:
     """Link each target token to the source token it attends to most.
 
-    EOS is left out before the maximum is taken, so attention that rests on the source's EOS does not
-    leave a token without its link. Luong et al. 2015, arXiv:1508.04025, section 4.5: one link per target word.
+    The source's EOS is left out before the maximum is taken, so a token that attends mostly to EOS still gets a link.
+    Luong et al. 2015, arXiv:1508.04025, section 4.5: one link per target word.
 
     Args:
         weights: [token, position] attention; rows and columns beyond the two lengths (EOS, padding) are ignored.
-        source_length: tokens of the source, without EOS.
-        target_length: tokens of the target, without EOS.
+        source_length: number of source tokens, without EOS.
+        target_length: number of target tokens, without EOS.
 
     Returns:
-        The links; of equal weights the leftmost wins, and a token that attends to no source token has none.
+        The links. Among equal weights the leftmost wins; a token whose weights are all zero has no link.
 
     Raises:
-        ShapeError: `weights` is smaller than the lengths say.
+        ShapeError: `weights` is smaller than the two lengths.
 
     Example:
         >>> links_from_weights(np.array([[0.1, 0.3, 0.6], [0.8, 0.1, 0.1], [0.0, 0.0, 1.0]]), 2, 2)
@@ -203,22 +204,22 @@ def _inner(weights: NDArray[np.floating], source_length: int, target_length: int
 def combine_links(
     forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]], method: Combination = "grow-diag"
 ) -> Links:
-    """Combine the alignments of two directions.
+    """Combine the alignments of two directions (symmetrisation).
 
-    "grow-diag" starts from the links that both have and adds, one after another, those of either that touch a link at
-    a side or a corner and bring in a word that has none yet. Koehn, Och and Marcu 2003, N03-1017, section 4.3; links
-    are visited by target, then source, which the paper leaves open.
+    "grow-diag" starts from the intersection and adds, one after another, links of the union that neighbour an accepted
+    link, diagonally too, and whose source word or target word has no link yet. Koehn, Och and Marcu 2003, N03-1017,
+    section 4.3; the paper leaves the order open, here links are visited by target, then source.
 
     Args:
         forward: links (source, target) of one direction.
-        backward: links of the other, also as (source, target).
-        method: "intersection" for few right links, "union" for many, "grow-diag" between the two.
+        backward: links of the other direction, also as (source, target).
+        method: "intersection" for few, precise links; "union" for many; "grow-diag" between the two.
 
     Returns:
-        The links.
+        The combined links, sorted.
 
     Raises:
-        UsageError: there is no such method.
+        UsageError: the method is unknown.
 
     Example:
         >>> combine_links([(0, 0), (1, 1), (3, 5)], [(0, 0), (0, 1), (2, 1)])
@@ -234,8 +235,8 @@ def combine_links(
 
 def _grow(links: set[tuple[int, int]], union: set[tuple[int, int]]) -> set[tuple[int, int]]:
     sources, targets = {source for source, _ in links}, {target for _, target in links}
-    # A neighbour refused once stays refused, because words only gain links: so each link is visited once. One found
-    # before the place reached waits for the next round, as when the whole matrix is gone through again and again.
+    # Words only gain links, so a rejected neighbour stays rejected, and each link needs one visit. A new link that lies
+    # before the current one waits for the next round, as in repeated passes over the whole matrix.
     now, later = sorted((target, source) for source, target in links), list[tuple[int, int]]()
     while now:
         here = heappop(now)
@@ -257,16 +258,16 @@ def merge_weights(
 ) -> NDArray[np.float64]:
     """Convert attention weights between pieces to weights between words.
 
-    A word receives what its pieces receive together, and gives what its pieces give on average, so a row that sums to
-    1 still does where no weight rests on what is dropped.
+    Weights are summed over the pieces of a source word and averaged over the pieces of a target word, so rows that sum
+    to 1 still do, unless a dropped column has weight.
 
     Args:
-        weights: [piece, position]; rows and columns beyond the two lists (EOS, padding) are dropped.
-        source_words: for each source piece the word it belongs to, from 0; -1 drops the piece, such as EOS.
-        target_words: the same for the target.
+        weights: [piece, position] attention; rows and columns beyond the two lists (EOS, padding) are dropped.
+        source_words: 0-based word index of each source piece; -1 drops the piece, such as EOS.
+        target_words: 0-based word index of each target piece.
 
     Returns:
-        [target word, source word] weights; zero for a word that has no piece.
+        [target word, source word] weights; zero for a word without pieces.
 
     Raises:
         ShapeError: `weights` is smaller than the lists.
@@ -282,5 +283,5 @@ def merge_weights(
 
 
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
-    """[piece, word] 1 where the piece belongs to the word."""
+    """Membership matrix [piece, word]: 1 if the piece belongs to the word, else 0."""
     return (np.asarray(words, dtype=np.int64)[:, None] == np.arange(max(words, default=-1) + 1)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Tokenizers of Marian models: SentencePiece pieces, numbered by a vocabulary of their own."""
+"""Tokenizers of Marian models: SentencePiece models with a separate vocabulary that assigns the ids."""
 
 import base64
 import binascii
@@ -20,22 +20,21 @@ SUFFIX: Final = ".marian"
 
 @final
 class MarianTokenizer(Tokenizer):
-    """Tokenizer of one side, numbered by a vocabulary that both sides share; other pieces are unknown.
+    """Tokenizer of one side of a Marian model; pieces that are not in its vocabulary become the unknown token.
 
-    A text may begin with a mark such as ``>>fra<<``, one token, by which models of several languages are told the
-    one to write.
+    A source for a multilingual model begins with a token such as ``>>fra<<``, which selects the target language.
     """
 
     def __init__(self, model: bytes, vocabulary: Vocabulary, normalization: Normalization = "none") -> None:
         """Load a serialized SentencePiece model.
 
         Args:
-            model: its bytes; its own ids are not used.
-            vocabulary: of both sides.
-            normalization: Unicode normal form applied before the model's own.
+            model: the bytes of the model; its own ids are not used.
+            vocabulary: tokens and their ids; source and target may share one vocabulary.
+            normalization: Unicode normal form applied before the model's own normalization.
 
         Raises:
-            FileRefused: the bytes are no SentencePiece model.
+            FileRefused: the bytes are not a SentencePiece model.
         """
         if not model:
             raise FileRefused("not a SentencePiece model: empty")
@@ -50,17 +49,17 @@ class MarianTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":
-        """Read a file of `save`.
+        """Read a tokenizer file written by `save`.
 
         Args:
             path: the file.
-            normalization: as for the constructor.
+            normalization: Unicode normal form applied before the model's own normalization.
 
         Returns:
             The tokenizer.
 
         Raises:
-            FileRefused: the file is missing or is no such tokenizer.
+            FileRefused: the file is missing or is not a Marian tokenizer.
             NewerFormat: a newer heedful wrote it.
         """
         try:

@@ -1,4 +1,4 @@
-"""Scripts (writing systems) of characters and texts, by a table of Unicode blocks."""
+"""Scripts (writing systems) of characters and texts, from a table of Unicode blocks."""
 
 import re
 from bisect import bisect_right
@@ -6,7 +6,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-# First and last code point; the code is sorted by the first. Blocks also hold signs and digits, which do no harm.
+# First and last code point and script of each block, sorted by first code point. Blocks also contain digits and signs;
+# counting them as letters does no harm.
 _BLOCKS: Final = (
     (0x0041, 0x005A, "Latin"),
     (0x0061, 0x007A, "Latin"),
@@ -88,7 +89,7 @@ def script_of(character: str) -> str:
         character: one character.
 
     Returns:
-        The script's name in English, or "" for digits, signs, and letters of scripts that are not in the table.
+        The script's English name; "" for characters outside the table, such as ASCII digits and punctuation.
 
     Example:
         >>> script_of("ß"), script_of("好"), script_of("7")
@@ -106,7 +107,7 @@ def main_script(text: str) -> str:
         text: any text.
 
     Returns:
-        The script, "Japanese" for kana with or without Han, or "" where there are no letters.
+        The script; "Japanese" for kana, with or without Han characters; "" for a text without letters.
 
     Example:
         >>> main_script("Tom 说: 你好吗？"), main_script("学校に行く"), main_script("3:0")

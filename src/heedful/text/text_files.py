@@ -1,4 +1,4 @@
-"""Data files: text or not, number of lines, agreement of two files, names and fingerprints."""
+"""Data files: checks that they are text, line counts, alignment of two files, names and fingerprints."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ _KINDS: Final = (
     (b"\x89PNG", "a PNG picture", "give a text file"),
 )
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f\x85")
-_MOST_CONTROLS: Final = 0.1  # share of control bytes above which a file with NUL cannot be text
+_MOST_CONTROLS: Final = 0.1  # a file with NUL and a larger share of control bytes is not text
 
 # ISO 639-1, and the three-letter codes that corpora use most.
 _LANGUAGE_CODES: Final = frozenset(
@@ -52,13 +52,13 @@ _LANGUAGE_CODES: Final = frozenset(
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that cannot be a text.
+    """Refuse a file that cannot be text.
 
     Args:
-        path: what the user gave.
+        path: path that the user gave.
 
     Raises:
-        DataError: it does not exist, is a folder, a pipe, empty, binary, or in UTF-16.
+        DataError: the path does not exist or is not a regular file, or the file is empty, binary or damaged gzip.
     """
     if path.is_dir():
         inside = sorted(child.name for child in path.iterdir() if child.is_file())
@@ -105,7 +105,8 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
     """Hash files in a thread while libraries are loaded; `fingerprint_file` then waits for the result.
 
     Args:
-        paths: those that will be asked for, in this order; any that cannot be read are left to `fingerprint_file`.
+        paths: the files, in the order in which they will be needed; a file that cannot be read is skipped, so that
+            `fingerprint_file` raises the error.
     """
     waiting: list[tuple[Path, Future[Fingerprint]]] = []
     for path in paths:
@@ -122,24 +123,25 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
                 future.set_exception(error)
 
     if waiting:
-        # A daemon: whatever ends the process does not wait for it.
+        # A daemon thread, so that the process can exit without waiting for it.
         Thread(target=run, name="fingerprints", daemon=True).start()
 
 
 def _identity(path: Path) -> tuple[int, ...]:
-    """Numbers that change when the file does."""
+    """Device, inode, size and modification time, which change with the file."""
     stat = path.stat()
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def fingerprint_file(path: Path) -> Fingerprint:
-    """Describe the content of a file so that a change of one byte shows.
+    """Compute the fingerprint of a file, which changes with any byte of its content.
 
     Args:
         path: the file.
 
     Returns:
-        "name" without its folder, "size" in bytes, "sha256" of the bytes on disk, "lines" after unpacking.
+        "name" without the folder, "size" in bytes, "sha256" of the bytes on disk, and the number of "lines" after
+        decompression.
 
     Raises:
         DataError: the file cannot be read.
@@ -164,13 +166,13 @@ def _read_fingerprint(path: Path) -> Fingerprint:
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a file, gzipped or not; a last line without line end counts.
+    """Count the lines of a file, gzip or not; a last line without a line end counts.
 
     Args:
         path: the file.
 
     Returns:
-        How many lines `read_lines` would give.
+        The number of lines that `read_lines` yields.
 
     Raises:
         DataError: the file cannot be read.
@@ -184,14 +186,14 @@ def count_lines(path: Path) -> int:
 
 
 def unequal(first: Path, second: Path) -> DataError:
-    """Describe how far two files agree that should have the same number of lines.
+    """Make the error for two aligned files with different numbers of lines.
 
     Args:
         first: one file.
-        second: the other.
+        second: the other file.
 
     Returns:
-        An error with both counts and the line from which they seem to drift apart.
+        An error with both line counts and the line at which the files seem to go out of step.
     """
     lengths = _line_lengths(first), _line_lengths(second)
     line = drift_line(*lengths)
@@ -208,39 +210,39 @@ def _line_lengths(path: Path) -> NDArray[np.int64]:
 
 
 def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
-    """Find the line where lines were lost or added, from line lengths alone.
+    """Find the line at which lines were lost or added, from line lengths alone.
 
-    Lines up to the place are taken as they stand, and all after it are shifted by the difference of the counts; the
-    place is where the length ratios are then most alike.
+    Lines before it are compared at equal line numbers; lines after it are compared shifted by the difference of the
+    line counts. The line returned is the one that makes the ratios of line lengths most uniform.
 
     Args:
         first: [first] lengths of the lines of one file.
-        second: [second] lengths of the other's; another number of them.
+        second: [second] lengths of the lines of the other file; the two numbers of lines differ.
 
     Returns:
-        1-based line; one more than the shorter file has where that one just ends early.
+        1-based line number; the number of lines of the shorter file plus one if that file merely ends early.
     """
     shorter, longer = sorted((np.log1p(first), np.log1p(second)), key=len)
     shift = len(longer) - len(shorter)
     ratio = np.median(longer) - np.median(shorter)
     straight = np.abs(longer[: len(shorter)] - shorter - ratio)
     shifted = np.abs(longer[shift:] - shorter - ratio)
-    # cost[k]: the first k lines straight, the rest shifted.
+    # cost[k]: first k lines compared at equal numbers, the rest shifted; up to a constant.
     cost = np.concatenate([[0.0], np.cumsum(straight - shifted)])
-    # Less than what two lines with a wrong partner cost is chance: then nothing was lost before the end.
+    # A gain below the cost of two wrongly paired lines may be chance: then the shorter file merely ends early.
     if cost[-1] - cost.min() < 2.0 * shifted.mean():
         return len(cost)
     return int(np.argmin(cost)) + 1
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without suffixes, for naming a model after it.
+    """Return a file's name without its suffix, for naming a model after it.
 
     Args:
         path: a data file.
 
     Returns:
-        Its name up to the last suffix, ``.gz`` not counting.
+        The name up to its last suffix, after ``.gz`` is removed.
 
     Example:
         >>> stem(Path("data/pairs.tsv.gz")), stem(Path("train.de"))
@@ -256,7 +258,7 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
         paths: the data files.
 
     Returns:
-        Two language codes, or ("source", "target") where the names do not tell.
+        Two language codes, or ("source", "target") if the names do not contain two different codes.
 
     Example:
         >>> language_names([Path("train.de"), Path("train.en.gz")])

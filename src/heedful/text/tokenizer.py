@@ -1,9 +1,9 @@
 """Tokenizers: text to token ids and back, by subword pieces, characters or words.
 
-All keep what they are given: `decode(encode(text)) == normalize(text)` for pieces always (only U+2581, the sign by
-which SentencePiece writes a space, is read as one), for characters and words as long as every token is known (and
-words are separated by single spaces). No language needs a segmenter:
-Chinese is cut into characters and frequent runs of them by the same model that cuts German.
+Tokenization is lossless: `decode(encode(text)) == normalize(text)` holds for pieces always (U+2581, the character that
+SentencePiece writes for a space, is normalized to a space), and for characters and words if every token is in the
+vocabulary and words are separated by single spaces. No language needs a word segmenter: the same kind of SentencePiece
+model splits Chinese into characters and frequent character sequences, and German into subwords.
 """
 
 import io
@@ -23,7 +23,7 @@ from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabula
 Units = Literal["pieces", "characters", "words"]
 Normalization = Literal["NFC", "NFKC", "none"]
 
-SPACE_MARK: Final = "\u2581"  # sentencepiece writes a space so
+SPACE_MARK: Final = "\u2581"  # SentencePiece's character for a space
 
 
 class TextConfig(Config):
@@ -32,27 +32,28 @@ class TextConfig(Config):
     source_units: Units = "pieces"
     target_units: Units = "pieces"
     shared: bool = True
-    """One vocabulary for both sides, where both use the same units."""
+    """Whether both sides share one vocabulary, if they use the same units."""
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
-    """Tokens in each vocabulary; 0 chooses from the corpus."""
+    """Number of tokens in each vocabulary; 0 = chosen from the size of the corpus."""
     min_count: int = Field(default=1, ge=1)
-    """Least count of a word or character in the vocabulary; rarer ones are unknown."""
+    """Minimum count of a word or character in the vocabulary; rarer ones become the unknown token."""
     normalization: Normalization = "NFC"
     max_characters: int = Field(default=2_000, ge=1)
-    """Longest line of training, in characters, checked before tokenising; longer ones are left out."""
+    """Maximum length of a training line in characters, checked before tokenization; longer lines are left out."""
     max_tokens: int = Field(default=250, ge=1)
-    """Longest side in tokens: pairs with a longer one are not trained on, and `translate` cuts it with a warning."""
+    """Maximum length of either side in tokens: training leaves longer pairs out; `translate` cuts longer sources and
+    warns."""
     max_training_tokens: int = Field(default=0, ge=0)
-    """Lower limit for training alone, to test a model beyond the lengths that it was trained on; 0 = max_tokens."""
+    """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
     source_vectors: str = ""
     """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
     target_vectors: str = ""
     vectors: Literal["tuned", "frozen"] = "tuned"
-    """Whether training changes them; `frozen` holds for the whole table, words without a vector included."""
+    """Whether training updates the word vectors; `frozen` freezes the whole embedding, words without a vector too."""
 
     @property
     def longest(self) -> int:
-        """Longest side of training, in tokens."""
+        """Maximum length of either side in training, in tokens."""
         return min(self.max_tokens, self.max_training_tokens or self.max_tokens)
 
     @property
@@ -73,7 +74,7 @@ class Tokenizer(ABC):
             text: any text.
 
         Returns:
-            The same text in that form.
+            The normalized text.
         """
         return text if self.normalization == "none" else unicodedata.normalize(self.normalization, text)
 
@@ -101,24 +102,24 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return readable tokens, for alignments and pictures.
+        """Return readable tokens, for alignments and plots.
 
         Args:
             ids: token ids.
 
         Returns:
-            One string for each; a leading space is shown as ``▁`` for pieces.
+            One string per token; subword pieces show a leading space as ``▁``.
         """
 
     @abstractmethod
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Return the index of each token's space-separated word; a space belongs to the word after it.
+        """Return, for each token, the index of its space-separated word; a space belongs to the word after it.
 
         Args:
             ids: token ids without bos or eos.
 
         Returns:
-            0-based word numbers, never falling.
+            0-based word indices, in non-decreasing order.
         """
 
     @abstractmethod
@@ -139,20 +140,20 @@ class Tokenizer(ABC):
 
 @final
 class PieceTokenizer(Tokenizer):
-    """SentencePiece, unigram with byte fallback: any text comes back unchanged (Kudo and Richardson 2018).
+    """Lossless SentencePiece tokenizer: a unigram model with byte fallback (Kudo and Richardson 2018).
 
-    But for U+2581: it stands for a space inside SentencePiece, so `normalize` makes it one.
+    The one exception is U+2581, which SentencePiece uses for a space: `normalize` replaces it by a space.
     """
 
     def __init__(self, model: bytes, normalization: Normalization) -> None:
         """Load a serialized SentencePiece model.
 
         Args:
-            model: its bytes.
-            normalization: Unicode normal form applied before it.
+            model: the bytes of the model.
+            normalization: Unicode normal form applied before the model.
 
         Raises:
-            FileRefused: the bytes are no SentencePiece model, or its special ids are not ours.
+            FileRefused: the bytes are not a SentencePiece model, or its special ids differ from ours.
         """
         self.model: Final = model
         self.normalization = normalization
@@ -171,14 +172,14 @@ class PieceTokenizer(Tokenizer):
 
         Args:
             lines: normalized text.
-            size: pieces wanted; fewer are made where the text has no more.
-            normalization: recorded, and applied by `encode`.
+            size: number of pieces; a small text may yield fewer.
+            normalization: Unicode normal form that `encode` applies; `lines` are already in it.
 
         Returns:
             The tokenizer.
 
         Raises:
-            DataError: the text has nothing to learn from.
+            DataError: the text is too small to learn pieces from.
         """
         written = io.BytesIO()
         try:
@@ -249,7 +250,7 @@ class UnitTokenizer(Tokenizer):
 
         Args:
             text: normalized text.
-            units: which.
+            units: "characters" or "words".
 
         Returns:
             The tokens.
@@ -285,14 +286,16 @@ class UnitTokenizer(Tokenizer):
 
 
 def count_words(pieces: Sequence[str], space: str) -> list[int]:
-    """Number words; a new one starts at the first space after a word, so several spaces make no empty words.
+    """Compute the word index of each piece; consecutive spaces make no empty words.
+
+    A new word starts at the first space after a word.
 
     Args:
-        pieces: parts of a text.
-        space: what a space begins as in them.
+        pieces: consecutive pieces of a text.
+        space: character that stands for a space in the pieces.
 
     Returns:
-        The 0-based word of each.
+        The 0-based word index of each piece.
 
     Example:
         >>> count_words(["_a", "b", "_c"], "_")
@@ -310,13 +313,13 @@ def count_words(pieces: Sequence[str], space: str) -> list[int]:
 
 
 def choose_size(num_pairs: int) -> int:
-    """Choose the number of pieces for a corpus: few for few pairs, so that each occurs often enough.
+    """Choose the number of pieces for a corpus: fewer for a smaller corpus, so that each occurs often enough.
 
     Args:
-        num_pairs: pairs in the training corpus.
+        num_pairs: number of pairs in the training corpus.
 
     Returns:
-        A multiple of 8 in [256, 32000]; 8,000 for 30,000 pairs, growing with the cube root.
+        A multiple of 8 in [256, 32000]: 8,000 for 30,000 pairs, proportional to the cube root of the number of pairs.
 
     Example:
         >>> choose_size(30_000), choose_size(1_000), choose_size(10_000_000)
@@ -331,15 +334,15 @@ def train_tokenizer(lines: Sequence[str], units: Units, size: int, config: TextC
 
     Args:
         lines: text, not yet normalized.
-        units: what a token is.
-        size: most tokens; 0 keeps every character or word seen.
-        config: normal form and least count.
+        units: kind of token.
+        size: maximum number of tokens; for characters and words, 0 = no maximum.
+        config: normal form and minimum count.
 
     Returns:
         The tokenizer.
 
     Raises:
-        DataError: there is nothing to learn from.
+        DataError: the text is too small to learn pieces from.
     """
     form = config.normalization
     normalized = [line if form == "none" else unicodedata.normalize(form, line) for line in lines]

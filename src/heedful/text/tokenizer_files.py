@@ -1,4 +1,4 @@
-"""Tokenizers read from their files: pieces, characters or words, and those of Marian's models."""
+"""Loading of tokenizer files: pieces, characters, words, and Marian tokenizers."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
 
     Args:
         path: the file.
-        units: what a token is.
-        normalization: Unicode normal form applied first.
+        units: kind of token.
+        normalization: Unicode normal form applied before tokenization.
 
     Returns:
         The tokenizer.
 
     Raises:
-        FileRefused: the file is missing or is no tokenizer of that kind, such as words with a space inside.
+        FileRefused: the file is missing or is not a tokenizer of this kind, for example it has words with spaces.
     """
     if units != "pieces":
         vocabulary = Vocabulary.load(path)

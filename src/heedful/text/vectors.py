@@ -1,10 +1,10 @@
 """Word vectors: reading the needed words of a large file, initial embeddings, writing.
 
-Three layouts are told apart by their content, each gzip or not:
+Three layouts, gzip or not, are recognised by content:
 
-- word2vec text, which is also fastText's ``.vec``: a line "count size", then a word and its numbers a line
-- word2vec binary: the same first line, then each word, a blank and its numbers as little-endian float32
-- GloVe text: a word and its numbers a line, no first line; a word may have blanks in it
+- word2vec text, also fastText's ``.vec``: a header line "count size", then one line per word with its numbers
+- word2vec binary: the same header line, then for each word the word, a space and its numbers as little-endian float32
+- GloVe text: one line per word with its numbers, no header line; a word may contain spaces
 """
 
 import re
@@ -24,7 +24,7 @@ from heedful.text.lines import BYTE_ORDER_MARK, open_bytes, raw_lines, read_chun
 Layout = Literal["word2vec text", "word2vec binary", "GloVe text"]
 
 MAX_SIZE: Final = 100_000
-"""Most numbers of a vector."""
+"""Maximum length of a vector."""
 
 _MAX_WORD_BYTES: Final = 1 << 16
 _SAMPLE_BYTES: Final = 1 << 12
@@ -40,17 +40,17 @@ _KINDS: Final = (
 @final
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors, from a file or given, such as gensim's `index_to_key` and `vectors`.
+    """Words and their vectors, read from a file or passed in, such as gensim's `index_to_key` and `vectors`.
 
-    Raises `ShapeError` where there is not one row for each word, and `DataError` where a word is repeated or a number
-    is not finite.
+    The constructor raises `ShapeError` if `matrix` does not have one row per word, and `DataError` if a word is
+    repeated or a number is not finite.
 
     Attributes:
-        words: distinct; those of a file in its order.
-        matrix: [word, size] finite, a row for each.
-        folded: those of `words` that took the vector of a word that differs in case.
-        layout: of the file they came from; empty where none.
-        num_read: words in that file.
+        words: distinct words.
+        matrix: [word, size] finite vectors, one row per word.
+        folded: words whose vector is that of a word that differs only in case.
+        layout: layout of the file that the vectors were read from; empty = not read from a file.
+        num_read: number of words in that file.
     """
 
     words: tuple[str, ...]
@@ -77,31 +77,31 @@ class _Shape(NamedTuple):
     layout: Layout
     size: int
     num_words: int
-    """Number of words by the first line; -1 where there is no such line."""
+    """Number of words that the header line states; -1 = no header line."""
 
 
 def read_vectors(
     path: Path, wanted: Collection[str], *, ignore_case: bool = False, repeated: Literal["refuse", "first"] = "refuse"
 ) -> WordVectors:
-    """Read the vectors of some words.
+    """Read the vectors of some words of a file.
 
-    Of the other words only the number of fields is checked, not what is in them.
+    For all other words only the number of fields is checked, not their content.
 
     Args:
-        path: word2vec text or binary, GloVe text or fastText's .vec, each gzip or not.
-        wanted: which words.
-        ignore_case: whether a wanted word that the file does not have takes the vector of the first one, in the
-            file's order, that is equal in lower case.
-        repeated: "first" takes the first vector of a wanted word that occurs twice, "refuse" raises.
+        path: word2vec text or binary, GloVe text or fastText's .vec, gzip or not.
+        wanted: the words to read.
+        ignore_case: whether a wanted word that is missing from the file gets the vector of the file's first word that
+            is equal in lower case.
+        repeated: for a wanted word that occurs twice, "first" takes its first vector and "refuse" raises an error.
 
     Returns:
-        Those that were found; words in no case found are left out.
+        The vectors found; words without a vector are left out.
 
     Raises:
-        DataError: the file cannot be read, is none of these layouts, ends early, or the line of a wanted word holds
-            something else than finite numbers. The message names file:line, or the byte in a binary file.
+        DataError: the file cannot be read, has none of these layouts or ends early, or a vector of a wanted word is not
+            all finite numbers. The message names file:line, or the byte offset in a binary file.
 
-    Cost: one pass; memory for the wanted words and 2 MiB, however large the file.
+    Cost: one pass; memory for the wanted words and 2 MiB, whatever the size of the file.
     """
     collector = _Collector(wanted, ignore_case, repeated == "refuse")
     shape = _recognize(path, next(read_chunks(path), b""))
@@ -134,7 +134,7 @@ def _recognize(path: Path, head: bytes) -> _Shape:
 
 
 def _is_binary(rest: bytes, size: int) -> bool:
-    """Tell whether the data after "count size" are binary numbers."""
+    """Whether the data after the header line are binary numbers."""
     fields = rest.partition(b"\n")[0].split()
     if not rest.strip() or (len(fields) > size and all(_number(field) is not None for field in fields[-size:])):
         return False
@@ -143,7 +143,8 @@ def _is_binary(rest: bytes, size: int) -> bool:
         text = getincrementaldecoder("utf-8")().decode(sample)
     except UnicodeDecodeError:
         return True
-    # Damaged text is to be called that; only of a few bytes all may be letters by chance.
+    # Text without control characters is damaged text, not binary data; but a few binary bytes may all be letters by
+    # chance.
     return len(sample) < 64 or any(character < " " and character not in "\t\n\r" for character in text)
 
 
@@ -158,7 +159,7 @@ def _number(field: bytes) -> float | None:
 
 @final
 class _Collector:
-    """Collector of the vectors of needed words, and of words that stand in for needed ones."""
+    """Collector of the vectors of wanted words, and of words that differ from a wanted word only in case."""
 
     def __init__(self, wanted: Collection[str], ignores_case: bool, refuses_repeated: bool) -> None:
         self._wanted: Final = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
@@ -215,7 +216,7 @@ def _read_text(path: Path, shape: _Shape, collector: _Collector) -> int:
 
 
 def _split(line: bytes, shape: _Shape, where: str) -> tuple[bytes, bytes]:
-    # Any white space may part the numbers, and a word may hold blanks.
+    # Any white space may separate the numbers, and a word may contain spaces.
     parts = line.rsplit(None, shape.size)
     if len(parts) == shape.size and line[:1].isspace():
         parts.insert(0, b"")  # the word is missing; some published files have such a line
@@ -251,7 +252,7 @@ def _shown(raw: bytes) -> str:
 
 def _read_binary(path: Path, shape: _Shape, collector: _Collector) -> int:
     num_read, num_bytes = 0, 4 * shape.size
-    data, offset = b"", 0  # read but not used, and where in the file it begins
+    data, offset = b"", 0  # bytes read but not yet consumed, and their offset in the file
     for chunk in read_chunks(path):
         data += chunk
         start = data.index(b"\n") + 1 if offset == 0 else 0
@@ -281,12 +282,12 @@ class Coverage:
     """Share of a text's words that have vectors.
 
     Attributes:
-        num_types: distinct words.
-        num_found: those of them with a vector of their own.
-        num_folded: those with the vector of a word that differs in case.
-        num_running: words, each as often as it occurs.
-        num_running_found: those of them with a vector of their own.
-        num_running_folded: those with the vector of a word that differs in case.
+        num_types: number of distinct words.
+        num_found: number of distinct words with a vector of their own.
+        num_folded: number of distinct words with the vector of a word that differs only in case.
+        num_running: number of running words (occurrences).
+        num_running_found: number of running words with a vector of their own.
+        num_running_folded: number of running words with the vector of a word that differs only in case.
         missing: the most frequent words without a vector, at most ten.
     """
 
@@ -314,8 +315,8 @@ def measure_coverage(counts: Mapping[str, int], vectors: WordVectors) -> Coverag
     """Count the words that have vectors.
 
     Args:
-        counts: how often each word occurs.
-        vectors: of some of them, and perhaps of others.
+        counts: number of occurrences of each word.
+        vectors: vectors of any words.
 
     Returns:
         The counts.
@@ -341,21 +342,21 @@ def measure_coverage(counts: Mapping[str, int], vectors: WordVectors) -> Coverag
 
 
 def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDArray[np.float32]:
-    """Make the rows of an embedding: known vectors, and random ones of like distribution for the rest.
+    """Make the initial rows of an embedding: known vectors, and random vectors of the same scale for all other words.
 
-    A word without a vector gets numbers drawn from a normal distribution with the mean and standard deviation that
-    each feature has over the words found, so that both kinds have one scale.
+    A random vector is drawn from a normal distribution whose mean and standard deviation, for each feature, are those
+    of the known vectors.
 
     Args:
-        words: of a vocabulary, in the order of their ids.
-        vectors: of some of them, and perhaps of others.
-        seed: of the draws; what a word draws depends on it and on the word's place alone.
+        words: words of a vocabulary, in the order of their ids.
+        vectors: vectors of any words.
+        seed: seed of the random vectors; the draws of a word depend only on the seed and on the word's index.
 
     Returns:
-        [word, size] a row for each.
+        [word, size] one row per word.
 
     Raises:
-        DataError: not one word has a vector.
+        DataError: no word has a vector.
     """
     rows = {word: row for row, word in enumerate(vectors.words)}
     indices = [index for index, word in enumerate(words) if word in rows]
@@ -371,17 +372,17 @@ def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDA
 
 
 def write_vectors(path: Path, words: Sequence[str], matrix: NDArray[np.floating]) -> None:
-    """Write word2vec text, which `read_vectors`, gensim and most other tools read.
+    """Write word vectors as word2vec text, which `read_vectors`, gensim and most other tools read.
 
-    Numbers are written with as few digits as give the same float32 again.
+    Numbers are written with the fewest digits that give the same float32 again.
 
     Args:
-        path: where to; an old file stays whole until the new one is.
-        words: distinct, without white space, which the layout cannot hold.
-        matrix: [word, size] finite; rounded to float32.
+        path: the file; an existing file is replaced only when the new one is complete.
+        words: distinct words without white space, which the layout cannot represent.
+        matrix: [word, size] finite vectors; rounded to float32.
 
     Raises:
-        ShapeError: there is not one row for each word, or no number in a row.
+        ShapeError: `matrix` does not have one row per word, or its rows are empty.
         DataError: a word cannot be written or is repeated, or a number is not finite.
     """
     with np.errstate(over="ignore"):

@@ -20,17 +20,17 @@ SPECIAL_TOKENS: Final = ("<pad>", "<unk>", "<bos>", "<eos>")
 class Vocabulary:
     """List of distinct tokens; a token's id is its index. The first four are pad, unk, bos, eos.
 
-    Kept on disk as JSON, so that a token may be a space, a separator or a line feed.
+    Stored as JSON, so that a token may be a space, a separator or a line feed.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Make a vocabulary of tokens in the order of their ids.
+        """Create a vocabulary.
 
         Args:
-            tokens: distinct; the first four are `SPECIAL_TOKENS`.
+            tokens: distinct tokens in the order of their ids; the first four are `SPECIAL_TOKENS`.
 
         Raises:
-            FileRefused: tokens are repeated, or the special ones are not first.
+            FileRefused: a token is repeated, or the first four are not `SPECIAL_TOKENS`.
         """
         if tuple(tokens[: len(SPECIAL_TOKENS)]) != SPECIAL_TOKENS:
             raise FileRefused(f"vocabulary: must start with {', '.join(SPECIAL_TOKENS)}")
@@ -38,20 +38,20 @@ class Vocabulary:
         if len(set(self.tokens)) != len(self.tokens):
             repeated = next(token for token, count in Counter(tokens).items() if count > 1)
             raise FileRefused(f"vocabulary: token {repeated!r} is listed twice")
-        # Text may hold the word "<eos>": it is unknown there, and ends nothing.
+        # The word "<eos>" in a text is an unknown word, not EOS.
         self._ids: Final = {token: index for index, token in enumerate(tokens) if index >= len(SPECIAL_TOKENS)}
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], max_size: int = 0, min_count: int = 1) -> "Vocabulary":
-        """Collect the most frequent tokens.
+        """Build a vocabulary of the most frequent tokens.
 
         Args:
-            sentences: each a sequence of tokens.
-            max_size: most tokens to keep, the special four included; 0 keeps all.
-            min_count: tokens seen less often are left out.
+            sentences: sequences of tokens.
+            max_size: maximum number of tokens, the four special tokens included; 0 = no maximum.
+            min_count: minimum count of a token; rarer tokens are left out.
 
         Returns:
-            The vocabulary, most frequent first, ties in code-point order.
+            The vocabulary: special tokens, then the most frequent tokens first, ties in code-point order.
         """
         counts = Counter(token for sentence in sentences for token in sentence)
         for special in SPECIAL_TOKENS:
@@ -62,7 +62,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Read a file of `save`.
+        """Read a vocabulary file written by `save`.
 
         Args:
             path: the JSON file.
@@ -71,14 +71,14 @@ class Vocabulary:
             The vocabulary.
 
         Raises:
-            FileRefused: the file holds no list of distinct strings.
+            FileRefused: the file does not contain a list of distinct strings that begins with the special tokens.
             NewerFormat: a newer heedful wrote it.
         """
         try:
             tokens = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError, OSError) as error:
             raise FileRefused(f"{path}: not a vocabulary: {error}") from None
-        if isinstance(tokens, dict):  # the bare list was format 1
+        if isinstance(tokens, dict):  # format 1 was the bare list
             tokens = VOCABULARY_FORMAT.strip(path, tokens).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise FileRefused(f"{path}: not a vocabulary: expected its tokens as a list of strings")
@@ -91,7 +91,7 @@ class Vocabulary:
         """Write the tokens as JSON.
 
         Args:
-            path: where to.
+            path: the file to write.
         """
         facts = VOCABULARY_FORMAT.stamp({"tokens": self.tokens})
         path.write_text(json.dumps(facts, ensure_ascii=False, indent=0), encoding="utf-8", newline="\n")
@@ -103,12 +103,12 @@ class Vocabulary:
         return token in self._ids
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Look tokens up; an unknown one becomes `UNK`.
+        """Look up token ids; an unknown token has the id `UNK`.
 
         Args:
-            tokens: what to look up.
+            tokens: the tokens.
 
         Returns:
-            One id for each; none is pad, bos or eos.
+            One id per token; none is pad, bos or eos.
         """
         return [self._ids.get(token, UNK) for token in tokens]

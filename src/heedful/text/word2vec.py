@@ -1,4 +1,4 @@
-"""Training of word vectors by gensim. Mikolov et al. 2013, arXiv:1301.3781 and arXiv:1310.4546."""
+"""Training of word vectors with gensim. Mikolov et al. 2013, arXiv:1301.3781 and arXiv:1310.4546."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,18 +16,19 @@ from heedful.text.vocabulary import Vocabulary
 
 
 class Word2VecConfig(Config):
-    """Settings of word vectors."""
+    """Settings for training word vectors."""
 
     method: Literal["skip-gram", "cbow"] = "skip-gram"
-    """skip-gram: a word predicts its neighbours; cbow: they predict it, which is faster and worse on rare words."""
+    """Training method: skip-gram predicts the neighbours from a word; cbow predicts a word from its neighbours, which
+    is faster but worse for rare words."""
     size: int = Field(default=100, ge=1, le=100_000)
     """Length of each vector."""
     window: int = Field(default=5, ge=1)
-    """Words on either side that count as neighbours."""
+    """Number of words on either side that count as neighbours."""
     min_count: int = Field(default=5, ge=1)
-    """Least count of a word with a vector."""
+    """Minimum count of a word; rarer words get no vector."""
     negative: int = Field(default=5, ge=1)
-    """Random words that each true neighbour is contrasted with."""
+    """Number of negative samples (random words) for each true neighbour."""
     epochs: int = Field(default=5, ge=1)
     seed: int = Field(default=1, ge=0, lt=2**32)
     normalization: Normalization = "NFC"
@@ -35,15 +36,15 @@ class Word2VecConfig(Config):
 
 @final
 class WordLines:
-    """Words of text files, a sentence a line, read anew on each iteration in constant memory."""
+    """Words of text files with one sentence per line; each iteration reads the files again, in constant memory."""
 
     def __init__(self, paths: Sequence[Path], normalization: Normalization, column: int = 0) -> None:
         """Set the files.
 
         Args:
-            paths: gzip or not.
-            normalization: Unicode normal form, that of the model the vectors are for.
-            column: 1-based column between tabs that is read; 0 = the whole line.
+            paths: the files, gzip or not.
+            normalization: Unicode normal form of the model that will use the vectors.
+            column: 1-based index of the tab-separated column to read; 0 = the whole line.
         """
         self._paths: Final = tuple(paths)
         self._column: Final = column
@@ -53,10 +54,10 @@ class WordLines:
         """Read the sentences.
 
         Yields:
-            The words of each, cut as a model of words cuts them.
+            The words of each sentence, split as the word tokenizer splits them.
 
         Raises:
-            DataError: a file cannot be read, or a line has not the column.
+            DataError: a file cannot be read, or a line lacks the column.
         """
         for path in self._paths:
             for number, line in enumerate(read_lines(path, nul="refuse"), 1):
@@ -69,14 +70,14 @@ class WordLines:
 
 
 def train_vectors(sentences: WordLines, config: Word2VecConfig) -> WordVectors:
-    """Train vectors of the words of a text; a function of text, settings and seed.
+    """Train word vectors on a text; the result depends only on text, settings and seed.
 
     Args:
         sentences: the text.
-        config: size and method.
+        config: settings.
 
     Returns:
-        A vector for each frequent word, the most frequent first.
+        A vector for each word with at least `min_count` occurrences, the most frequent word first.
 
     Raises:
         MissingExtra: gensim is not installed.
@@ -86,7 +87,7 @@ def train_vectors(sentences: WordLines, config: Word2VecConfig) -> WordVectors:
         from gensim.models import Word2Vec  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError:
         raise MissingExtra("gensim", "vectors", "training word vectors") from None
-    # One thread, because several would make the result depend on their race.
+    # One thread, because the result of several would depend on their timing.
     model: Any = Word2Vec(
         vector_size=config.size,
         window=config.window,
