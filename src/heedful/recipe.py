@@ -102,11 +102,7 @@ def train(
         def begin() -> list[float]:
             files = _files(task, recipe)
             folder = _folder(recipe, files)
-<<<<<<< HEAD
             load_experiment(recipe.preset)  # a wrong name is refused before anything is written
-=======
-            _resolve(task, recipe, {})  # raises an error for a wrong setting before anything is written
->>>>>>> ea
             claim(folder)
             resources.enter_context(locked(folder / "run"))
             runs.append(_begin(task, recipe, files, folder))

@@ -91,9 +91,9 @@ def test_the_table_is_all_that_is_printed(compared: ComparisonResult):
 
 
 def test_rows_that_cannot_be_are_named_and_the_others_run(compared: ComparisonResult):
-    odd = "not run: odd: model.transformer: model_size 16 is not divisible by num_heads 3"
+    odd = "not run: odd: model: model_size 16 is not divisible by num_heads 3"
     assert f"note: {odd}" in compared.done.out
-    assert "warning: odd: not run: model.transformer: model_size 16" in compared.done.err
+    assert "warning: odd: not run: model: model_size 16" in compared.done.err
     assert compared.done.out.count("not run: too fast: seed 1: step ") == 1
     assert compared.done.err.count("too fast, seed 1: not run: step ") == 1
     assert "too fast, seed 2" not in compared.done.err
