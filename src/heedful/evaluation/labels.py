@@ -21,7 +21,7 @@ class LabelScore:
     num_items: int
     """Items that have the label."""
     precision: float
-    """Share of the items predicted to have the label that have it, in percent; 0 where none was."""
+    """Share of the items predicted to have the label that have it, in percent; 0 where none was predicted."""
     recall: float
     """Share of the items with the label that were predicted to have it, in percent."""
 
@@ -114,13 +114,13 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
 
     Args:
         predicted: one label an item.
-        gold: likewise, at least one.
+        gold: the right label of each item, at least one.
 
     Returns:
         The scores.
 
     Raises:
-        DataError: there are no items, or not as many predictions as items.
+        DataError: there are no items, or the numbers of predictions and items differ.
 
     Example:
         >>> report = score_labels(["a", "a", "b"], ["a", "b", "b"])
