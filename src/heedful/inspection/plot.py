@@ -42,7 +42,7 @@ def save_heat_map(
 ) -> str:
     """Draw attention weights into a file.
 
-    White is 0 and dark blue 1 in every figure, so that figures can be compared. Matplotlib's global state stays unchanged.
+    White is 0 and dark blue 1 in every figure, so that figures can be compared. Matplotlib's global state is kept.
 
     Args:
         path: the file; its suffix, one of `FORMATS`, determines the format.

@@ -27,7 +27,7 @@ def shown_in_tensorboard(
     Args:
         watch: the progress callback to wrap.
         folder: the model's folder.
-        is_wanted: whether events are written; otherwise `watch` is returned as it is.
+        is_wanted: whether events are written; if not, `watch` is yielded as it is.
         warn: called once if events cannot be written; training continues.
 
     Yields:
