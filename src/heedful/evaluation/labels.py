@@ -61,7 +61,7 @@ class LabelReport:
         return 100.0 * max(0.0, centre - half), 100.0 * min(1.0, centre + half)
 
     def summary(self) -> str:
-        """Sum the scores up in two lines.
+        """Summarise the scores in two lines.
 
         Returns:
             Lines that end in a newline.

@@ -11,7 +11,7 @@ from heedful.text.tokenizer import TextConfig
 
 
 def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", "")) -> Experiment:
-    """Convert to a model folder a Marian model in Hugging Face's layout; see `heedful.export.marian`.
+    """Convert a Marian model in Hugging Face's layout to a model folder; see `heedful.export.marian`.
 
     Args:
         source: folder in Hugging Face's layout; not changed.
