@@ -15,11 +15,11 @@ with many, so a plain beam would drop the latter. Here
 probability 0 and, where phrases of several tokens are banned, that some allowed token is in no phrase. Proof: let a
 hypothesis need n tokens, with room for n or more. Among the required phrases that it lacks, take the one with
 the longest beginning at the end of the hypothesis; the next token of this phrase is a candidate, and with it the
-hypothesis needs at most n - 1. Where phrases are banned, take a phrase whose beginning includes every begun part of a banned one: no
-required phrase contains a banned one, so it can be completed; and n counts one token between phrases that is in no
-phrase, so that no banned phrase arises there. The length limit has room for all of this from the start
-(`heedful.search.constraints.least_length`). So no step leaves a source without candidates, and at the length limit no
-candidate needs anything.
+hypothesis needs at most n - 1. Where phrases are banned, take a phrase whose beginning includes every begun
+part of a banned one: no required phrase contains a banned one, so it can be completed; and n counts one token between
+phrases that is in no phrase, so that no banned phrase arises there. The length limit has room for all of this from the
+start (`heedful.search.constraints.least_length`). So no step leaves a source without candidates, and at the length
+limit no candidate needs further tokens.
 """
 
 import numpy as np
