@@ -1,4 +1,4 @@
-"""Comparison of model variants, from Python or the command line: a grid and data in, the table out."""
+"""Comparison of the model variants of a grid on one corpus; behind `heedful compare`."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ Paths = str | Path | Sequence[str | Path]
 @final
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Result of a comparison: printed, it is the table; in a notebook, the table as HTML.
+    """Result of a comparison; prints as the table, and as an HTML table in a notebook.
 
     Attributes:
         comparison: all figures.
-        out: the folder of tables, report, findings and models.
-        command: that does the same, or goes on with it.
+        out: folder of the tables, the report, the run results and the models.
+        command: shell command that repeats the comparison, or resumes it if it was interrupted.
     """
 
     comparison: Comparison
@@ -40,20 +40,20 @@ class ComparisonResult:
 
     @property
     def rows(self) -> tuple[RowSummary, ...]:
-        """Rows with a run, in the grid's order; `missing` of `comparison` says why others have none."""
+        """Rows with at least one run, in the grid's order; `comparison.missing` has the reasons for the others."""
         return self.comparison.rows
 
     def __getitem__(self, name: str) -> RowSummary:
-        """Return the row of a name.
+        """Return the summary of a row.
 
         Args:
-            name: as in the grid.
+            name: name of the row in the grid.
 
         Returns:
-            Its figures.
+            The summary.
 
         Raises:
-            KeyError: there is none, or it has no run.
+            KeyError: the grid has no such row, or the row has no run.
         """
         return {row.name: row for row in self.rows}[name]
 
@@ -97,35 +97,35 @@ def compare_grid(
     quiet: bool = False,
     runner: Runner | None = None,
 ) -> ComparisonResult:
-    """Train a grid of variants on one corpus and make the table of a paper; `heedful compare` calls this.
+    """Train and evaluate a grid of model variants on one corpus; `heedful compare` calls this function.
 
-    The result of each run is a file, and the same call goes on where an earlier one stopped.
+    Each run's result is stored in a file, so that repeating an interrupted call resumes it.
 
     Args:
         grid: a TOML file, see `heedful.comparison.grid.Grid`.
         data: one file of pairs, of any format that `find_pairs` reads, or two aligned files.
         out: the folder for runs and tables; empty = named after the grid.
-        dev: files to validate on.
-        test: files to measure on.
+        dev: validation files.
+        test: test files.
         columns: 1-based columns of source and target.
-        languages: codes of source and target; empty = from file names.
-        minutes_per_run: train each for at most so long; 0 = what the grid says.
-        seeds: train each with each; empty = the grid's.
-        gold: manual alignments of the test pairs, or a mapping of the fields of the grid's [gold].
-        device: where PyTorch computes.
-        quiet: whether to print nothing but warnings.
-        runner: trains, and is told how it goes; None = lines on standard error.
+        languages: language codes of source and target; empty = taken from the file names.
+        minutes_per_run: longest training of a run in minutes; 0 = the grid's setting.
+        seeds: seeds of every row; empty = the grid's.
+        gold: file of manual alignments of the test pairs, or a mapping of the fields of the grid's [gold] section.
+        device: PyTorch device.
+        quiet: whether to print warnings only.
+        runner: callbacks for training and messages; None = train without a display, print messages to standard error.
 
     Returns:
         The table and all figures in it.
 
     Raises:
-        UsageError: no data, not one row can be run, or the folder holds a comparison of other data.
-        ConfigError: the grid is wrong.
-        DataError: the data or the links cannot be used.
+        UsageError: no data is given, no row of the grid can be run, or the folder holds a comparison of other data.
+        ConfigError: the grid is invalid.
+        DataError: the data or the manual alignments are unusable.
         ResourceError: the folder cannot be written.
         MissingExtra: a package is not installed.
-        Stopped: by a signal; results are kept, and the same call goes on.
+        Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
 
     Example:
         >>> table = compare_grid("grid.toml", "pairs.tsv", minutes_per_run=5)  # doctest: +SKIP
@@ -173,7 +173,7 @@ def _gold_options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _printing(quiet: bool) -> Runner:
-    """Train without a display, and print a line for each run."""
+    """Return callbacks that train without a display and print messages to standard error."""
 
     def say(text: str) -> None:
         if not quiet:

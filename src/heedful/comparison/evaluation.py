@@ -22,7 +22,7 @@ from heedful.runtime.folder import CONFIG, digest
 from heedful.version import __version__
 
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
-"""Function from a model, its evaluation set and its outputs to a figure; None where it does not apply."""
+"""Function that computes a figure of a model from the evaluation set and the outputs; None where it does not apply."""
 
 
 def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
@@ -31,7 +31,7 @@ def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: S
     Args:
         translator: the model.
         items: sources and references.
-        outputs: of the model's own search.
+        outputs: the model's translations of the sources.
 
     Returns:
         BLEU; None where this model's search replaces no unknown words.
@@ -45,14 +45,15 @@ def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: S
 
 
 def attention_entropy(translator: Translator, items: EvaluationSet, outputs: Sequence[Translation]) -> float | None:
-    """Measure how far attention spreads over the source: the mean entropy of its weights, in nats, over references.
+    """Compute the mean entropy of the attention weights over the source, in nats, by forced decoding of references.
 
-    Weights are those that alignments are made of, brought to sum to 1; a target token that attends nothing is left out.
+    The first reference of each item counts. The weights are those that alignments are made from, normalised to sum to
+    1; target tokens whose weights are all 0 are left out.
 
     Args:
         translator: the model.
         items: sources and references.
-        outputs: of the model's own search.
+        outputs: the model's translations of the sources.
 
     Returns:
         Mean entropy of a target token's weights; None where the model has no attention.
@@ -82,13 +83,13 @@ MEASURES: Final[dict[str, Measure]] = {
 def evaluate_run(
     folder: Path, items: Items, training: Mapping[str, object], ensemble: Sequence[Path] = ()
 ) -> RunResult:
-    """Evaluate the kept model of a run, or an ensemble: translate the items and score their references.
+    """Evaluate the selected model of a run, or an ensemble: translate the items and score their references.
 
     Args:
-        folder: of the model.
+        folder: the model's folder.
         items: sources and references that all rows share.
-        training: fields of the result that are known from training.
-        ensemble: folders of models that decode together with it.
+        training: fields of `RunResult` that are known from training.
+        ensemble: folders of further models that decode together with the first.
 
     Returns:
         The result of the run.

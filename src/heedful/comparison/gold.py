@@ -25,10 +25,10 @@ class Gold:
     """Pairs with manual alignments.
 
     Attributes:
-        pairs: source and target of each.
-        links: sure and possible ones between the words of each.
-        paths: of the links, then of the pairs.
-        key: names all of it: equal keys, same pairs and links.
+        pairs: source and target of each pair.
+        links: sure and possible alignment links between the words of each pair.
+        paths: the file of the links, then the files of the pairs.
+        key: hash of pairs and links; equal keys mean equal pairs and links.
     """
 
     pairs: tuple[TextPair, ...]
@@ -37,7 +37,7 @@ class Gold:
     key: str
 
     def remark(self) -> str:
-        """Describe the column."""
+        """Return the note that explains the AER column below the table."""
         return (
             f"AER: of {len(self.pairs):,} pairs with links in {self.paths[0]}, by forced decoding, a link for "
             "each target word; - where a model has no attention"
@@ -48,16 +48,16 @@ def read_gold_pairs(settings: GoldSettings, test: Sequence[Path], columns: Colum
     """Read the pairs and manual alignments of a comparison.
 
     Args:
-        settings: which files.
-        test: what stands in for pairs that the settings do not name.
+        settings: the grid's [gold] section.
+        test: test files, which serve as the pairs where the settings name none.
         columns: 1-based columns of source and target.
 
     Returns:
-        The pairs that are aligned, in the file's order; None where no links are named.
+        The aligned pairs, in the order of the file of links; None where the settings name no links.
 
     Raises:
-        ConfigError: links without pairs, or pairs without links.
-        DataError: a file cannot be used, or the links are not of these pairs.
+        ConfigError: there are links without pairs, or other [gold] settings without links.
+        DataError: a file is unusable, or the links do not fit the pairs.
     """
     if not settings.links:
         if settings.pairs or settings.is_one_based or settings.is_turned:
@@ -81,8 +81,8 @@ def alignment_error(translator: Translator, gold: Gold) -> float | None:
     """Align the pairs with a model, as `heedful align` does, and return the error rate.
 
     Args:
-        translator: the model, or several that decode together.
-        gold: pairs and their links.
+        translator: the model or ensemble.
+        gold: pairs with manual alignments.
 
     Returns:
         The alignment error rate in per cent; None where the model has no attention.

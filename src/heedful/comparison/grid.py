@@ -21,7 +21,7 @@ NAME_LENGTH: Final = 80
 
 
 class Settings(Config):
-    """Preset and settings on top of it, as for `heedful train`; each section may be empty."""
+    """Preset and the settings that change it, as for `heedful train`; each section may be empty."""
 
     preset: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
@@ -40,9 +40,9 @@ class NamedSettings(Settings):
 
     name: str = Field(min_length=1, max_length=NAME_LENGTH)
     ensemble: tuple[str, ...] = ()
-    """Rows above whose models decode together; then this row trains nothing and has no settings."""
+    """Names of earlier rows whose models decode together; an ensemble is not trained and has no settings of its own."""
     seeds: tuple[int, ...] = ()
-    """Seeds of this row; empty = the grid's, or for an ensemble those that all its rows have."""
+    """Seeds of this row; empty = the grid's, or for an ensemble the seeds that all its members share."""
 
 
 class GoldSettings(Config):
@@ -53,13 +53,13 @@ class GoldSettings(Config):
     pairs: tuple[str, ...] = ()
     """Pairs of the alignments, in one file or two; empty = the test pairs."""
     is_one_based: bool = False
-    """Whether words are counted from 1, in a file with a sentence a line."""
+    """Whether words are counted from 1 in a file with one sentence a line."""
     is_turned: bool = False
-    """Whether links are target-source."""
+    """Whether links are written target-source instead of source-target."""
 
 
 class Grid(Config):
-    """Grid: the product of the axes, then the rows listed one by one, each on top of the shared settings."""
+    """Grid of model variants: all combinations of the axes, then the listed rows; the shared settings apply to each."""
 
     title: str = ""
     baseline: str = ""
@@ -67,7 +67,7 @@ class Grid(Config):
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
     """Seeds of every row that has none of its own."""
     metrics: tuple[str, ...] = ()
-    """Keys of the table of metrics, the deciding one first; empty = metrics that suit the outputs."""
+    """Metrics by key, the primary one first; empty = metrics that suit the outputs."""
     length_edges: tuple[int, ...] = ()
     """Source lengths at which a new range begins; empty = ranges of about equally many sources."""
     gold: GoldSettings = GoldSettings()
@@ -87,11 +87,11 @@ class Row:
     """Row of the table, with the settings of its model.
 
     Attributes:
-        name: as printed.
-        preset: as `heedful train` takes it; empty = what the settings lead to.
-        settings: each ``dotted.key=value``.
+        name: name as printed.
+        preset: preset as for `heedful train`; empty = none, the model kind then comes from the settings.
+        settings: settings, each written ``dotted.key=value``.
         members: names of the rows whose models decode together; empty for a row that is trained.
-        seeds: it is trained once with each.
+        seeds: seeds; the row is trained once with each.
     """
 
     name: str
@@ -113,7 +113,7 @@ def read_grid(path: Path) -> Grid:
         path: a TOML file.
 
     Returns:
-        The grid; its rows are not looked at yet.
+        The grid; its rows are checked by `rows_of`.
 
     Raises:
         ConfigError: there is no such file, or a key or value in it is wrong.
@@ -126,18 +126,19 @@ def read_grid(path: Path) -> Grid:
 
 
 def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
-    """List the rows: every combination of the axes, the last of which changes fastest, then those listed.
+    """List the rows: every combination of the axes, the last axis changing fastest, then the rows listed one by one.
 
     Args:
-        grid: what is compared.
-        seeds: train each row with each of them, whatever the grid says; empty = as it says.
+        grid: the grid.
+        seeds: seeds of every row, in place of those in the grid; empty = the grid's.
 
     Returns:
         At least one row; all have different names and different folders.
 
     Raises:
-        ConfigError: there are no rows, too many, two of one name, the baseline is none of them, or an ensemble names
-            what is no trained row above it, or has a seed that one of its rows has not, or a seed is there twice.
+        ConfigError: there are no rows or too many, two rows would share a folder, the baseline is not a row, an
+            ensemble names something other than a trained row above it or has a seed that one of its members lacks,
+            or a seed is listed twice.
 
     Example:
         >>> grid = Grid(axes={"model.window": ("global", "local-p"), "model.has_feeding": (True,)})
@@ -171,8 +172,8 @@ def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
     """Return the name of the row that all others are compared with.
 
     Args:
-        grid: what is compared.
-        rows: its rows.
+        grid: the grid.
+        rows: the rows of the grid.
 
     Returns:
         The name.
@@ -219,7 +220,7 @@ def _product(axes: Mapping[str, Sequence[Any]]) -> list[NamedSettings]:
 
 
 def _label(key: str, value: Any) -> str:
-    """Label of a value: a word stands for itself, a number needs the name of its key."""
+    """Label of a value: a text as it is, any other value after the name of its key."""
     return value if isinstance(value, str) else f"{key.rpartition('.')[2]}={json.dumps(value)}"
 
 
@@ -229,7 +230,7 @@ def _row(grid: Grid, row: NamedSettings) -> Row:
             raise ConfigError(f"row {row.name!r}: an ensemble is not trained: give it no settings")
         return Row(row.name, "", (), row.ensemble)
     own, base = row.tree(), grid.base.tree()
-    # What a row says of its kind of model, by preset or by name, takes the place of what the base says of it.
+    # A preset or a model kind in the row replaces both the preset and the model kind of the base.
     preset = row.preset or ("" if "kind" in row.model else grid.base.preset)
     if row.preset:
         base = {name: {k: v for k, v in section.items() if k != "kind"} for name, section in base.items()}

@@ -18,17 +18,17 @@ def report_page(
     picture: bytes,
     context: Sequence[str],
 ) -> str:
-    """Write the page.
+    """Return the HTML page of a comparison.
 
     Args:
-        comparison: what is known of the grid.
-        results: by name of the row; commands and configurations are theirs.
-        command: that made the comparison.
-        picture: a PNG of scores by source length; none where empty.
-        context: lines about data, budget and machine.
+        comparison: summary of the results.
+        results: run results by row name, with their commands and configurations.
+        command: shell command of the comparison.
+        picture: PNG plot of scores by source length; empty = no plot.
+        context: lines about data, seeds and budget.
 
     Returns:
-        HTML with everything in it.
+        A complete HTML document.
     """
     parts = [
         f"<pre>{escape(command)}</pre>",
@@ -71,6 +71,6 @@ def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None) -> s
 
 
 def _changes(before: str, after: str) -> str:
-    """Lines that differ between two configurations: - of the baseline, + of the row."""
+    """Lines that differ between two configurations, marked - for the baseline's and + for the row's."""
     lines = difflib.ndiff(before.split("\n"), after.split("\n"))
     return "\n".join(line for line in lines if line[:2] in ("- ", "+ ") and line[2:].strip())

@@ -1,4 +1,4 @@
-"""Plan of a comparison: for each row and seed a recipe, a folder, a key, and the command that runs it alone."""
+"""Plan of a comparison: the recipe, folder and key of each run, fingerprints of the data, and shell commands."""
 
 import json
 import shlex
@@ -23,7 +23,7 @@ class Plan:
     grid: Grid
     rows: tuple[Row, ...]
     recipe: Recipe
-    """Data, budget and device of all runs; its folder contains theirs."""
+    """Data, budget and device that all runs share; its output folder contains the folders of the runs."""
     command: str
     gold: Gold | None = None
     """Manual alignments to compare with; None = none."""
@@ -42,11 +42,11 @@ class Plan:
         """Return the recipe of one run.
 
         Args:
-            row: of the grid.
-            seed: of weights, order and dropout.
+            row: a row of the grid.
+            seed: seed of initial weights, data order and dropout.
 
         Returns:
-            What `heedful train` would be told.
+            The recipe that `heedful train` would follow.
         """
         settings = (*row.settings, *self.recipe.settings, f"training.seed={seed}")
         return replace(self.recipe, preset=row.preset, settings=settings, out=self.folder(row, seed))
@@ -55,8 +55,8 @@ class Plan:
         """Return the model folder of one run.
 
         Args:
-            row: of the grid.
-            seed: of weights, order and dropout.
+            row: a row of the grid.
+            seed: seed of initial weights, data order and dropout.
 
         Returns:
             The folder.
@@ -64,11 +64,11 @@ class Plan:
         return self.out / "runs" / f"{row.folder}-{seed}"
 
     def folders(self, row: Row, seed: int) -> list[Path]:
-        """Return the folders of the models that decode for a row: its own, or those of an ensemble.
+        """Return the model folders of a row: its own, or those of an ensemble's members.
 
         Args:
-            row: of the grid.
-            seed: of weights, order and dropout.
+            row: a row of the grid.
+            seed: seed of initial weights, data order and dropout.
 
         Returns:
             At least one folder.
@@ -80,12 +80,12 @@ class Plan:
         """Return the key of a run: a hash of everything that determines its result.
 
         Args:
-            row: of the grid.
-            seed: of weights, order and dropout.
-            data: fingerprints of the files.
+            row: a row of the grid.
+            seed: seed of initial weights, data order and dropout.
+            data: fingerprints of the data files.
 
         Returns:
-            Equal for the same run alone.
+            A hash; equal keys mean the same run.
         """
         by_name = {each.name: each for each in self.rows}
         if row.members:
@@ -98,7 +98,7 @@ class Plan:
         """Describe the settings that all rows share.
 
         Returns:
-            Lines.
+            Lines about data, seeds and budget.
         """
         recipe = self.recipe
         parts = {"training": recipe.data, "validation": recipe.dev, "test": recipe.test}
@@ -112,10 +112,10 @@ def fingerprints(recipe: Recipe) -> dict[str, str]:
     """Fingerprint the data of a comparison.
 
     Args:
-        recipe: whose files.
+        recipe: recipe that names the files.
 
     Returns:
-        What changes with the files, by their part.
+        Fingerprints by part: train, dev and test; a fingerprint changes when its files change.
 
     Raises:
         DataError: a file cannot be read.
@@ -126,12 +126,12 @@ def fingerprints(recipe: Recipe) -> dict[str, str]:
 
 
 def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) -> str:
-    """Quote a command for a shell.
+    """Return a heedful command, quoted for a shell.
 
     Args:
-        words: command, and the arguments before the data.
-        recipe: data and, for a training, settings.
-        options: put at the end.
+        words: the command, and its arguments before the data.
+        recipe: data and, for `heedful train`, preset and settings.
+        options: options at the end of the line.
 
     Returns:
         One line.

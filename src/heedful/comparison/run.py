@@ -41,28 +41,28 @@ class Runner:
     """Callbacks of a comparison: training and messages."""
 
     train: Callable[[Recipe], tuple[Started, Outcome]]
-    """Trains a model, or resumes its training; returns what was known at the start, and how it ended."""
+    """Trains a model, or resumes its training; returns the facts known at the start, and the outcome."""
     say: Callable[[str], None]
     warn: Callable[[str], None]
     """Reports a message that must not be missed."""
 
 
 def run_grid(plan: Plan, runner: Runner) -> Comparison:
-    """Run the rest of a grid, and write the tables after each run.
+    """Run every run of a grid that has no result yet, and write the tables after each.
 
     Args:
-        plan: what is to be run.
-        runner: trains, and is told how it goes.
+        plan: plan of the comparison.
+        runner: callbacks for training and messages.
 
     Returns:
-        The table.
+        The summary of all results.
 
     Raises:
-        UsageError: not one row can be run, or the folder holds a comparison of other data.
-        DataError: the data cannot be used.
+        UsageError: no row can be run, or the folder holds a comparison of other data.
+        DataError: the data are unusable.
         ResourceError: the folder cannot be written.
         MissingExtra: a package is not installed.
-        Stopped: a signal; what was found is kept, and the same call goes on.
+        Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
     """
     data = fingerprints(plan.recipe)
     items = _known_items(plan, data)
@@ -113,7 +113,7 @@ def _find(
     results: Mapping[str, Sequence[RunResult]],
     runner: Runner,
 ) -> tuple[RunResult, Items]:
-    """Train and evaluate one run; the first run of all determines the items."""
+    """Train and evaluate one run, or evaluate an ensemble; the first run of the grid determines the items."""
     if items is not None and row.members:
         members = [next(result for result in results[name] if result.seed == seed) for name in row.members]
         facts = _facts_of_ensemble(plan, row, seed, members)
@@ -128,7 +128,7 @@ def _find(
 
 
 def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner) -> RunResult:
-    """Add the alignment error rate, which may be asked for long after the run; a rate of other links is removed."""
+    """Update the alignment error rate of a result: computed where it is missing, removed where it is of other links."""
     wanted = plan.gold.key if plan.gold else ""
     if result.gold == wanted:
         return result
@@ -192,7 +192,7 @@ def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[Started, di
 
 
 def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunResult]) -> dict[str, Any]:
-    """Facts about models that were trained for other rows and decode together."""
+    """Training facts of an ensemble, from the results of its members."""
     first, *others = map(str, plan.folders(row, seed))
     options = [word for folder in others for word in ("--ensemble", folder)]
     data = plan.recipe.test or plan.recipe.dev or plan.recipe.data
@@ -218,7 +218,7 @@ def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
 
 
 def _check_held_out(recipe: Recipe) -> None:
-    """Refuse data without anything to evaluate on, before anything is trained.
+    """Refuse, before any training, data from which no evaluation set can be made.
 
     Raises:
         DataError: no evaluation file was given, and there are too few pairs to hold any out.
@@ -232,7 +232,7 @@ def _check_held_out(recipe: Recipe) -> None:
 
 
 def _test_set(started: Started) -> EvaluationSet:
-    """The test set of a translation.
+    """Return the test set of a translation run.
 
     Raises:
         UsageError: the run is of another task.

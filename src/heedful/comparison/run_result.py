@@ -22,7 +22,7 @@ class RunResult(Config):
     key: str
     """Hash of data, settings, budget and seed: equal keys mean the same run."""
     command: str
-    """Command `heedful train` that does this run alone."""
+    """Command that repeats this run alone: `heedful train`, or for an ensemble `heedful evaluate`."""
     settings: str
     """Configuration as TOML, every value resolved."""
     tokenizers: tuple[str, ...]
@@ -38,7 +38,7 @@ class RunResult(Config):
     ended: str
     """Reason why training ended."""
     best_step: int
-    """Step of the model that was kept and evaluated."""
+    """Step of the selected model, which is the one evaluated."""
     device: str
     versions: str
     """Versions of heedful and PyTorch."""
@@ -50,7 +50,7 @@ class RunResult(Config):
     gold: str = ""
     """Key of the pairs and manual alignments behind the alignment error rate; empty = none."""
     outputs: tuple[str, ...]
-    """Output of each source of the items."""
+    """Output for each source of the items."""
 
 
 class Items(Config):
@@ -61,7 +61,7 @@ class Items(Config):
     target_language: str
     """Language code such as ``de``; may be empty."""
     is_validation: bool
-    """Whether they are the set that models were selected on, in the absence of a test set."""
+    """Whether the items are the validation set, on which models were selected, because there is no test set."""
     default_metrics: tuple[str, ...]
     """Keys of the table of metrics, used where the grid names none."""
     data: str
@@ -84,8 +84,8 @@ def write_record(path: Path, record: Config) -> None:
     """Write a result or items as JSON.
 
     Args:
-        path: where to; whole or not at all.
-        record: what to write.
+        path: the file; it is written completely or not at all.
+        record: the result or items.
 
     Raises:
         ResourceError: the file cannot be written.
@@ -101,18 +101,18 @@ def write_record(path: Path, record: Config) -> None:
 
 
 def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
-    """Read a file of `write_record`.
+    """Read a file that `write_record` wrote.
 
     Args:
-        path: a file.
-        kind: what it should be.
+        path: the file.
+        kind: class of the record.
 
     Returns:
-        The finding or items.
+        The result or items.
 
     Raises:
-        FileRefused: it was changed by somebody else.
-        NewerFormat: a newer heedful wrote it.
+        FileRefused: the file does not hold such a record.
+        NewerFormat: a newer heedful wrote the file.
     """
     try:
         facts = COMPARISON_FORMAT.strip(path, dict(json.loads(path.read_bytes().decode("utf-8"))))
@@ -125,12 +125,12 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
     """Read the result of an earlier run, if it was the same run.
 
     Args:
-        path: of its file.
-        key: of the run wanted.
-        num_items: that outputs should be there for.
+        path: file of the result.
+        key: key of the run.
+        num_items: number of outputs that the result must have.
 
     Returns:
-        The finding; None where there is none, or one of another run.
+        The result; None where there is none, or only that of another run.
     """
     if not path.is_file():
         return None
@@ -139,10 +139,10 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
 
 
 def differing_tokenizers(results: Sequence[RunResult]) -> bool:
-    """Tell whether perplexities are of different tokens.
+    """Return whether runs have different tokenizers, so that their perplexities cannot be compared.
 
     Args:
-        results: of all rows.
+        results: results of all rows.
 
     Returns:
         Whether any two runs had different tokenizers.

@@ -26,14 +26,14 @@ def write_tables(
     """Write table.md, table.json, by-length.png and report.html from the results so far.
 
     Args:
-        plan: what was to be run.
-        items: what all were measured on.
-        results: by name of the row.
-        missing: reasons by name of rows that could not be run.
-        warn: told where there can be no picture.
+        plan: plan of the comparison.
+        items: sources and references that all rows are evaluated on.
+        results: run results by row name.
+        missing: for each row that could not be run, the reason by its name.
+        warn: called with a message where the plot cannot be drawn.
 
     Returns:
-        The table.
+        The summary of the results.
 
     Raises:
         ResourceError: a file cannot be written.
@@ -62,7 +62,7 @@ def write_tables(
 
 
 def _picture(out: Path, comparison: Comparison, warn: Callable[[str], None]) -> bytes:
-    """Draw scores by source length; nothing where there is only one range, or no Matplotlib."""
+    """Plot scores by source length as PNG; empty where there is only one range, or Matplotlib is not installed."""
     if not comparison.rows or len(comparison.rows[0].by_length) < 2:
         return b""
     curves = [

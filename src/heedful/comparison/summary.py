@@ -21,9 +21,9 @@ class Column:
     """Column of the table beside the scores.
 
     Attributes:
-        key: in findings: a field, or one of `RunResult.measures`.
-        title: as printed.
-        digits: after the decimal point.
+        key: a field of `RunResult`, or a key of `RunResult.measures`.
+        title: heading as printed.
+        digits: number of digits after the decimal point.
     """
 
     key: str
@@ -41,7 +41,7 @@ COLUMNS: Final = (
     Column("num_target_tokens", "target tokens", 0),
     Column("seconds", "seconds", 0),
 )
-"""All columns; one without a figure of any run is left out of the table."""
+"""All columns; a column for which no run has a figure is left out of the table."""
 
 
 @final
@@ -50,9 +50,9 @@ class Spread:
     """Mean and deviation of a figure over seeds.
 
     Attributes:
-        mean: of the runs.
+        mean: mean over the runs.
         deviation: standard deviation with n - 1; 0 where there is one run.
-        num_runs: 1 or more.
+        num_runs: number of runs, 1 or more.
     """
 
     mean: float
@@ -64,7 +64,7 @@ class Spread:
         """Compute the mean and the deviation.
 
         Args:
-            values: at least one.
+            values: the figure of each run, at least one.
 
         Returns:
             The spread.
@@ -83,14 +83,14 @@ class RowSummary:
     """Row of the table.
 
     Attributes:
-        name: of the row.
-        seeds: of its runs, in order.
-        scores: by metric key, over seeds.
-        figures: by column key, over seeds.
-        interval: 95 % interval of the first metric, of all seeds' outputs together.
-        difference: from the baseline in the first metric, on the seeds both have; None for the baseline itself and
-            where they share no seed.
-        by_length: the first metric by source length.
+        name: name of the row.
+        seeds: seeds of its runs, in order.
+        scores: scores over seeds, by metric key.
+        figures: other figures over seeds, by column key.
+        interval: 95 % interval of the primary metric, over the outputs of all seeds together.
+        difference: difference from the baseline in the primary metric, over the seeds that both rows have; None for
+            the baseline itself and where the rows share no seed.
+        by_length: primary metric by source length.
     """
 
     name: str
@@ -108,15 +108,15 @@ class Comparison:
     """Summary of all results of a grid so far.
 
     Attributes:
-        title: of the grid.
-        baseline: name of the row compared with.
-        metrics: by key, in order; the first decides.
-        signatures: of the metrics.
-        length_unit: of source lengths, ``words`` or ``characters``.
-        num_items: sources measured on.
-        rows: those with a run, in the grid's order.
-        missing: reasons by name of the rows without any.
-        notes: what the reader should know, a sentence each.
+        title: title of the grid.
+        baseline: name of the row that the others are compared with.
+        metrics: metrics by key, in order; the first is the primary one.
+        signatures: signatures of the metrics, by key.
+        length_unit: unit of source lengths, ``words`` or ``characters``.
+        num_items: number of sources evaluated.
+        rows: rows with a run, in the grid's order.
+        missing: for each row without a run, the reason by its name.
+        notes: caveats for the reader, a sentence each.
     """
 
     title: str
@@ -131,7 +131,7 @@ class Comparison:
 
     @property
     def metric(self) -> Metric:
-        """Metric that decides."""
+        """Primary metric: the first of `metrics`."""
         return next(iter(self.metrics.values()))
 
     def columns(self) -> list[Column]:
@@ -181,27 +181,27 @@ def summarise(
 ) -> Comparison:
     """Summarise the results so far.
 
-    The outputs of all seeds of a row are scored together where an interval or a p-value is wanted: item by item their
-    statistics are added up, and items are resampled. That says how far the choice of test sentences matters; the
-    deviation over seeds says how far the choice of random numbers does.
+    Intervals and p-values treat the seeds of a row together: the statistics of an item are summed over seeds, and items
+    are resampled. They measure the effect of the choice of test sentences; the deviation over seeds measures the effect
+    of random numbers in training.
 
     Args:
-        title: of the grid.
-        items: what all rows were measured on.
-        metric_keys: of the table of metrics, the first of which decides; at least one.
-        results: by name of the row, in the grid's order; those without any are left out.
+        title: title of the grid.
+        items: sources and references that all rows are evaluated on.
+        metric_keys: keys of the table of metrics, the primary one first; at least one.
+        results: run results by row name, in the grid's order; rows without results are left out.
         baseline: name of the row that the others are compared with.
-        missing: reasons by name of rows that could not be run.
+        missing: for each row that could not be run, the reason by its name.
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many sources.
-        num_resamples: behind each interval, 1 or more.
-        seed: of the resamples.
-        remarks: what else the reader should know, a sentence each.
+        num_resamples: number of resamples behind each interval, 1 or more.
+        seed: seed of the resamples.
+        remarks: further notes for the reader, a sentence each.
 
     Returns:
-        The table.
+        The summary.
 
     Raises:
-        UsageError: no such metric, or edges that do not increase.
+        UsageError: there is no such metric, or the edges do not increase.
         MissingExtra: a metric needs sacreBLEU, which is not installed.
     """
     references = [list(texts) for texts in items.references]

@@ -13,10 +13,10 @@ def score_rows(comparison: Comparison) -> Rows:
     """Return the cells of the table of scores.
 
     Args:
-        comparison: what is known of the grid.
+        comparison: summary of the results.
 
     Returns:
-        The head and a line for each row.
+        The heading and a line for each row.
     """
     names = [metric.name for metric in comparison.metrics.values()]
     columns = comparison.columns()
@@ -37,10 +37,10 @@ def length_rows(comparison: Comparison) -> Rows:
     """Return the cells of the table of the first metric by source length.
 
     Args:
-        comparison: what is known of the grid.
+        comparison: summary of the results.
 
     Returns:
-        The head and a line for each row; empty where there is one range only.
+        The heading and a line for each row; empty where there is one range only.
     """
     if not comparison.rows or len(comparison.rows[0].by_length) < 2:
         return []
@@ -56,7 +56,7 @@ def remarks(comparison: Comparison) -> list[str]:
     """Return the notes below the tables: how figures were measured, rows that were not run, caveats.
 
     Args:
-        comparison: what is known of the grid.
+        comparison: summary of the results.
 
     Returns:
         Sentences without a full stop.
@@ -81,7 +81,7 @@ def to_text(comparison: Comparison) -> str:
     """Write the tables for a terminal.
 
     Args:
-        comparison: what is known of the grid.
+        comparison: summary of the results.
 
     Returns:
         Lines that end in a newline.
@@ -97,11 +97,11 @@ def to_markdown(comparison: Comparison, command: str) -> str:
     """Write the tables as Markdown.
 
     Args:
-        comparison: what is known of the grid.
-        command: that made them.
+        comparison: summary of the results.
+        command: shell command of the comparison.
 
     Returns:
-        A page.
+        A page of Markdown.
     """
     text = f"# {_escaped(comparison.title or 'Comparison')}\n\n```sh\n{command}\n```\n\n"
     text += _markdown(score_rows(comparison))
@@ -134,6 +134,6 @@ def _figure(spread: Spread | None, digits: int) -> str:
 
 def _spread(spread: Spread, digits: int) -> str:
     mean = f"{spread.mean:,.{digits}f}"
-    # A figure that no seed changes, such as a number of parameters, has no deviation to tell of.
+    # A figure that is the same for all seeds, such as a number of parameters, is printed without a deviation.
     is_steady = spread.num_runs == 1 or (digits == 0 and spread.deviation < 0.5)
     return mean if is_steady else f"{mean} ± {spread.deviation:,.{digits}f}"

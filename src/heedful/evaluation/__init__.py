@@ -1,5 +1,5 @@
 """Evaluation of outputs: metrics from summable statistics, their confidence intervals, and a report.
 
-`evaluate.py` is the entry; `metrics/` holds one metric a file, `bootstrap.py` and `by_length.py` need nothing of a
-metric but its statistics, `report.py` prints. Nothing here imports torch.
+`evaluate.py` is the entry point; `metrics/` has one file per metric; `bootstrap.py` and `by_length.py` use only the
+interface of metrics; `report.py` formats the results. Nothing here imports torch.
 """

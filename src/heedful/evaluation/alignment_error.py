@@ -1,7 +1,7 @@
 """Alignment error rate, precision and recall of word alignments against manual ones.
 
-A are the links found, S the sure and P the possible ones of the manual alignment, S among P; counted over the whole
-corpus. Och and Ney 2003, J03-1002, section 2.3:
+A is the set of predicted links, S and P are the sure and the possible links of the manual alignment, S a subset of P;
+all are counted over the whole corpus. Och and Ney 2003, J03-1002, section 2.3:
 precision = |A and P| / |A|, recall = |A and S| / |S|, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
 """
 
@@ -30,8 +30,8 @@ _SAMPLED_LINES: Final = 20
 class AlignmentErrorRate:
     """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), in per cent; 0 where both sets are empty.
 
-    A metric like the others, so it serves `paired_bootstrap` and `by_length`; as texts, alignments are written in
-    Pharaoh's notation, possible links as ``0p0`` or ``0?0``. Statistics: |A and S|, |A and P|, |A|, |S|.
+    It has the interface of `Metric`, so `paired_bootstrap` and `by_length` accept it. Alignments are texts in Pharaoh
+    notation, with possible links written ``0p0`` or ``0?0``. Statistics: |A and S|, |A and P|, |A|, |S|.
     """
 
     name = "AER"
@@ -49,7 +49,7 @@ class AlignmentErrorRate:
             [sentence, 4] counts.
 
         Raises:
-            DataError: a text is no alignment, or a sentence has another number of manual alignments than one.
+            DataError: a text is not an alignment, or a sentence does not have exactly one manual alignment.
         """
         for number, texts in enumerate(references, 1):
             if len(texts) != 1:
@@ -70,7 +70,7 @@ class AlignmentErrorRate:
 
 
 def _percent(part: Matrix, whole: Matrix) -> Matrix:
-    """100 part / whole, or 100 where the whole is empty: no link is wrong then, and none is missing."""
+    """Percentage 100 part / whole; 100 where the whole is empty, since no link is then wrong or missing."""
     return 100 * np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
 
 
@@ -85,11 +85,11 @@ class AlignmentScores:
     Attributes:
         error_rate: AER in per cent.
         interval: 95 % interval of the error rate, from resampled sentences.
-        precision: share of the links found that are possible, in per cent; 100 where none was found.
-        recall: share of the sure links that were found, in per cent; 100 where there is none.
-        num_sentences: sentences with manual alignments.
-        num_links: links found.
-        num_sure: sure links.
+        precision: share of the predicted links that are possible links, in per cent; 100 where none was predicted.
+        recall: share of the sure links that were predicted, in per cent; 100 where there are no sure links.
+        num_sentences: number of sentences with manual alignments.
+        num_links: number of predicted links.
+        num_sure: number of sure links.
         num_resamples: number of resamples behind the interval.
         seed: seed of the resamples.
     """
@@ -122,14 +122,14 @@ def count_links(alignments: Sequence[Links], gold: Sequence[GoldLinks]) -> Matri
     """Count the links that alignments share with manual ones.
 
     Args:
-        alignments: links of each sentence; one that is listed twice counts once.
+        alignments: predicted links of each sentence; a link that is listed twice counts once.
         gold: the manual alignment of each sentence, in the same order.
 
     Returns:
         [sentence, 4] counts |A and S|, |A and P|, |A|, |S|.
 
     Raises:
-        DataError: there is not one manual alignment for each, or no sentence at all.
+        DataError: the numbers of alignments and manual alignments differ, or there are none.
 
     Example:
         >>> count_links([[(0, 0), (1, 1), (2, 1)]], [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 1)])]).tolist()
@@ -153,16 +153,16 @@ def score_alignments(
     """Score the word alignments of a corpus against manual ones.
 
     Args:
-        alignments: links of each sentence.
+        alignments: predicted links of each sentence.
         gold: the manual alignment of each sentence, in the same order.
-        num_resamples: behind the 95 % interval, 1 or more.
+        num_resamples: number of resamples behind the 95 % interval, 1 or more.
         seed: seed of the resamples.
 
     Returns:
         Error rate with its interval, precision and recall.
 
     Raises:
-        DataError: there is not one manual alignment for each, or no sentence at all.
+        DataError: the numbers of alignments and manual alignments differ, or there are none.
         UsageError: num_resamples is below 1.
 
     Example:
@@ -188,20 +188,20 @@ def score_alignments(
 def find_gold(path: Path, num_sentences: int, one_based: bool = False) -> dict[int, GoldLinks]:
     """Read manual alignments in whichever notation a file has.
 
-    A sentence a line, such as ``0-0 1p2``, one line for each; or the same behind the 0-based number of the sentence and
-    a tab, where only some were aligned; or a link a line, as in `read_numbered_gold`, whose sentences count from 1, or
-    from 0 where one is ``SENT: 0``.
+    Three notations are recognised: a line for each sentence, such as ``0-0 1p2``; such lines after the 0-based number
+    of the sentence and a tab, where only some sentences are aligned; or one link a line, as in `read_numbered_gold`,
+    with sentences counted from 1, or from 0 in a file of ``SENT:`` lines that has a sentence 0.
 
     Args:
         path: the file, gzip or not.
-        num_sentences: of the corpus.
+        num_sentences: number of sentences of the corpus.
         one_based: whether words are counted from 1 in a file with a sentence a line.
 
     Returns:
-        By 0-based sentence, the sure and possible links between 0-based words.
+        The sure and possible links between 0-based words, by 0-based sentence.
 
     Raises:
-        DataError: the file is none of these, or is of another corpus.
+        DataError: the file has none of these notations, or belongs to another corpus.
     """
     first = next((line for line in islice(read_lines(path), _SAMPLED_LINES) if line.strip()), "")
     if _LINK_A_LINE.fullmatch(" ".join(first.split())):
@@ -228,15 +228,15 @@ def gold_links(
 
     Args:
         path: a file as for `find_gold`.
-        pairs: source and target of each pair; words are what stands between spaces, for models too.
+        pairs: source and target of each pair, with words separated by spaces.
         one_based: whether words are counted from 1 in a file with a sentence a line.
-        turned: whether its links are target-source.
+        turned: whether the links in the file are target-source.
 
     Returns:
-        By 0-based pair, the sure and possible links between 0-based words.
+        The sure and possible links between 0-based words, by 0-based pair.
 
     Raises:
-        DataError: the file is no such file, is of another corpus, or a link leads out of its pair.
+        DataError: the file has no notation of `find_gold`, belongs to another corpus, or links words a pair lacks.
     """
     num_words = [(_count_words(source), _count_words(target)) for source, target in pairs]
     gold = find_gold(path, len(num_words), one_based)
@@ -269,12 +269,12 @@ def check_gold(gold: Mapping[int, GoldLinks], num_words: Mapping[int, tuple[int,
     """Refuse manual alignments with word indices that a pair does not have.
 
     Args:
-        gold: by sentence.
-        num_words: of the source and the target of each sentence.
-        where: the file, for messages.
+        gold: manual alignments by sentence.
+        num_words: numbers of source and target words by sentence.
+        where: name of the file, for error messages.
 
     Raises:
-        DataError: a link leads out of its pair.
+        DataError: a link has such an index.
     """
     for sentence, links in gold.items():
         lengths = num_words[sentence]

@@ -11,11 +11,11 @@ import numpy as np
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.interface import Matrix, Metric, corpus_score
 
-_BLOCK = 1 << 22  # counts held at a time: 32 MiB
+_BLOCK = 1 << 22  # counts in memory at a time: 32 MiB
 
 
 class Interval(NamedTuple):
-    """Interval of 95 % confidence.
+    """Confidence interval of 95 %, from the percentiles of resampled scores.
 
     Attributes:
         low: the 2.5th percentile.
@@ -32,18 +32,18 @@ class Difference:
     """Difference of one system from a baseline on the same items.
 
     Attributes:
-        metric: its name.
-        unit: of the scores and of the difference.
+        metric: name of the metric.
+        unit: unit of the scores and of the difference.
         higher_is_better: whether a positive difference is an improvement.
-        score: of the system.
-        baseline_score: of the baseline.
+        score: score of the system.
+        baseline_score: score of the baseline.
         difference: score - baseline_score.
         interval: 95 % interval of the difference.
         p_value: how often chance alone gives a difference at least as large, in either direction; in (0, 1].
         win_rate: share of resamples in which the system is better, ties counting half.
-        num_items: resampled.
-        num_resamples: drawn.
-        seed: of the draws.
+        num_items: number of items.
+        num_resamples: number of resamples.
+        seed: seed of the resampling.
     """
 
     metric: str
@@ -60,7 +60,7 @@ class Difference:
     seed: int
 
     def verdict(self, level: float = 0.05) -> str:
-        """Return the verdict in one word.
+        """Return whether the system is better than the baseline, in one word.
 
         Args:
             level: p-values below it count as evidence; in (0, 1).
@@ -79,12 +79,12 @@ class Difference:
 
 
 def resampled_totals(statistics: Matrix, num_resamples: int = 1000, seed: int = 12345) -> Matrix:
-    """Sum the statistics of items drawn with replacement, as many as there are.
+    """Sum the statistics over bootstrap resamples: as many items as there are, drawn with replacement.
 
     Args:
         statistics: [item, statistic].
-        num_resamples: how many sets to draw, 1 or more.
-        seed: equal seeds draw equal sets.
+        num_resamples: number of resamples, 1 or more.
+        seed: seed of the resampling; equal seeds give equal resamples.
 
     Returns:
         [resample, statistic].
@@ -103,7 +103,7 @@ def resampled_totals(statistics: Matrix, num_resamples: int = 1000, seed: int = 
     for start in range(0, num_resamples, block):
         stop = min(start + block, num_resamples)
         drawn = generator.integers(0, num_items, size=(stop - start, num_items))
-        # How often each item was drawn, all resamples in one count: each has its own range of numbers.
+        # One bincount counts the draws of each item in every resample: resample i has the numbers from i * num_items.
         drawn += np.arange(stop - start)[:, None] * num_items
         counts = np.bincount(drawn.ravel(), minlength=(stop - start) * num_items).reshape(drawn.shape)
         totals[start:stop] = counts.astype(np.float64) @ statistics
@@ -111,13 +111,13 @@ def resampled_totals(statistics: Matrix, num_resamples: int = 1000, seed: int = 
 
 
 def score_interval(metric: Metric, statistics: Matrix, num_resamples: int = 1000, seed: int = 12345) -> Interval:
-    """Bound a score by bootstrap resampling. Koehn 2004, W04-3250, section 3.
+    """Compute the confidence interval of a score by bootstrap resampling. Koehn 2004, W04-3250, section 3.
 
     Args:
-        metric: what made the statistics.
+        metric: metric of the statistics.
         statistics: [item, statistic].
-        num_resamples: 1 or more.
-        seed: of the draws.
+        num_resamples: number of resamples, 1 or more.
+        seed: seed of the resampling.
 
     Returns:
         The 95 % interval of the score, in the metric's unit.
@@ -131,19 +131,19 @@ def score_interval(metric: Metric, statistics: Matrix, num_resamples: int = 1000
 def paired_bootstrap(
     metric: Metric, statistics: Matrix, baseline_statistics: Matrix, num_resamples: int = 1000, seed: int = 12345
 ) -> Difference:
-    """Compare two systems over the same resamples of the same items.
+    """Compare two systems on the same items, over the same resamples.
 
     p = (1 + #{resamples: |d_b - mean(d)| >= |d|}) / (1 + resamples): the resampled differences, shifted to mean zero,
-    stand for what chance does. Koehn 2004, W04-3250, section 5; shifted as in Riezler and Maxwell 2005, W05-0908.
+    model differences by chance. Koehn 2004, W04-3250, section 5; shifted as in Riezler and Maxwell 2005, W05-0908.
     Both directions count, so p is about twice the one sacreBLEU prints for its paired bootstrap, and a system
     against itself has p = 1.
 
     Args:
-        metric: what made the statistics.
+        metric: metric of the statistics.
         statistics: [item, statistic] of the system.
         baseline_statistics: [item, statistic] of the baseline, the same items in the same order.
-        num_resamples: 1 or more.
-        seed: of the draws.
+        num_resamples: number of resamples, 1 or more.
+        seed: seed of the resampling.
 
     Returns:
         The difference, its interval and its p-value.
@@ -160,7 +160,7 @@ def paired_bootstrap(
     resampled = resampled - metric.scores(resampled_totals(baseline_statistics, num_resamples, seed))
     score, baseline_score = corpus_score(metric, statistics), corpus_score(metric, baseline_statistics)
     difference = score - baseline_score
-    # The tolerance keeps differences that are equal but for rounding from counting as smaller.
+    # The tolerance counts a difference that is smaller only by rounding as large.
     as_large = np.abs(resampled - resampled.mean()) >= abs(difference) - 1e-9
     wins = resampled > 0 if metric.higher_is_better else resampled < 0
     return Difference(

@@ -11,7 +11,7 @@ from heedful.errors import DataError, UsageError
 from heedful.evaluation.bootstrap import Interval, score_interval
 from heedful.evaluation.interface import Matrix, Metric, corpus_score
 
-_SMALLEST = 10  # items a bucket should have, for its interval to mean something
+_SMALLEST = 10  # fewest items that make a bucket's interval meaningful
 
 
 @final
@@ -22,7 +22,7 @@ class Bucket:
     Attributes:
         shortest: least length of the range.
         longest: greatest length of the range, included.
-        num_items: in it, 1 or more.
+        num_items: number of items in the range, 1 or more.
         score: of these items together.
         interval: 95 % interval of the score.
     """
@@ -48,8 +48,8 @@ def even_edges(lengths: Sequence[int], num_buckets: int = 5) -> tuple[int, ...]:
     """Choose ranges of lengths with about equally many items.
 
     Args:
-        lengths: of the sources, at least one.
-        num_buckets: 1 or more; fewer come out where there are few items or few different lengths.
+        lengths: source lengths, at least one.
+        num_buckets: number of ranges, 1 or more; the result has fewer where items or different lengths are few.
 
     Returns:
         Increasing lengths, each the first of a new range.
@@ -65,7 +65,7 @@ def even_edges(lengths: Sequence[int], num_buckets: int = 5) -> tuple[int, ...]:
         raise UsageError(f"num_buckets must be 1 or more, got {num_buckets}")
     num_buckets = min(num_buckets, max(1, len(lengths) // _SMALLEST))
     ordered = np.sort(np.asarray(lengths, dtype=np.int64))
-    # The first item of each part: its length begins a range, if shorter items exist.
+    # The length of the first item of each part begins a range, unless no item is shorter.
     first = ordered[[len(ordered) * part // num_buckets for part in range(1, num_buckets)]]
     return tuple(sorted({int(length) for length in first if length > ordered[0]}))
 
@@ -81,18 +81,18 @@ def by_length(
     """Score the items of each range of lengths.
 
     Args:
-        metric: what made the statistics.
+        metric: metric of the statistics.
         statistics: [item, statistic].
-        lengths: of the sources, one per item.
-        edges: increasing lengths, each the first of a new range; the first range is what is shorter than all.
-        num_resamples: for the intervals, 1 or more.
-        seed: of the draws.
+        lengths: source lengths, one per item.
+        edges: increasing lengths, each the first of a new range; lengths below the first edge form the first range.
+        num_resamples: number of resamples behind each interval, 1 or more.
+        seed: seed of the resampling.
 
     Returns:
         The ranges that hold items, shortest first.
 
     Raises:
-        DataError: there is not one length for each item.
+        DataError: the numbers of lengths and items differ.
         UsageError: the edges do not increase, or num_resamples is below 1.
 
     Example:

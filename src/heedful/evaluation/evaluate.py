@@ -28,7 +28,7 @@ def evaluate(
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> Report:
-    """Score hypotheses against references, over all and by source length, with intervals.
+    """Score hypotheses against references, on all items and by source length, with confidence intervals.
 
     Args:
         hypotheses: one text per item.
@@ -39,15 +39,15 @@ def evaluate(
         lowercase: compare without regard to case.
         tokenizer: BLEU's tokenizer by sacreBLEU's name; empty to choose by language.
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many items.
-        num_resamples: behind each 95 % interval, 1 or more.
-        seed: of the resamples.
+        num_resamples: number of resamples behind each 95 % interval, 1 or more.
+        seed: seed of the resampling.
 
     Returns:
         The report.
 
     Raises:
         DataError: hypotheses, references and sources do not belong together.
-        UsageError: no such metric or tokenizer, no metric at all, or a number out of range.
+        UsageError: a metric or the tokenizer does not exist, no metric is given, or a number is out of range.
         MissingExtra: a metric needs sacreBLEU, which is not installed.
     """
     check_items(hypotheses, references, sources)
@@ -98,11 +98,11 @@ def quick_scores(
         metrics: keys of the table of metrics.
 
     Returns:
-        Scores by key; of the default metrics 0 to 100, where ``token_error_rate`` may exceed it.
+        Scores by key; those of the default metrics are 0 to 100, but ``token_error_rate`` can exceed 100.
 
     Raises:
         DataError: hypotheses and references do not belong together.
-        UsageError: no such metric.
+        UsageError: a metric does not exist.
         MissingExtra: sacreBLEU is not installed.
     """
     check_items(hypotheses, references, hypotheses)
@@ -115,17 +115,17 @@ def compare(report: Report, baseline: Report, num_resamples: int = 1000, seed: i
     """Compare a system with a baseline by paired bootstrap resampling.
 
     Args:
-        report: of the system.
-        baseline: of the other system, on the same items.
-        num_resamples: 1 or more.
-        seed: of the resamples.
+        report: report of the system.
+        baseline: report of the baseline, on the same items.
+        num_resamples: number of resamples, 1 or more.
+        seed: seed of the resampling.
 
     Returns:
         A difference for each metric in both reports.
 
     Raises:
         DataError: the reports are about different items.
-        UsageError: they share no metric, measure one in different ways, or num_resamples is below 1.
+        UsageError: the reports share no metric or have different signatures of one, or num_resamples is below 1.
     """
     if report.items != baseline.items:
         raise DataError(

@@ -74,7 +74,7 @@ class Metric(Protocol):
         """Return the definition of the score: equal signatures mean comparable scores.
 
         Args:
-            references: of the items scored; only how many there are per item matters.
+            references: references of the items; only their number per item matters.
 
         Returns:
             ``key:value`` pairs joined by ``|``.
@@ -90,7 +90,7 @@ def corpus_score(metric: Metric, statistics: Matrix) -> float:
         statistics: [item, statistic].
 
     Returns:
-        The score of the whole, in the metric's unit; not the mean of the items' scores.
+        The corpus score in the metric's unit, which is not the mean of the items' scores.
     """
     return float(metric.scores(statistics.sum(axis=0)))
 
@@ -99,7 +99,7 @@ def reference_count(references: References) -> str:
     """Return the number of references of the items, in sacreBLEU's notation.
 
     Args:
-        references: per item.
+        references: references of each item.
 
     Returns:
         A number, or ``var`` where items differ.

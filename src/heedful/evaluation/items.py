@@ -17,7 +17,7 @@ def check_items(hypotheses: Sequence[str], references: References, sources: Sequ
         sources: one text per item.
 
     Raises:
-        DataError: there are none, their numbers differ, the references are transposed, or something is not text.
+        DataError: there are no items, the numbers differ, the references are transposed, or an item is not text.
     """
     for name, texts in (("hypotheses", hypotheses), ("sources", sources)):
         _check_texts(name, texts)
@@ -52,14 +52,14 @@ def items_digest(references: References, sources: Sequence[str]) -> str:
     """Return a fingerprint of a set of items, so that systems are compared only on the same set.
 
     Args:
-        references: per item.
-        sources: per item.
+        references: references of each item.
+        sources: source of each item.
 
     Returns:
         A SHA-256 in hexadecimal.
     """
     digest = hashlib.sha256()
     for source, texts in zip(sources, references, strict=True):
-        # JSON in ASCII: unambiguous between items, and any text has a form in it.
+        # JSON in ASCII keeps texts apart and can represent any text.
         digest.update(json.dumps([source, *texts]).encode("ascii") + b"\n")
     return digest.hexdigest()

@@ -21,7 +21,7 @@ class LabelScore:
     num_items: int
     """Items that have the label."""
     precision: float
-    """Share of the items predicted to have the label that have it, in percent; 0 where none was."""
+    """Share of the items predicted to have the label that have it, in percent; 0 where none was predicted."""
     recall: float
     """Share of the items with the label that were predicted to have it, in percent."""
 
@@ -61,7 +61,7 @@ class LabelReport:
         return 100.0 * max(0.0, centre - half), 100.0 * min(1.0, centre + half)
 
     def summary(self) -> str:
-        """Sum the scores up in two lines.
+        """Summarise the scores in two lines.
 
         Returns:
             Lines that end in a newline.
@@ -114,13 +114,13 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
 
     Args:
         predicted: one label an item.
-        gold: likewise, at least one.
+        gold: the right label of each item, at least one.
 
     Returns:
         The scores.
 
     Raises:
-        DataError: there are no items, or not as many predictions as items.
+        DataError: there are no items, or the numbers of predictions and items differ.
 
     Example:
         >>> report = score_labels(["a", "a", "b"], ["a", "b", "b"])

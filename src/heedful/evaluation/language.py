@@ -1,4 +1,4 @@
-"""Writing systems in evaluation: BLEU's tokenizer, and whether length counts words or characters."""
+"""Choices by writing system: BLEU's tokenizer, and whether lengths count words or characters."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -36,11 +36,11 @@ def choose_tokenizer(target_language: str, texts: Iterable[str], tokenizer: str 
     """Choose how BLEU splits texts into words.
 
     ``13a`` as in the shared tasks; ``zh`` for Chinese; ``char`` for Japanese (its usual tokenizer needs MeCab), Thai,
-    Khmer, Lao, Burmese and Tibetan. A language that is not known is guessed from the script.
+    Khmer, Lao, Burmese and Tibetan. For any other language, the script of the references decides.
 
     Args:
         target_language: a code such as ``de`` or ``zh-Hant``; empty where not known.
-        texts: references; the first 2,000 are looked at.
+        texts: references, of which the first 2,000 are examined.
         tokenizer: a tokenizer to use whatever the language; empty to choose one.
 
     Returns:
@@ -79,10 +79,10 @@ def _choose_by_script(texts: Sequence[str]) -> TokenizerChoice:
 
 
 def text_lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """Measure texts in words, or in characters where words are not marked or each text is a single word.
+    """Measure lengths in words; in characters where scripts have no spaces or at least half the texts are single words.
 
     Args:
-        texts: what to measure.
+        texts: the texts.
 
     Returns:
         ``words`` or ``characters``, and a length for each text; white space is not counted.

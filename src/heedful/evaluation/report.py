@@ -16,13 +16,13 @@ class Result:
     """Result of one metric.
 
     Attributes:
-        key: its name in the table of metrics.
-        metric: how it was measured.
-        score: of all items together, in the metric's unit.
+        key: key in the table of metrics.
+        metric: the metric.
+        score: score of all items together, in the metric's unit.
         interval: 95 % interval of the score.
-        signature: what makes scores comparable.
+        signature: definition of the score; equal signatures mean comparable scores.
         by_length: the score by source length.
-        statistics: [item, statistic] all of it was made from; not part of the JSON.
+        statistics: [item, statistic] matrix behind the scores; not part of the JSON.
     """
 
     key: str
@@ -54,14 +54,14 @@ class Report:
     """Results of all metrics on one set of items.
 
     Attributes:
-        num_items: hypotheses scored.
-        num_references: texts they were compared with.
-        length_unit: of the source lengths, ``words`` or ``characters``.
-        results: one per metric, in the order asked.
-        notes: what the reader should know of the data, a sentence each.
-        num_resamples: behind each interval.
-        seed: of the resamples.
-        items: names the sources and references; equal names, same items.
+        num_items: number of hypotheses.
+        num_references: number of references of all items together.
+        length_unit: unit of the source lengths, ``words`` or ``characters``.
+        results: one result per metric, in the order of the metrics given.
+        notes: caveats about the data, a sentence each.
+        num_resamples: number of resamples behind each interval.
+        seed: seed of the resampling.
+        items: fingerprint of sources and references; equal fingerprints mean equal items.
     """
 
     num_items: int
@@ -77,13 +77,13 @@ class Report:
         """Return the result of one metric.
 
         Args:
-            key: its name in the table of metrics, such as ``bleu``.
+            key: key in the table of metrics, such as ``bleu``.
 
         Returns:
-            The finding.
+            The result.
 
         Raises:
-            UsageError: it was not measured.
+            UsageError: the report has no result of that key.
         """
         for result in self.results:
             if result.key == key:
@@ -131,7 +131,7 @@ class Report:
 
 
 def differences_to_text(differences: Sequence[Difference]) -> str:
-    """Write a table of a system against a baseline.
+    """Write the differences of a system from a baseline as a table.
 
     Args:
         differences: one per metric.
@@ -155,10 +155,10 @@ def differences_to_text(differences: Sequence[Difference]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Align cells in columns two spaces apart: the first and words to the left, numbers and intervals to the right.
+    """Align cells in columns two spaces apart: numbers and intervals right, texts and the first column left.
 
     Args:
-        rows: the first is the head; all have as many cells.
+        rows: rows of equal numbers of cells; the first row is the heading.
 
     Returns:
         Lines that end in a newline, without trailing blanks.

@@ -19,22 +19,22 @@ class Captured:
     """Attention calls of a model, each under the name of the module that owns its score."""
 
     calls: dict[str, list[Attended]] = field(default_factory=dict)
-    """Calls by dotted name of a module, such as ``encoder_layers.0.self_attention``, in order of time. A score
-    that the model itself owns goes by its own name."""
+    """Calls in order of time, by the dotted name of a module such as ``encoder_layers.0.self_attention``. Calls
+    with a score that the model itself owns have the score's name as key."""
 
     def weights(self, name: str) -> Tensor:
-        """Join the weights of all calls of one attention: a decoder that runs step by step makes one call a step.
+        """Concatenate the weights of all calls of one attention, such as one call per step of a decoder.
 
         Args:
-            name: one of `calls`.
+            name: a key of `calls`.
 
         Returns:
-            [*batch, query, key], the queries of all calls one after the other.
+            [*batch, query, key] weights, with the queries of all calls in order of time.
 
         Raises:
             UsageError: no attention of that name was called.
-            ShapeError: the calls differ in more than the number of queries, as those of a decoder's self-attention do
-                when it goes step by step; take them from `calls` one by one.
+            ShapeError: the weights differ in more than the number of queries, as in self-attention of a decoder that
+                runs step by step; `calls` has them one by one.
         """
         if name not in self.calls:
             raise UsageError(f"captured: no attention {name!r} was called{did_you_mean(name, self.calls)}")
@@ -49,17 +49,17 @@ class Captured:
 
 @contextmanager
 def capture(model: nn.Module) -> Generator[Captured]:
-    """Record every `attend` of a model within the context.
+    """Record every call of `attend` in a model within the context.
 
-    While it lasts, kernels that never write weights out are passed over for slower ones that do; results stay the same
-    up to rounding. Calls with scores that are not part of the model are left alone, and contexts may be nested. What is
-    recorded keeps its graph: run under `torch.no_grad` where no gradients are wanted.
+    Kernels that never write weights out are replaced within the context by slower ones that do; results stay the same
+    up to rounding. Calls with scores that are not part of the model are not recorded, and contexts may be nested.
+    Recorded tensors keep their autograd graph: run under `torch.no_grad` where no gradients are needed.
 
     Args:
-        model: whose modules give the names.
+        model: model whose module names become the keys of the record.
 
     Yields:
-        What was recorded so far.
+        The record, which grows with every call.
 
     Example:
         >>> from heedful.layers.multihead import MultiheadAttention

@@ -8,7 +8,7 @@ from typing import Any, Final
 from heedful.errors import MissingExtra
 
 BASE_FAMILY: Final = "DejaVu Sans"  # ships with Matplotlib, so it is there everywhere
-# Clean at label size, simplified Chinese first; any other installed font is taken after these.
+# Families that are legible at label size, simplified Chinese first; other installed fonts come after them.
 PREFERRED: Final = (
     "Noto Sans CJK SC",
     "Noto Sans SC",
@@ -31,7 +31,7 @@ PREFERRED: Final = (
     "Droid Sans Fallback",
 )
 _REGULAR: Final = (400, "normal", "regular", "book")
-_UNREADABLE: Final = (OSError, RuntimeError, ValueError, KeyError)  # what opening a damaged font raises
+_UNREADABLE: Final = (OSError, RuntimeError, ValueError, KeyError)  # exceptions from opening a damaged font
 _NOTO_CJK: Final = "Noto Sans CJK (Debian and Ubuntu: fonts-noto-cjk, Fedora: google-noto-sans-cjk-fonts)"
 _NOTO: Final = "Noto Sans for its script (Debian and Ubuntu: fonts-noto-core)"
 
@@ -66,7 +66,7 @@ def choose_fonts(text: Iterable[str]) -> Fonts:
         text: characters, or strings of them.
 
     Returns:
-        Matplotlib's own font alone where it is enough, else followed by as few others as possible.
+        Matplotlib's own font, followed by installed fonts for the characters that it lacks.
 
     Raises:
         MissingExtra: Matplotlib is not installed.
@@ -83,7 +83,7 @@ def choose_fonts(text: Iterable[str]) -> Fonts:
         return Fonts((BASE_FAMILY,), frozenset())
     _take(_installed(), families, missing)
     if missing:
-        # Matplotlib remembers the fonts of the day it first ran; one installed since then is not among them.
+        # Matplotlib caches the list of fonts of its first run, which lacks fonts installed since then.
         known = {entry.fname for entry in font_manager.fontManager.ttflist}
         added: list[str] = []
         for path in sorted(set(font_manager.findSystemFonts()) - known):
@@ -97,7 +97,7 @@ def choose_fonts(text: Iterable[str]) -> Fonts:
 
 
 def _take(names: list[str], families: list[str], missing: set[str]) -> None:
-    """Move names to the families: preferred ones first, then whichever has most of the missing characters."""
+    """Add families until no character is missing: preferred ones first, then those with most of the missing ones."""
     for name in PREFERRED:
         if missing and name in names:
             _add(name, families, missing)
@@ -117,9 +117,9 @@ def _add(name: str, families: list[str], missing: set[str]) -> None:
 
 
 def _installed(paths: frozenset[str] | None = None) -> list[str]:
-    """Names of installed families with an upright regular face; of some files only, where given.
+    """Names of installed families with an upright regular face, limited to the files `paths` if given.
 
-    What ships with Matplotlib beside its own font is for formulas, and its last resort draws a box for every character.
+    Other fonts that ship with Matplotlib are left out: they are for formulas, or draw a box for every character.
     """
     from matplotlib import font_manager, get_data_path
 

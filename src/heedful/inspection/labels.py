@@ -8,8 +8,8 @@ from rich.cells import cell_len, set_cell_size
 
 WORD_MARK: Final = "\u2581"  # ▁, how SentencePiece writes the space before a word
 SPACE_SIGN: Final = "\u2423"  # ␣
-DOTTED_CIRCLE: Final = "\u25cc"  # ◌, what a combining mark is shown on when it stands alone
-# These two shape the letters around them, and belong to the spelling of Persian and Indian words.
+DOTTED_CIRCLE: Final = "\u25cc"  # ◌, base of a combining mark that stands alone
+# The zero-width joiner and non-joiner shape adjacent letters and belong to the spelling of Persian and Indic words.
 _JOINERS: Final = "\u200c\u200d"
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -45,8 +45,8 @@ def shorten(label: str, most: int, sign: str = "…") -> str:
 
     Args:
         label: a label.
-        most: terminal columns it may take, at least 1.
-        sign: one column wide, put where something was cut off.
+        most: largest width in terminal columns, at least 1.
+        sign: text of one column that marks where the label was cut.
 
     Returns:
         The label, or its beginning and the sign.
@@ -67,8 +67,8 @@ def pad(label: str, width: int) -> str:
     """Pad a label with spaces to a width, counting wide characters as two columns.
 
     Args:
-        label: at most so wide.
-        width: terminal columns.
+        label: a label of at most that width.
+        width: width in terminal columns.
 
     Returns:
         The label with spaces after it.

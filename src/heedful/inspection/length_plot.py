@@ -27,10 +27,10 @@ class Curve:
     """Scores of one system in each range of lengths.
 
     Attributes:
-        name: of the system.
-        scores: one for each range.
+        name: name of the system.
+        scores: a score for each range.
         lows: lower ends of the intervals.
-        highs: upper ends.
+        highs: upper ends of the intervals.
     """
 
     name: str
@@ -46,14 +46,14 @@ def save_length_plot(
 
     Args:
         path: a .png, .pdf or .svg file.
-        curves: at least one; a panel each.
+        curves: curves of at least one system; each has a panel.
         ranges: labels of the ranges of lengths.
-        baseline: name of the curve that every panel shows dashed; none where empty.
+        baseline: name of the curve that every other panel shows dashed; empty = none.
         score: name of the score.
-        lengths: what lengths count, such as words.
+        lengths: unit of the lengths, such as words.
 
     Raises:
-        ShapeError: there is no curve, or one has not a score for each range.
+        ShapeError: there is no curve or no range, or a curve does not have one score for each range.
         MissingExtra: Matplotlib is not installed.
         ResourceError: the file cannot be written.
     """
@@ -73,7 +73,7 @@ def save_length_plot(
             axes.set_axis_off()
             continue
         _draw(axes, curves, curves[index], baseline)
-        # A panel with none below it carries the labels of its column.
+        # The lowest panel of a column has the column's tick labels.
         is_lowest = index + num_columns >= len(curves)
         axes.set_xticks(range(len(ranges)), ranges)
         axes.tick_params(length=0, labelsize=7, labelcolor=FAINT_INK, labelbottom=is_lowest)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 FORMATS: Final = (".png", ".pdf", ".svg")
 CELL_INCHES: Final = (0.1, 0.3)
-"""Smallest and largest side of a cell, in inches."""
+"""Smallest and largest side of a cell, in inches; the first also sets the distance of labels in crowded maps."""
 LONG_SIDE_INCHES: Final = 18.0
-"""Longest side of a figure, in inches; cells shrink to keep within it."""
+"""Side of a figure, in inches, above which cells shrink to their smallest side; the limit is twice as long."""
 LABEL_COLUMNS: Final = 18
-"""Longest label of a figure, in columns; a longer one is cut."""
+"""Longest label of a figure, in terminal columns; longer labels are cut."""
 INK: Final = "#222222"
 FAINT_INK: Final = "#767676"
 
@@ -42,22 +42,22 @@ def save_heat_map(
 ) -> str:
     """Draw attention weights into a file.
 
-    White is 0 and dark blue 1 in every figure, so that figures can be compared. No state of Matplotlib is changed.
+    White is 0 and dark blue 1 in every figure, so that figures can be compared. Matplotlib's global state is kept.
 
     Args:
-        path: where to; its suffix, one of `FORMATS`, says the format.
+        path: the file; its suffix, one of `FORMATS`, determines the format.
         source_pieces: tokens of the source, as a tokenizer names them.
         target_pieces: tokens of the target.
         weights: [target, source] in [0, 1].
-        title: put above; none where empty.
+        title: title above the map; empty = none.
 
     Returns:
-        A note for the reader where no installed font has some of the characters: those tokens are numbered in the
-        figure, and the note names a font to install. Empty where all is well.
+        A note that names a font to install, where no installed font has some of the characters; the figure then shows
+        numbers for their tokens. Empty where no character is missing.
 
     Raises:
         ShapeError: weights do not fit the tokens, or there are no tokens.
-        UsageError: another suffix.
+        UsageError: the suffix is none of `FORMATS`.
         MissingExtra: Matplotlib is not installed.
         ResourceError: the file cannot be written.
     """
@@ -67,7 +67,7 @@ def save_heat_map(
     drawing = _Drawing.of(source_pieces, target_pieces, title)
     num_rows, num_columns = values.shape
     cell = float(np.clip(LONG_SIDE_INCHES / max(values.shape), *CELL_INCHES))
-    # A map of thousands of tokens is one long side all the same: its labels are thinned instead.
+    # A map of very many tokens is at most twice as long: cells shrink further, and only some are labelled.
     cell = min(cell, 2 * LONG_SIDE_INCHES / max(values.shape))
     figure = new_figure(num_columns * cell, num_rows * cell)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -77,7 +77,7 @@ def save_heat_map(
     _add_title(axes, drawing, num_columns * cell)
     _add_colour_bar(figure, mesh)
     try:
-        # The figure is as large as its cells; everything around them is added by the tight box.
+        # The figure covers the cells alone; the tight bounding box adds labels, title and colour bar.
         figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.1)
     except OSError as error:
         raise ResourceError(f"{path}: not written: {error.strerror or error}") from None
@@ -97,13 +97,13 @@ def text_heat_map(
         source_pieces: tokens of the source.
         target_pieces: tokens of the target.
         weights: [target, source] in [0, 1].
-        width: terminal columns; where the source needs more, the map goes on below in another block, without the
+        width: width in terminal columns; a source that needs more continues in further blocks below, each without the
             target tokens that attend to nothing in it.
-        encoding: of the terminal; where it has no shaded blocks, such as "ascii", signs take their place, and ? the
-            place of any other character it lacks.
+        encoding: encoding of the terminal; without shaded blocks, as in "ascii", shades are ASCII characters, and any
+            other character that the encoding lacks is written as ``?``.
 
     Returns:
-        Lines, each at most so wide (labels are cut, but at least one source token stands in each block).
+        Lines of at most `width` columns, unless a single source token needs more; long labels are cut.
 
     Raises:
         ShapeError: weights do not fit the tokens, or there are no tokens.
@@ -126,7 +126,7 @@ def text_heat_map(
         for pieces in (source_pieces, target_pieces)
     )
     margin = max(map(cell_len, rows))
-    # Single characters stand side by side, as the text they are; longer tokens need a gap.
+    # Single characters are set without gaps, as in text; longer tokens need a gap.
     gap = 1 if max(map(cell_len, columns)) > 2 else 0
     widths = [max(1, cell_len(label)) for label in columns]
     levels = np.searchsorted(SHADE_FROM, np.nan_to_num(values), side="right")
@@ -163,7 +163,7 @@ class _Drawing:
                 for number, label in enumerate(labels, start=1)
             ]
 
-        # A row of boxes tells nothing; what the fonts lack is left out of the title.
+        # In the title, characters that the fonts lack become an ellipsis; they would be drawn as boxes.
         known = "".join("…" if character in missing else character for character in title)
         while "……" in known:
             known = known.replace("……", "…")
@@ -199,7 +199,7 @@ def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:
     every = max(1, round(CELL_INCHES[0] / cell))
     size = min(10.0, max(5.0, 72 * cell * every * 0.55))
     widths = [cell_len(label) for label in drawing.columns]
-    # Characters stand upright, as in the text they are from, and only EOS among them is turned; words all are.
+    # Labels of single characters stay upright, except longer ones such as EOS; labels of words are all turned.
     upright = 2 if np.median(widths) <= 2 else 0
     for axis, labels in ((axes.xaxis, drawing.columns), (axes.yaxis, drawing.rows)):
         indices = range(0, len(labels), every)
@@ -225,7 +225,7 @@ def _add_colour_bar(figure: "Figure", mesh: "QuadMesh") -> None:
 
 def _add_title(axes: "Axes", drawing: _Drawing, width: float) -> None:
     if drawing.title:
-        # A half for Chinese, whose characters are twice as wide.
+        # Characters per column: a half for Chinese, whose characters are two columns wide.
         share = len(drawing.title) / max(1, cell_len(drawing.title))
         lines = wrap(drawing.title, max(16, round(max(width, 3.0) * 12 * share)), max_lines=2, placeholder=" …")
         _style(axes.set_title("\n".join(lines), loc="left", pad=10, color=INK), drawing.fonts, 11.0)
@@ -249,7 +249,7 @@ def _checked(source_pieces: Sequence[str], target_pieces: Sequence[str], weights
 
 
 def _blocks(widths: Sequence[int], gap: int, room: int) -> Iterator[tuple[int, int]]:
-    """Cut columns into runs that fit the width, of at least one column."""
+    """Split columns into runs of at least one column that fit the width."""
     start, used = 0, 0
     for column, width in enumerate(widths):
         if column > start and used + gap + width > room:
@@ -273,7 +273,7 @@ def _can_write(text: str, encoding: str) -> bool:
 
 
 def _written(label: str, encoding: str) -> str:
-    """Replace characters that the encoding lacks by ?, and spaces by _."""
+    """Replace characters that the encoding lacks by ?, and the sign ␣ by _."""
     if not _can_write("␣", encoding):
         label = label.replace("␣", "_")
     return label.encode(encoding, errors="replace").decode(encoding)

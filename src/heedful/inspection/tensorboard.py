@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 EVENTS: Final = "run/tensorboard"
-"""Folder of events, below the model's folder."""
+"""Folder of events, relative to the model's folder."""
 SECONDS: Final = 10.0
 """Least time in seconds between events without a validation."""
 
@@ -25,13 +25,13 @@ def shown_in_tensorboard(
     """Wrap a progress callback so that it writes TensorBoard events too.
 
     Args:
-        watch: whom reports are passed on to.
-        folder: the model's.
-        is_wanted: whether anything is written.
-        warn: told once where events cannot be written; training does not end for them.
+        watch: the progress callback to wrap.
+        folder: the model's folder.
+        is_wanted: whether events are written; if not, `watch` is yielded as it is.
+        warn: called once if events cannot be written; training continues.
 
     Yields:
-        What training should report to.
+        The progress callback for training.
 
     Raises:
         MissingExtra: TensorBoard is not installed.
@@ -53,7 +53,7 @@ def shown_in_tensorboard(
 
 @final
 class _Events:
-    """Event file of one start of the training; TensorBoard shows those of all starts as one run."""
+    """Event file of one process of a training; TensorBoard shows the files of all its processes as one run."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._path: Final = path
@@ -61,7 +61,7 @@ class _Events:
         self._writer: SummaryWriter | None = None
         self._is_refused = False
         self._written_at = -SECONDS
-        _writer_class()  # what is not installed is said before training begins
+        _writer_class()  # raises before training begins if TensorBoard is not installed
 
     def add(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -77,7 +77,7 @@ class _Events:
     def _write(self, progress: Progress) -> None:
         step = progress.step
         if self._writer is None:
-            # What a killed process wrote beyond its last checkpoint is done, and written, again.
+            # Events that a killed process wrote after its last checkpoint are purged: training repeats these steps.
             self._writer = _writer_class()(str(self._path), purge_step=step)
         figures = {
             "training/loss": progress.loss,
@@ -88,7 +88,7 @@ class _Events:
         validation = progress.validation
         if validation is not None:
             figures |= {f"validation/{name}": score for name, score in validation.scores.items()}
-            # As code: a text may hold what Markdown would read as its own.
+            # Indented as a code block, so that Markdown syntax in a text has no effect.
             source, reference, output = (f"    {' '.join(text.split())}" for text in validation.sample)
             sample = f"source\n\n{source}\n\nreference\n\n{reference}\n\nmodel\n\n{output}\n"
             self._writer.add_text("validation/sample", sample, step)

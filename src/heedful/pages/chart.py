@@ -1,4 +1,4 @@
-"""Line charts over steps as SVG in a page: no script, colours of the page, values under the pointer."""
+"""Line charts over steps as inline SVG: no script, the colours of the page, values as tooltips."""
 
 import math
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ def chart(
     """Draw one or two curves with a common axis.
 
     Args:
-        title: plain text above.
-        series: one or two.
+        title: plain text above the chart.
+        series: one or two series.
         best_step: step marked by a dashed line; 0 = none.
         breaks: steps at which training was resumed, marked on the axis.
         from_zero: whether the axis begins at 0.
 
     Returns:
-        HTML; nothing where no value is finite.
+        HTML; empty where no value is finite.
     """
     values = [value for one in series for _, value in one.points if math.isfinite(value)]
     if not values:
@@ -51,7 +51,7 @@ def chart(
         shapes.append(f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--line)"/>')
         shapes.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{number(level)}</text>')
     for step in (step for step in ticks(0.0, last) if step <= last):
-        # The last label ends where the axis does.
+        # The last label ends at the end of the axis.
         anchor = "end" if frame.x(step) > right - 14 else "middle"
         shapes.append(f'<text x="{frame.x(step):.1f}" y="{HEIGHT - 12}" text-anchor="{anchor}">{number(step)}</text>')
     for step in breaks:
@@ -80,7 +80,7 @@ def chart(
 @final
 @dataclass(frozen=True)
 class _Frame:
-    """Coordinates of values in the picture."""
+    """Transformation of steps and values to coordinates in the picture."""
 
     last: float
     low: float
@@ -98,7 +98,7 @@ def _curve(series: Series, colour: str, frame: _Frame) -> str:
     parts: list[str] = []
     dots: list[str] = []
     is_open = False
-    # Dots of many points would run into each other; their place still answers the pointer.
+    # Many points get small dots, so that these do not overlap; the tooltips stay.
     radius = 2.6 if len(series.points) <= 60 else 1.2
     for step, value in series.points:
         if not math.isfinite(value):
@@ -128,10 +128,10 @@ def ticks(low: float, high: float) -> list[float]:
 
     Args:
         low: smallest value.
-        high: largest.
+        high: largest value.
 
     Returns:
-        Ascending, at least two, a few; multiples of 1, 2, 2.5 or 5 times a power of ten.
+        At least two values, ascending; multiples of 1, 2, 2.5 or 5 times a power of ten.
 
     Example:
         >>> ticks(0.0, 4380.0)
@@ -151,10 +151,10 @@ def number(value: float) -> str:
     """Write a value with few digits.
 
     Args:
-        value: any finite one.
+        value: a number.
 
     Returns:
-        Such as "12,000", "38.22" or "5e-04".
+        Text such as "12,000", "38.22" or "5e-04".
 
     Example:
         >>> number(4218.0), number(38.2211), number(0.0005), number(0.25)

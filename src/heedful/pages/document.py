@@ -1,4 +1,4 @@
-"""Shared layout of offline pages: one HTML file, light and dark, that fetches nothing."""
+"""Shared layout of offline pages: one HTML file in light and dark colours, without external resources."""
 
 from collections.abc import Sequence
 from html import escape
@@ -41,7 +41,7 @@ def document(title: str, parts: Sequence[str]) -> str:
         parts: HTML below the title.
 
     Returns:
-        HTML with everything in it.
+        A complete HTML document.
     """
     head = [
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>',
@@ -57,7 +57,7 @@ def table(rows: Sequence[Sequence[str]], marked: str = "") -> str:
 
     Args:
         rows: plain texts.
-        marked: first cell of the rows that stand out; none where empty.
+        marked: first cell of the rows to highlight; empty = none.
 
     Returns:
         HTML.
@@ -76,8 +76,8 @@ def texts(rows: Sequence[tuple[str, str]], marked: str = "") -> str:
     """Make a table of labelled texts in any script.
 
     Args:
-        rows: label and text, plain.
-        marked: label of the rows that stand out.
+        rows: pairs of label and text, both plain.
+        marked: label of the rows to highlight; empty = none.
 
     Returns:
         HTML.
@@ -96,7 +96,7 @@ def listed(lines: Sequence[str]) -> str:
         lines: plain texts.
 
     Returns:
-        HTML; nothing for no lines.
+        HTML; empty where there are no lines.
     """
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
@@ -105,8 +105,8 @@ def folded(summary: str, content: str) -> str:
     """Make a section that is closed until the reader opens it.
 
     Args:
-        summary: plain text that is always seen.
-        content: HTML.
+        summary: plain text that is always visible.
+        content: HTML of the section.
 
     Returns:
         HTML.

@@ -1,4 +1,4 @@
-"""Record of a training run, read from its folder for the page; missing or damaged parts are left out."""
+"""Record of a training run, read from the model folder; missing or damaged parts are left out."""
 
 import json
 import math
@@ -28,20 +28,20 @@ class RunRecord:
     config: str
     """Configuration as TOML, every value resolved."""
     about: Mapping[str, Any]
-    """Entries of `heedful.json` about the kept model."""
+    """Entries of `heedful.json` about the selected model."""
     tested: Mapping[str, Any]
-    """Test scores of the kept model, as `heedful train` recorded them."""
+    """Test scores of the selected model, as `heedful train` stored them."""
     checkpoint: Mapping[str, Any]
     """State of the newest checkpoint."""
 
     @property
     def best(self) -> Mapping[str, Any]:
-        """Validation of the model that was kept."""
+        """Validation of the selected model; empty before the first validation."""
         return next((line for line in reversed(self.validations) if line.get("is_best")), {})
 
     @property
     def metric(self) -> str:
-        """Name of the score that selected the model, as far as the configuration says."""
+        """Name of the score that selects the model; ``loss`` where the configuration does not name one."""
         for line in self.config.split("\n"):
             key, _, value = line.partition("=")
             if key.strip() == "select_by":
@@ -56,11 +56,11 @@ def read_run(model: Path) -> RunRecord:
         model: a model folder, finished or still in training.
 
     Returns:
-        The run.
+        The record of the run.
 
     Raises:
         UsageError: the folder holds no training run.
-        NewerFormat: a newer heedful made it.
+        NewerFormat: a newer heedful wrote the folder.
     """
     run = model / "run"
     validations = [line for line in read_lines(run / METRICS, METRICS_FORMAT) if {"step", "scores"} <= line.keys()]
@@ -80,7 +80,7 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
     """Read a file of JSON objects, one a line.
 
     Args:
-        path: the file; one that is not there has no lines.
+        path: the file; a missing file has no lines.
         kind: the format of each line.
 
     Returns:
@@ -101,15 +101,15 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
 
 
 def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") -> list[tuple[float, float]]:
-    """Collect a figure over steps.
+    """Collect the values of a figure over steps.
 
     Args:
         validations: lines of metrics.jsonl.
-        key: name in the line.
-        score: name below "scores", where the key is that.
+        key: name of the figure in a line.
+        score: name of the score, where `key` is "scores".
 
     Returns:
-        (step, value); what is no number is nan.
+        Pairs (step, value); a value that is not a number becomes nan.
     """
     pairs: list[tuple[float, float]] = []
     for line in validations:

@@ -25,7 +25,7 @@ def _caption(metric: Metric) -> str:
 
 NAMES: Final = {"loss": "loss", **{key: _caption(make(Setting())) for key, make in METRICS.items()}}
 MOST_OUTPUTS: Final = 8
-"""Most outputs shown of a sample: first, last, the kept model's and some in between."""
+"""Number of outputs shown of a sample: the first, the last, the selected model's and some in between."""
 
 
 def write_training_page(model: Path, path: Path) -> None:
@@ -33,7 +33,7 @@ def write_training_page(model: Path, path: Path) -> None:
 
     Args:
         model: a model folder, finished or still in training.
-        path: where to; whole or not at all.
+        path: the file; it is written completely or not at all.
 
     Raises:
         UsageError: the folder holds no training run.
@@ -48,13 +48,13 @@ def write_training_page(model: Path, path: Path) -> None:
 
 
 def training_page(run: RunRecord) -> str:
-    """Make the page.
+    """Return the page of a run.
 
     Args:
-        run: what is known.
+        run: record of the run.
 
     Returns:
-        HTML with everything in it.
+        A complete HTML document.
     """
     parts = [texts(summary(run))]
     if run.validations:
@@ -82,10 +82,10 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
     """Return the most important facts about the run.
 
     Args:
-        run: what is known.
+        run: record of the run.
 
     Returns:
-        Label and text of each.
+        Label and text of each fact.
     """
     began = next((line for line in run.history if line.get("event") in ("began", "resumed")), {})
     best, last = run.best, run.validations[-1] if run.validations else {}
@@ -118,7 +118,7 @@ def ended(run: RunRecord) -> str:
     """Return the status of the run.
 
     Args:
-        run: what is known.
+        run: record of the run.
 
     Returns:
         A sentence.
@@ -180,13 +180,13 @@ def _figures(run: RunRecord) -> list[list[str]]:
 
 
 def _score_names(run: RunRecord) -> list[str]:
-    """All names of scores; the one that selects the model comes first."""
+    """Names of all scores; the score that selects the model comes first."""
     names = [str(name) for name in run.validations[-1]["scores"]]
     return sorted(names, key=lambda name: name != run.metric)
 
 
 def _samples(run: RunRecord) -> list[str]:
-    """Table for each fixed source: source, reference, and outputs of models along the way."""
+    """Table for each sample: source, reference, and outputs in the course of training."""
     shown: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line in run.validations:
         for source, reference, output in line.get("samples") or [line.get("sample", ["", "", ""])]:
@@ -206,7 +206,7 @@ def _samples(run: RunRecord) -> list[str]:
 
 
 def _chosen(outputs: Sequence[tuple[int, str]], best_step: int) -> list[tuple[int, str]]:
-    """Selection of outputs: first, last, the kept model's, and others evenly in between."""
+    """Selection of outputs: the first, the last, the selected model's, and others evenly in between."""
     if len(outputs) <= MOST_OUTPUTS:
         return list(outputs)
     indices = {round(i * (len(outputs) - 1) / (MOST_OUTPUTS - 2)) for i in range(MOST_OUTPUTS - 1)}

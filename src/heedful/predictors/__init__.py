@@ -1,1 +1,1 @@
-"""Predictors: what a user holds of a trained model, without PyTorch until it computes."""
+"""Predictors: trained models opened for use; PyTorch is loaded only when it computes."""

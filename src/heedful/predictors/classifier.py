@@ -1,4 +1,4 @@
-"""The classifier: a trained model that gives each text a label."""
+"""Classifier: a loaded model that assigns a label to each text."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from heedful.models.text_classifier import TextClassifier
 
 WINDOW_TEXTS: Final = 2048
-"""Texts sorted by length together; memory does not grow with the input."""
+"""Number of texts that are sorted by length together, so that memory does not grow with the input."""
 
 
 @final
 @dataclass(frozen=True)
 class Classification:
-    """The label of a text, and how probable every label is."""
+    """Label of a text, with the probabilities of all labels."""
 
     text: str
     label: str
@@ -48,27 +48,27 @@ class Classification:
     attention: NDArray[np.float32] | None = None
     """[piece] weights; None from a model without attention."""
     was_cut: bool = False
-    """Whether the text was longer than the model takes, and its end left out."""
+    """Whether the text exceeded the model's length limit and was truncated."""
 
 
 @final
 class Classifier(Predictor):
-    """A loaded text classifier."""
+    """Loaded text classifier."""
 
     def __init__(
         self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
     ) -> None:
-        """Open a model's tokenizer and labels, and its weights when first used.
+        """Load a model's tokenizer and labels; its weights are loaded on first use.
 
         Args:
             folder: a verified model folder.
-            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
-            engine: what computes: torch, onnx where `heedful export` wrote it, or "auto": onnx where it gives PyTorch's
-                answers and its package is installed, else torch.
-            ensemble: none; it is there so that every predictor is made alike.
+            device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: torch; onnx, if `heedful export` wrote it; or "auto": onnx where its results equal PyTorch's and
+                ONNX Runtime is installed, else torch.
+            ensemble: must be empty; part of the signature that all predictors share.
 
         Raises:
-            UsageError: there is no such engine, or an ensemble was asked for.
+            UsageError: there is no such engine, or the ensemble is not empty.
             FileRefused: the list of labels is damaged.
         """
         if ensemble:
@@ -92,10 +92,10 @@ class Classifier(Predictor):
         self._model: TextClassifier | None = None
 
     def model(self) -> "TextClassifier":
-        """Give the PyTorch model, loaded on first use.
+        """Return the PyTorch model, loaded on first use.
 
         Returns:
-            The model in evaluation mode, always the same.
+            The model in evaluation mode, the same object at every call.
 
         Raises:
             MissingExtra: PyTorch is not installed.
@@ -141,7 +141,7 @@ class Classifier(Predictor):
 
         Args:
             texts: any texts.
-            window_texts: texts sorted by length together; 1 answers each at once.
+            window_texts: number of texts that are sorted by length together; 1 yields each result at once.
 
         Yields:
             One classification for each text, in order.
@@ -158,7 +158,7 @@ class Classifier(Predictor):
                 yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
 
     def _label_run(self) -> LabelRun:
-        """Load what computes, on first use."""
+        """Return the function that computes label probabilities, loaded on first use."""
         if self._run is None:
             self._run = self._graph()
         if self._run is None:
@@ -169,10 +169,10 @@ class Classifier(Predictor):
         return self._run
 
     def _graph(self) -> LabelRun | None:
-        """The exported graph, if it was named, or nobody named another engine and it gives PyTorch's answers.
+        """Return the exported graph if the engine is onnx, or is "auto" and the graph's results equal PyTorch's.
 
         Raises:
-            MissingExtra: it was named, and ONNX Runtime is not installed.
+            MissingExtra: the engine is onnx, and ONNX Runtime is not installed.
         """
         exported = self.exported.get("onnx")
         if self._engine == "torch" or exported is None:

@@ -1,4 +1,4 @@
-"""The interface of predictors: a trained model that a user holds, whatever its task."""
+"""Interface of predictors: loaded models of any task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from heedful.runtime.folder import ModelFolder
 
 
 class Measured(Protocol):
-    """The outcome of measuring a model on evaluation items."""
+    """Scores of a model on evaluation items."""
 
     def summary(self) -> str:
-        """Sum the scores up in a few lines.
+        """Summarise the scores in a few lines.
 
         Returns:
             Lines that end in a newline.
@@ -38,22 +38,22 @@ class Measured(Protocol):
 
 
 class Predictor(ABC):
-    """A loaded model."""
+    """Loaded model."""
 
     folder: ModelFolder
-    """Its verified folder."""
+    """Verified folder of the model."""
 
     @abstractmethod
     def __init__(
         self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
     ) -> None:
-        """Open a model; every predictor is made alike.
+        """Open a model; all predictors share this signature.
 
         Args:
             folder: a verified model folder.
-            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
-            engine: what computes: torch, "auto" or the name of an exported engine.
-            ensemble: other models that predict together with it.
+            device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: torch, "auto" or the name of an exported engine.
+            ensemble: further models that predict together with the first.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Predictor(ABC):
         """Score the model on evaluation items, as `heedful train` does at its end.
 
         Args:
-            items: of the task, as its `Prepared.test` holds them.
+            items: evaluation items of the task, of the type of its `Prepared.test`.
 
         Returns:
             The scores.
@@ -73,7 +73,7 @@ class Predictor(ABC):
 
         Args:
             paths: one file, or two aligned files.
-            columns: by 1-based number or by name.
+            columns: columns of source and target, or text and label, by 1-based number or by name.
 
         Returns:
             The scores.

@@ -1,4 +1,4 @@
-"""Scores of a model on its test set, kept beside it so that they are measured once for each model."""
+"""Test scores of a model, stored in its folder so that they are computed only once."""
 
 import json
 from collections.abc import Callable, Sized
@@ -8,19 +8,19 @@ from heedful.formats import TEST_SCORES_FORMAT
 from heedful.predictors.interface import Predictor
 
 TEST: Final = "run/test.json"
-"""Scores, and the weights that they are of."""
+"""File of the scores and of the entry in `heedful.json` about the weights that they belong to."""
 
 
 def kept_scores(predictor: Predictor, items: Sized, say: Callable[[str], None]) -> str:
-    """Score a model on its test set, or take the scores that an earlier call kept in its folder.
+    """Score a model on its test set, or read the scores that an earlier call stored in its folder.
 
     Args:
         predictor: the model.
-        items: those of its task, one or more.
-        say: told when items are to be predicted, which takes a while.
+        items: test items of its task, one or more.
+        say: called with a message before items are predicted, which takes a while.
 
     Returns:
-        Lines for a person.
+        A summary of the scores, in lines.
     """
     path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
     if path.is_file():

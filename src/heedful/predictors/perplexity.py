@@ -25,15 +25,15 @@ class Perplexity:
     """Bits per character: comparable between any two models."""
     num_tokens: int
     num_cut: int
-    """Number of references longer than the model takes, of which only the beginning counts."""
+    """Number of references beyond the model's length limit, of which only the beginning counts."""
 
 
 def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
     """Compute the perplexity of the references, by forced decoding.
 
     Args:
-        translator: the model; what decodes by its own settings computes.
-        items: what to read; at least one item.
+        translator: the model; its engine for forced decoding computes.
+        items: sources and references; at least one item.
 
     Returns:
         The perplexity over all references.

@@ -1,4 +1,4 @@
-"""The predictor of each task, and how a model folder is opened with the right one."""
+"""Predictor class of each task, and `load`, which opens a model folder with the right one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
     "translation": Translator,
     "classification": Classifier,
 }
-"""The class of predictors of each task."""
+"""Predictor class by name of the task."""
 
 
 @overload
@@ -54,21 +54,22 @@ def load(
     """Open a model folder with the predictor of its task.
 
     Args:
-        path: made by `train`.
-        device: where PyTorch computes.
-        engine: what computes: torch, "auto" or the name of an exported engine.
-        ensemble: folders of other models that predict together with it, such as trainings with other seeds.
-        code: classes outside the package that the model may import, each ``module:Class``; without them a model that
-            needs one is refused.
-        kind: the class of predictors that is expected, such as `Translator`; any other is refused.
+        path: a model folder.
+        device: PyTorch device.
+        engine: torch, "auto" or the name of an exported engine.
+        ensemble: folders of further models that predict together with the first, such as those of other seeds.
+        code: classes outside the package that the model may import, each ``module:Class``; a model that needs another
+            class is refused.
+        kind: expected class of the predictor, such as `Translator`; any other is refused.
 
     Returns:
         The predictor, such as a `Translator` or a `Classifier`; weights load when first used.
 
     Raises:
-        UsageError: there is no model there, one of another kind, no such engine in it, or the ensemble does not fit.
-        FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or it is of a
-            task that this heedful does not know.
+        UsageError: the folder has no model, a model for another kind of predictor or no such engine, or the ensemble
+            does not fit.
+        FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or its task is
+            unknown to this version of heedful.
     """
     allow_code(code)
     folder = open_folder(Path(path))

@@ -1,4 +1,4 @@
-"""Translations of texts, and the scores of many of them."""
+"""Translation of a text, and scores of the translations of an evaluation set."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from heedful.text.links import format_pharaoh
 
 @dataclass(frozen=True)
 class Alternative:
-    """Output for a source."""
+    """One of the outputs for a source."""
 
     text: str
     log_prob: float
@@ -33,17 +33,17 @@ class Translation:
     log_prob: float
     score: float
     alternatives: tuple[Alternative, ...]
-    """All requested outputs, best first; the first is this one."""
+    """All requested outputs, best first, including the best one."""
     source_pieces: tuple[str, ...] = ()
-    """Tokens of the source as the model saw them, eos included; empty without attention."""
+    """Tokens of the source as the model saw them, EOS included; empty without attention."""
     target_pieces: tuple[str, ...] = ()
-    """Tokens of the output, eos included where the model ended it."""
+    """Tokens of the output, including EOS where the model generated it."""
     attention: NDArray[np.float32] | None = None
     """[target piece, source piece] weights."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """Alignment links (source word, target word), 0-based."""
     was_cut: bool = False
-    """Whether the source was longer than the model takes and lost its end."""
+    """Whether the source exceeded the model's length limit and was truncated."""
     unreplaced: str = ""
     """Text before its unknown words were replaced; empty where there were none."""
 
@@ -63,15 +63,15 @@ class MeasuredTranslations:
     outputs: list[str]
     report: Report
     seconds: float
-    """Seconds spent translating, the loading of the model left out."""
+    """Seconds spent translating, without the loading of the model."""
     beam: int
     num_replaced: int = 0
     """Number of outputs whose unknown words were replaced."""
     unreplaced: Report | None = None
-    """The scores without that; None where nothing was replaced."""
+    """Scores before unknown words were replaced; None where nothing was replaced."""
 
     def summary(self) -> str:
-        """Sum the scores up in a few lines.
+        """Summarise the scores in a few lines.
 
         Returns:
             Lines that end in a newline.
@@ -104,8 +104,8 @@ def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:
     """Read sources with their references.
 
     Args:
-        pairs: rows of an evaluation file; rows of one source are its references.
-        limit: most sources; 0 = all.
+        pairs: rows of an evaluation file; rows with the same source give its references.
+        limit: largest number of sources; 0 = all.
 
     Returns:
         The items, at least one.

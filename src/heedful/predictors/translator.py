@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
 
 WINDOW_LINES: Final = 2048
-"""Lines sorted by length together; memory does not grow with the input."""
+"""Number of lines that are sorted by length together, so that memory does not grow with the input."""
 
 
 @final
@@ -52,17 +52,17 @@ class Translator(Predictor):
         engine: str = "torch",
         ensemble: Sequence[ModelFolder] = (),
     ) -> None:
-        """Open a model's tokenizers, and its weights when first used.
+        """Load a model's tokenizers; its weights are loaded on first use.
 
         Args:
             folder: a verified model folder.
-            device: where PyTorch computes, such as cpu or cuda; "auto" takes a CUDA device where there is one.
-            engine: what computes: torch, the name of an exported engine, or "auto": for each search the fastest one
-                that gives the model's own answers.
-            ensemble: other models of the same vocabulary; the probabilities of all are averaged at each step.
+            device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: torch, the name of an exported engine, or "auto": for each search the fastest one whose results
+                equal PyTorch's.
+            ensemble: further models of the same vocabulary; probabilities are averaged at each step.
 
         Raises:
-            UsageError: there is no such engine, or a model of the ensemble has other tokens.
+            UsageError: there is no such engine, or a model of the ensemble has another vocabulary.
         """
         tree = read_toml(folder.path / CONFIG)
         self.folder = folder
@@ -82,7 +82,7 @@ class Translator(Predictor):
 
     @property
     def target_language(self) -> str:
-        """Code of the target language, or empty."""
+        """Code of the target language; empty if unknown."""
         return str(self.folder.facts.get("languages", ["", ""])[1])
 
     @property
@@ -97,7 +97,7 @@ class Translator(Predictor):
         """Return the PyTorch model, loaded on first use.
 
         Returns:
-            The model in evaluation mode, always the same.
+            The model in evaluation mode, the same object at every call.
         """
         return self.backends.model()
 
@@ -117,14 +117,14 @@ class Translator(Predictor):
 
         Args:
             texts: one sentence each; an empty one gives an empty translation.
-            beam: hypotheses carried per sentence; 0 = the model's default.
-            nbest: outputs wanted for each.
+            beam: number of hypotheses per sentence; 0 = the model's default.
+            nbest: number of outputs per sentence.
             attention: whether to return attention and alignment.
-            batch_tokens: most source positions times beam decoded together.
-            search: all other settings; None = the model's own.
-            wording: what outputs begin with, hold and do not hold; None = anything.
-            exact: whether each result shall be the same to the last bit, whatever other texts are given with it, in
-                which order and however many; `batch_tokens` then counts for nothing (`heedful.runtime.exact`).
+            batch_tokens: largest number of source positions times beam in a batch.
+            search: all other search settings; None = the model's own.
+            wording: prefix, required and banned phrases of the outputs; None = no constraints.
+            exact: whether each result is bit-identical regardless of the number and order of the other texts;
+                `batch_tokens` then has no effect (`heedful.runtime.exact`).
 
         Returns:
             One translation for each text, in order.
@@ -154,10 +154,10 @@ class Translator(Predictor):
             texts: one sentence each.
             search: beam, penalties and limits.
             attention: whether to return attention and alignment.
-            batch_tokens: most source positions times beam decoded together.
-            window_lines: texts sorted by length together; 1 answers each at once.
-            first_index: number of the first text among all of the caller's, on which samples depend.
-            wording: what outputs begin with, hold and do not hold; None = anything.
+            batch_tokens: largest number of source positions times beam in a batch.
+            window_lines: number of texts that are sorted by length together; 1 yields each result at once.
+            first_index: index of the first text among all texts of the caller; random samples depend on it.
+            wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: as for `translate`.
 
         Yields:
@@ -172,17 +172,17 @@ class Translator(Predictor):
             num_done += len(window)
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
-        """Align the words of given pairs, by forced decoding.
+        """Align the words of sources and given targets, by forced decoding.
 
-        The links are those of the model's attention: of a Transformer the mean over the heads of the last two
-        layers of its decoder, averaged and summed over the tokens of words.
+        The links come from the model's attention, in a Transformer the mean over the heads of the last two decoder
+        layers; the weights are averaged and summed over the tokens of each word.
 
         Args:
             pairs: a source and a target each.
-            batch_tokens: most source positions read together.
+            batch_tokens: largest number of source positions in a batch.
 
         Returns:
-            For each pair its alignment between words, and the attention behind it.
+            The alignment of each pair between words, with the attention behind it.
 
         Raises:
             UsageError: the model has no attention.
@@ -198,11 +198,11 @@ class Translator(Predictor):
 
         Args:
             pairs: a source and a target each.
-            batch_tokens: most source positions read together.
+            batch_tokens: largest number of source positions in a batch.
 
         Returns:
-            For each pair its log probabilities; those of an output of `translate` are what `translate` gave, as far
-            as its text is cut into the same tokens again.
+            The log probabilities of each pair; for an output of `translate` they equal those that `translate` returned,
+            provided that its text is split into the same tokens.
         """
         return list(self.scored_pairs(pairs, batch_tokens=batch_tokens))
 
@@ -217,12 +217,12 @@ class Translator(Predictor):
 
         Args:
             pairs: a source and a target each.
-            attention: whether attention and alignment are wanted.
-            batch_tokens: most source positions read together.
-            window_lines: pairs sorted by length together.
+            attention: whether to return attention and alignment.
+            batch_tokens: largest number of source positions in a batch.
+            window_lines: number of pairs that are sorted by length together.
 
         Yields:
-            What was found of each pair, in order.
+            The scores of each pair, in order.
         """
         reader = PairScorer(self.backends.scoring(attention), self.source_tokenizer, self.target_tokenizer, self.text)
         remaining = iter(pairs)
@@ -233,12 +233,12 @@ class Translator(Predictor):
         """Translate an evaluation file and score the output, as `heedful evaluate` does.
 
         Args:
-            paths: one file of pairs, or two aligned files; rows of one source are its references.
+            paths: one file of pairs, or two aligned files; rows with the same source give its references.
             columns: columns of source and target, by 1-based number or by name.
             settings: keywords of `measure`, such as metrics.
 
         Returns:
-            Scores with signatures, by source length too.
+            Scores with signatures, of all sources and by source length.
         """
         return self.measure(read_items(find_pairs([Path(path) for path in paths], columns)), **settings).report
 
@@ -254,23 +254,26 @@ class Translator(Predictor):
 
         Args:
             items: sources with references.
-            search: beam and the like; None = the model's own.
-            metrics: keys of the table of metrics; empty = those that suit the model's tokens.
-            batch_tokens: most source positions times beam decoded together.
+            search: search settings; None = the model's own.
+            metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
+            batch_tokens: largest number of source positions times beam in a batch.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
 
         Returns:
             Outputs and scores.
         """
         search_config = search or self.search
-        self.backends.searching(search_config)  # loads the weights, which are no part of the speed
+        self.backends.searching(search_config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
         translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens))
         seconds = time.perf_counter() - started
         num_replaced = sum(bool(one.unreplaced) for one in translations)
         keys = tuple(metrics) or default_metrics(self.text.target_units)
         if num_replaced and not metrics:
-            keys = ("bleu", *(key for key in keys if key != "bleu"))  # sentences, then, and no sounds or marks
+            keys = (
+                "bleu",
+                *(key for key in keys if key != "bleu"),
+            )  # replaced words mean that outputs are sentences, for which BLEU is usual
         language = settings.pop("target_language", self.target_language)
 
         def report(outputs: list[str]) -> Report:

@@ -1,7 +1,7 @@
 """Nadaraya-Watson kernel regression, the attention of 1964, in scikit-learn's conventions; needs only NumPy.
 
-scikit-learn is neither needed nor loaded: the regressor follows its conventions by itself, and only the two things that
-are objects of scikit-learn, its tags and its NotFittedError, are taken from there once scikit-learn is there to ask.
+scikit-learn is not needed: the regressor implements its conventions itself. Only two of its objects are used, estimator
+tags and NotFittedError, and only where the caller has loaded scikit-learn.
 """
 
 import sys
@@ -40,27 +40,27 @@ class NadarayaWatsonRegressor:
     training points as keys and their targets as values. Nadaraya 1964, doi:10.1137/1109020; Watson 1964, Sankhya A 26;
     with a learned bandwidth as in Zhang et al., Dive into Deep Learning, d2l.ai, where w = 1 / bandwidth.
 
-    Distances are Euclidean: bring features to one scale before. A query that a compact kernel (boxcar, triangular,
-    epanechnikov) finds no point for gets the mean of all targets, as with equal weights. A query far from all points
-    gets from a Gaussian the target of the nearest, however far: the softmax is taken after subtracting the maximum.
+    Distances are Euclidean, so features should have one scale. With a kernel of finite reach (boxcar, triangular,
+    epanechnikov), a query without any point within the bandwidth gets the mean of all targets. With a Gaussian, a query
+    far from all points gets the target of the nearest one, because the softmax subtracts the maximum first.
 
     Args:
         kernel: "gaussian", "laplacian", "boxcar", "triangular", "epanechnikov", or "constant" (average pooling).
-        bandwidth: the distance that counts as one, above 1e-100 and below 1e100, in the unit of X. Or how to find the
-            one that predicts every training point best from all others, by the sum of squared errors over outputs:
+        bandwidth: unit of distance, above 1e-100 and below 1e100, in the unit of X; or a method that minimises the
+            leave-one-out error, the sum of squared errors of predicting every training point from all others:
             "learned", gradient descent to the nearest minimum (`learn_bandwidth`; gaussian and laplacian only), or
-            "leave-one-out", the best of all sizes (`search_bandwidth`).
+            "leave-one-out", a search over all sizes (`search_bandwidth`).
 
     Attributes:
         keys_, values_: [key, feature] training points and [key] or [key, output] their targets, float64.
-        kernel_, bandwidth_: those used, whatever the parameters are set to after `fit`.
-        search_: [step, 2] the bandwidths on the way there and the error of each; no rows where it was given.
+        kernel_, bandwidth_: kernel and bandwidth of the last `fit`.
+        search_: [step, 2] the bandwidths tried and the error of each; no rows where the bandwidth was a number.
         n_features_in_: number of features.
-        feature_names_in_: [feature] the columns' names; there only if X came with names (a data frame).
+        feature_names_in_: [feature] the columns' names; present only if X had names (a data frame).
 
-    Cost: time queries * keys * features; finding the bandwidth is about as much as predicting the training points 20
+    Cost: time queries * keys * features; finding the bandwidth costs about as much as predicting the training points 20
     times (learned) or 100 times (leave-one-out; up to 2,000 times for kernels of finite reach and few points). Memory
-    is linear: pairs are worked on in blocks.
+    is linear, because pairs are computed in blocks.
 
     Example:
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 2.0, 1.0, 4.0])
@@ -75,7 +75,7 @@ class NadarayaWatsonRegressor:
         self.bandwidth = bandwidth
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the training points and targets, and search the bandwidth if asked to.
+        """Store the training points and targets, and find the bandwidth if the parameter names a method.
 
         Args:
             X: [key, feature] points.
@@ -86,7 +86,7 @@ class NadarayaWatsonRegressor:
 
         Raises:
             RegressionError: a parameter is unknown or does not fit the kernel; X or y are not finite numbers of that
-                shape; a bandwidth is to be found with a single point.
+                shape; a bandwidth has to be found from a single point.
             TypeError: X or y hold objects that float() refuses.
         """
         keys, values = _to_points(X), _to_targets(y)
@@ -110,10 +110,10 @@ class NadarayaWatsonRegressor:
             X: [query, feature] points.
 
         Returns:
-            [query] or [query, output], as the targets were; between the smallest and the largest of them.
+            [query] or [query, output] predictions, between the smallest and the largest target.
 
         Raises:
-            RegressionError: X is no table of finite numbers with the features seen when fitting, or nothing was fitted;
+            RegressionError: X is not a table of finite numbers with the features of `fit`, or `fit` was never called;
                 the latter is scikit-learn's NotFittedError where scikit-learn is loaded.
         """
         queries = self._to_queries(X)
@@ -129,7 +129,7 @@ class NadarayaWatsonRegressor:
             X: [query, feature] points.
 
         Returns:
-            [query, key] at least 0; each row sums to 1.
+            [query, key] weights of at least 0; each row sums to 1.
 
         Raises:
             RegressionError: as in `predict`.
@@ -143,8 +143,8 @@ class NadarayaWatsonRegressor:
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return the coefficient of determination R^2 of the predictions.
 
-        1 - sum of squared errors / sum of squared deviations from the mean; where nothing deviates, 1 if there is no
-        error and 0 otherwise.
+        R^2 = 1 - sum of squared errors / sum of squared deviations from the mean; where the targets are constant, 1 if
+        there is no error and 0 otherwise.
 
         Args:
             X: [query, feature] points.
@@ -154,7 +154,7 @@ class NadarayaWatsonRegressor:
             At most 1, the mean over outputs.
 
         Raises:
-            RegressionError: as in `predict`, or y is not of the predictions' shape.
+            RegressionError: as in `predict`, or y does not have the shape of the predictions.
         """
         predicted, truth = self.predict(X), _to_targets(y)
         if predicted.shape != truth.shape:
@@ -169,10 +169,10 @@ class NadarayaWatsonRegressor:
         """Return the parameters by name.
 
         Args:
-            deep: taken for scikit-learn's sake; no parameter has parameters of its own.
+            deep: accepted for scikit-learn, without effect: no parameter has parameters of its own.
 
         Returns:
-            Name -> value, as given.
+            Parameters by name.
         """
         return {"kernel": self.kernel, "bandwidth": self.bandwidth}
 
@@ -180,7 +180,7 @@ class NadarayaWatsonRegressor:
         """Set parameters by name; they are checked by `fit`.
 
         Args:
-            parameters: those to change.
+            parameters: new values by name.
 
         Returns:
             The regressor itself.
@@ -242,7 +242,7 @@ class NadarayaWatsonRegressor:
             RegressionError: as in `predict`.
         """
         if not hasattr(self, "keys_"):
-            # Who may catch scikit-learn's class has loaded it.
+            # A caller that catches scikit-learn's class has loaded scikit-learn.
             loaded = sys.modules.get("sklearn.exceptions")
             kind: type[ValueError] = RegressionError if loaded is None else loaded.NotFittedError
             raise kind(f"this {type(self).__name__} is not fitted yet: call fit first")
@@ -272,10 +272,10 @@ def _find_profile(kernel: object) -> Profile:
 
 
 def _to_numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Copy in float64.
+    """Copy of real numbers in float64.
 
     Raises:
-        RegressionError: they are not.
+        RegressionError: the values are not real numbers.
     """
     if hasattr(values, "toarray"):
         raise RegressionError(f"{name}: sparse matrices are not supported: pass {name}.toarray()")
@@ -293,7 +293,7 @@ def _refuse_extremes(array: FloatArray, name: str) -> None:
     """Refuse values whose distances or averages would overflow.
 
     Raises:
-        RegressionError: there is some.
+        RegressionError: there is such a value.
     """
     if not np.all(np.abs(array) < LARGEST_BANDWIDTH):
         raise RegressionError(
@@ -305,7 +305,7 @@ def _to_points(array: ArrayLike) -> FloatArray:
     """Finite points [point, feature], at least one of each.
 
     Raises:
-        RegressionError: they are not.
+        RegressionError: the array is not of this form.
     """
     points = _to_numbers(array, "X")
     if points.ndim != 2:
@@ -324,7 +324,7 @@ def _to_targets(array: ArrayLike) -> FloatArray:
     """Finite targets [point] or [point, output], at least one of each.
 
     Raises:
-        RegressionError: they are not.
+        RegressionError: the array is not of this form.
     """
     targets = _to_numbers(array, "y")
     if targets.ndim not in {1, 2} or 0 in targets.shape:
@@ -334,7 +334,7 @@ def _to_targets(array: ArrayLike) -> FloatArray:
 
 
 def _column_names(array: ArrayLike) -> NDArray[np.object_] | None:
-    """Column names of a data frame; None for other arrays, or where names are no text."""
+    """Column names of a data frame; None for other arrays, or where a name is not text."""
     names: list[object] = list(getattr(array, "columns", ()))
     return np.array(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
 
@@ -368,12 +368,12 @@ class ToyData(NamedTuple):
 def toy_data(seed: int, num_points: int = 50, edition: Literal["first", "newer"] = "first") -> ToyData:
     """Draw the toy data of Dive into Deep Learning, d2l.ai.
 
-    first: y = 2 sin(x) + x^0.8 + N(0, 0.5^2), there with 50 points.  newer: y = 2 sin(x) + x + N(0, 1), with 40.
+    first: y = 2 sin(x) + x^0.8 + N(0, 0.5^2), 50 points in the book.  newer: y = 2 sin(x) + x + N(0, 1), 40 points.
 
     Args:
-        seed: of points and noise, at least 0.
-        num_points: to fit, at least 1.
-        edition: of the book.
+        seed: seed of points and noise, at least 0.
+        num_points: number of points to fit, at least 1.
+        edition: edition of the book.
 
     Returns:
         Points and grid.

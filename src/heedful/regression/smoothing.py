@@ -1,4 +1,4 @@
-"""Kernel smoothing in NumPy: kernels of the distance as attention weights, and search for the best bandwidth.
+"""Kernel smoothing in NumPy: kernels of the distance as attention scores, and search for the best bandwidth.
 
 A kernel K enters as the attention score log K(distance / bandwidth), so that all of them share one stable softmax.
 """
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 BLOCK_SIZE: Final = 1 << 20
 """Query-key pairs computed at once: a few arrays of 8 MiB, whatever the number of queries."""
 DIRECT_FEATURES: Final = 16
-"""Most features at which distances are summed over differences, without cancellation."""
+"""Largest number of features for which squared differences are summed directly, without cancellation."""
 SMALLEST_BANDWIDTH: Final = 1e-100
 LARGEST_BANDWIDTH: Final = 1e100
 """Largest bandwidth whose square, divided by another square, stays within float64."""
@@ -32,8 +32,8 @@ LARGEST_STEP: Final = 1.0
 FIRST_STEP: Final = 0.5
 SUFFICIENT_FALL: Final = 1e-4
 MAX_STEPS: Final = 200
-"""Gradient descent on log(bandwidth): most steps, first step, share of the predicted fall required, and limit of steps
-(about ten are usual)."""
+"""Gradient descent on log(bandwidth): largest step, first step, required share of the predicted decrease, and limit of
+the number of steps (about ten are usual)."""
 
 
 @final
@@ -44,7 +44,7 @@ class Profile:
     Attributes:
         score: from u squared to log K(u) up to a constant; -inf where K(u) = 0.
         degree: p where log K(c u) = c^p log K(u), which makes the derivative by log(bandwidth) -p log K;
-            None where no gradient leads to a bandwidth.
+            None where the error has no useful gradient.
     """
 
     score: Callable[[FloatArray], FloatArray]
@@ -59,7 +59,7 @@ KERNELS: Final[Mapping[str, Profile]] = {
     "epanechnikov": Profile(lambda squared: np.log1p(-np.minimum(squared, 1.0)), degree=None),
     "constant": Profile(np.zeros_like, degree=None),
 }
-"""exp(-u^2 / 2), exp(-u), 1 where u < 1, max(0, 1 - u), max(0, 1 - u^2), 1: constant factors cancel in the weights."""
+"""K(u) = exp(-u^2 / 2), exp(-u), 1 where u < 1, max(0, 1 - u), max(0, 1 - u^2), 1; constant factors cancel."""
 
 
 def blocks(num_queries: int, num_keys: int) -> Iterator[slice]:
@@ -80,9 +80,9 @@ def blocks(num_queries: int, num_keys: int) -> Iterator[slice]:
 def squared_distances(queries: FloatArray, keys: FloatArray) -> FloatArray:
     """Return |query - key|^2 of all pairs.
 
-    Up to `DIRECT_FEATURES` features exact but for the rounding of each difference, square and sum. With more, by
-    |q|^2 + |k|^2 - 2 q.k after subtracting the mean of the keys: the error is about 1e-15 of the squared distances from
-    that mean, which shows only where the bandwidth is a millionth of the points' spread.
+    Up to `DIRECT_FEATURES` features, differences are squared and summed, and only these operations round. With more,
+    the formula is |q|^2 + |k|^2 - 2 q.k after subtracting the mean of the keys; its error is about 1e-15 of the squared
+    distances from that mean, which matters only for bandwidths of a millionth of the points' spread.
 
     Args:
         queries: [query, feature] in -1e100..1e100, so that no square overflows.
@@ -107,7 +107,7 @@ def kernel_weights(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the attention weights of each query: the softmax of the kernel's scores.
 
-    A query whose scores are all -inf weighs all keys (but its own) alike.
+    A query whose scores are all -inf gives all keys, except its own, equal weights.
 
     Args:
         squared: [query, key] squared distances.
@@ -118,7 +118,7 @@ def kernel_weights(
     Returns:
         [query, key] weights, each row of sum 1, and [query, key] the scores less the largest of the row.
     """
-    # log(0) is meant; a distance that overflows when measured in bandwidths is infinite.
+    # log(0) = -inf is intended; a distance that overflows in units of the bandwidth counts as infinite.
     with np.errstate(divide="ignore", over="ignore"):
         scores = profile.score(squared / bandwidth**2)
     if own is not None:
@@ -139,8 +139,8 @@ def kernel_weights(
 class LeaveOneOut:
     """Leave-one-out error: the sum of squared errors of predicting each point from all others, by bandwidth.
 
-    E(h) = sum_i |f_-i(x[i]; h) - y[i]|^2, where f_-i is the weighted average without point i: with it, h -> 0 would
-    bring every error to 0.
+    E(h) = sum_i |f_-i(x[i]; h) - y[i]|^2, where f_-i is the weighted average without point i. If f included
+    point i, h -> 0 would bring every error to 0.
 
     Args:
         keys: [key, feature] at least two points.
@@ -148,9 +148,9 @@ class LeaveOneOut:
         profile: the kernel.
 
     Attributes:
-        smallest, largest: bandwidths that make sense: a tenth of the smallest distance above 0 between two points, and
-            ten times the diagonal of the box around them all; 1 and 1 where all points are one.
-        spread: sqrt(sum of the features' variances), within these.
+        smallest, largest: range of useful bandwidths: a tenth of the smallest distance above 0 between two points, and
+            ten times the diagonal of the box around all points; 1 and 1 where all points are equal.
+        spread: sqrt(sum of the features' variances), limited to this range.
     """
 
     def __init__(self, keys: FloatArray, values: FloatArray, profile: Profile) -> None:
@@ -174,15 +174,15 @@ class LeaveOneOut:
         The error of such a kernel has an edge at every distance between two points, where a point comes within reach.
 
         Returns:
-            [interval] the geometric means of neighbouring distances; of at most `MAX_EDGES` intervals, evenly chosen
-            among all, and fewer with many points, so that `EDGE_PAIRS` is kept. None for a kernel without end.
+            [interval] the geometric means of neighbouring distances, for at most `MAX_EDGES` evenly chosen intervals
+            and fewer with many points, to stay within `EDGE_PAIRS`. Empty for a kernel of infinite reach.
         """
         with np.errstate(divide="ignore"):
             beyond = self._profile.score(np.array([4.0]))[0]
         if math.isfinite(beyond):
             return np.empty(0)
         count = min(MAX_EDGES, EDGE_PAIRS // len(self._keys) ** 2)
-        # Of the pairs of many points, those of a few rows are enough to choose from.
+        # With many points, the distances from a few of them are enough to choose from.
         rows = np.linspace(0, len(self._keys) - 1, min(len(self._keys), count)).astype(int)
         distances = np.unique(np.sqrt(squared_distances(self._keys[np.unique(rows)], self._keys)))
         distances = np.append(distances[distances > 0.0], self.largest)
@@ -222,7 +222,7 @@ class LeaveOneOut:
             weights, scores = kernel_weights(squared, self._profile, bandwidth, own)
             predicted = weights @ self._values
             residual = predicted - self._values[rows]
-            # Less the largest of the row, as they come, scores give the same derivative and cancel less.
+            # The scores are relative to the row's largest: the derivative is the same, with less cancellation.
             turning = weights * (-degree * np.where(weights > 0.0, scores, 0.0))
             change = turning @ self._values - turning.sum(axis=1, keepdims=True) * predicted
             error += float(np.sum(residual**2))
@@ -230,7 +230,7 @@ class LeaveOneOut:
         return error, slope
 
     def _blocks(self) -> Iterator[tuple[slice, NDArray[np.intp], FloatArray]]:
-        """Blocks of points, their own keys, and their squared distances from all points; kept if there is only one."""
+        """Blocks of points, their own keys, and their squared distances from all points; cached if only one."""
         for rows in blocks(len(self._keys), len(self._keys)):
             own = np.arange(rows.start, rows.stop)
             squared = self._only_block
@@ -245,11 +245,11 @@ class LeaveOneOut:
 def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
     """Find the bandwidth of the smallest leave-one-out error.
 
-    A grid, each bandwidth at most `GRID_RATIO` times the next, and for kernels of finite reach one in each interval
-    between distances (`LeaveOneOut.intervals`); then golden-section search between the neighbours of the best, until
-    log(bandwidth) is known to `TOLERANCE`. Of equals on the grid, the largest bandwidth is taken. For boxcar, whose
-    error is made of steps, the result is exact up to 63 points. With more points, or with triangular and Epanechnikov,
-    a dip narrower than the grid can be missed.
+    The search tries a grid, each bandwidth at most `GRID_RATIO` times the next, and for kernels of finite reach one
+    bandwidth in each interval between distances (`LeaveOneOut.intervals`). Golden-section search between the neighbours
+    of the best follows, until log(bandwidth) is known to `TOLERANCE`. Among equal errors on the grid, the largest
+    bandwidth wins. For boxcar, whose error is a step function, the result is exact up to 63 points. With more
+    points, or with triangular and Epanechnikov, a minimum narrower than the grid can be missed.
 
     Args:
         loss: the error.
@@ -289,13 +289,14 @@ def learn_bandwidth(loss: LeaveOneOut) -> FloatArray:
 
     The first step is `FIRST_STEP`. After that the rate is |last step / change of the slope| (Barzilai and Borwein 1988,
     doi:10.1093/imanum/8.1.141), a step is at most `LARGEST_STEP`, ends at the bounds, and is halved until the error
-    falls by `SUFFICIENT_FALL` of what the slope promised (Armijo), so the error never rises and the slope goes to 0.
+    falls by `SUFFICIENT_FALL` of the decrease that the slope predicts (Armijo), so the error never rises and the slope
+    goes to 0.
 
     Args:
         loss: the error, of a kernel with a degree.
 
     Returns:
-        [step, 2] bandwidths, from the first to the learned one, and their errors, which fall.
+        [step, 2] bandwidths, from the first to the learned one, and their decreasing errors.
     """
     low, high = math.log(loss.smallest), math.log(loss.largest)
     log_bandwidth = math.log(loss.spread)

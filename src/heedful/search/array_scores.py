@@ -16,10 +16,10 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
 
     Args:
         log_probs: [..., vocab] values; not NaN.
-        k: how many, at least 1; cut to the vocabulary.
+        k: number of values, at least 1; at most the size of the vocabulary counts.
 
     Returns:
-        [..., k] float64 values, largest first, of equal ones the lower id first; [..., k] int64 ids.
+        [..., k] float64 values, largest first and, among equals, lower ids first; [..., k] int64 ids.
 
     Raises:
         NonFiniteError: a value is NaN.
@@ -43,8 +43,8 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
         ids = np.nonzero(mark_largest(flat, thresholds, np.full(thresholds.size, k)))[1]
         ids = ids.reshape(*log_probs.shape[:-1], k)
         return _sorted(np.take_along_axis(log_probs, ids, axis=-1), ids, k)
-    # The k largest lie in the k blocks of largest maximum (equal maxima: the earlier blocks), or in what is left
-    # after the last whole block: any other value has k larger or equal, earlier ones before it.
+    # The k largest values lie in the k blocks with the largest maxima (the earlier ones among equals) or in the tail
+    # after the last whole block: k values that are larger, or equal and earlier, rank before any other.
     tail = np.arange(num_blocks * _BLOCK, vocab_size)
     blocks = log_probs[..., : num_blocks * _BLOCK].reshape(*log_probs.shape[:-1], num_blocks, _BLOCK)
     maxima = blocks.max(axis=-1)
@@ -56,15 +56,15 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
 
 
 def mark_largest(values: NDArray[np.floating], thresholds: NDArray[np.floating], nums: IntArray) -> NDArray[np.bool_]:
-    """Mark the largest values of each row, of equal ones those that come first.
+    """Mark the largest values of each row, the first ones among equals.
 
     Args:
         values: [row, any] values; not NaN.
         thresholds: [row] the smallest value that is marked.
-        nums: [row] how many values are marked.
+        nums: [row] number of values to mark.
 
     Returns:
-        [row, any] True for so many.
+        [row, any] True for the marked values.
 
     Example:
         >>> mark_largest(np.array([[1.0, 3.0, 1.0, 2.0]]), np.array([1.0]), np.array([3])).tolist()
@@ -81,7 +81,7 @@ def _refuse_nan(values: NDArray[np.floating]) -> None:
     """Raise where a value is NaN.
 
     Raises:
-        NonFiniteError: one is.
+        NonFiniteError: a value is NaN.
     """
     if np.isnan(values).any():
         raise NonFiniteError("a log probability is NaN; the model's weights are broken or its arithmetic overflowed")
@@ -103,7 +103,7 @@ def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floa
     """Apply an adjustment to log probabilities.
 
     Args:
-        log_probs: [source, hypothesis, vocab] values; left as they are.
+        log_probs: [source, hypothesis, vocab] values; not changed.
         adjust: the changes.
 
     Returns:
@@ -133,11 +133,11 @@ class ArrayScores(StepScores):
         """Return the most probable next tokens, as `StepScores.top`.
 
         Args:
-            k: how many, at least 1.
-            adjust: changes to make first.
+            k: number of tokens, at least 1.
+            adjust: changes to apply first.
 
         Returns:
-            [source, hypothesis, k] log probabilities and ids, best first, of equal ones the lower id first.
+            [source, hypothesis, k] log probabilities and ids, best first and, among equals, lower ids first.
 
         Raises:
             NonFiniteError: a log probability is NaN.
@@ -148,7 +148,7 @@ class ArrayScores(StepScores):
         """Return all log probabilities, unadjusted.
 
         Returns:
-            [source, hypothesis, vocab] log probabilities; not to be written to.
+            [source, hypothesis, vocab] log probabilities, which callers must not change.
         """
         return self._log_probs
 

@@ -35,8 +35,8 @@ Constraints change the candidates and their order, and none of these rules: forb
 of a beam is searched by these rules as a beam of its own. A sample (`heedful.search.sampling`) is a beam of 1 with one
 candidate, drawn at random.
 
-The arithmetic of a source does not depend on the others in its batch: with an engine of which that is true too, results
-are the same to the bit in every batch.
+The arithmetic of a source does not depend on the others in its batch: with an engine that has the same property,
+results are bit-identical in every batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -122,7 +122,7 @@ def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool
             done |= is_certain(
                 beam_state, search_state.worst_of_best(beam_state), search_state.max_lengths[beam_state.sources], config
             )
-        # A row that is done before others of its source stays, without hypotheses.
+        # A row that is done before the others of its source stays in the batch, without hypotheses.
         beam_state.log_probs[done] = -np.inf
         beam_state, parents, keep = _kept(beam_state, parents, done, config)
         if keep is not None and not keep.size:
@@ -150,5 +150,5 @@ def _kept(
     placed = (
         parents if config.num_rows == 1 else (parents + beam_state.groups[:, None] * size).reshape(-1, config.width)
     )
-    # None spares the engine a copy of its state, always so in greedy search.
+    # None saves the engine a copy of its state; greedy search always gives None.
     return beam_state, None if (placed == np.arange(config.width)).all() else placed, keep

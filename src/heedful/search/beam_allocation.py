@@ -1,25 +1,25 @@
-"""Dynamic beam allocation: the beam is shared out by how many tokens of required phrases hypotheses still lack.
+"""Dynamic beam allocation: the beam is divided by the number of required tokens that hypotheses still lack.
 
 Post and Vilar 2018, arXiv:1804.06609, section 3. A hypothesis with few of the required tokens is more probable than one
 with many, so a plain beam would drop the latter. Here
 
 - every hypothesis also proposes the tokens of its required phrases, however improbable;
-- candidates are sorted into banks by how many tokens they still need, and the beam is shared out to the banks round
-  robin: the best candidate of each bank, beginning with the bank that needs fewest tokens, then the second best of
-  each, and so on. The paper divides the beam among all banks, empty ones too, and reassigns what they leave; round
-  robin needs no reassignment, and no bank gets all of a narrow beam;
+- candidates are sorted into banks by the number of tokens they still need, and the beam is divided among the banks
+  round robin: the best candidate of each bank, beginning with the bank that needs fewest tokens, then the second best
+  of each, and so on. The paper divides the beam among all banks, empty ones too, and reassigns the slots that they
+  leave; round robin needs no reassignment, and no bank gets all of a narrow beam;
 - EOS is a candidate only of hypotheses that contain all required phrases;
 - a candidate that needs more tokens than its length limit leaves room for does not exist.
 
 **Every finished output contains all required phrases, and one is found**, provided that the model gives no token
 probability 0 and, where phrases of several tokens are banned, that some allowed token is in no phrase. Proof: let a
-hypothesis need n tokens, with room for n or more. Among the required phrases that it lacks, take the one of which it
-already ends in the longest beginning; the next token of this phrase is a candidate, and with it the hypothesis needs at
-most n - 1. Where phrases are banned, take a phrase whose beginning includes all that has begun of a banned one: no
-required phrase contains a banned one, so it can be completed; and n counts one token between phrases that is in no
-phrase, so that no banned phrase arises there. The length limit has room for all of this from the start
-(`heedful.search.constraints.least_length`). So no step leaves a source without candidates, and at the length limit no
-candidate needs anything.
+hypothesis need n tokens, with room for n or more. Among the required phrases that it lacks, take the one with
+the longest beginning at the end of the hypothesis; the next token of this phrase is a candidate, and with it the
+hypothesis needs at most n - 1. Where phrases are banned, take a phrase whose beginning includes every begun
+part of a banned one: no required phrase contains a banned one, so it can be completed; and n counts one token between
+phrases that is in no phrase, so that no banned phrase arises there. The length limit has room for all of this from the
+start (`heedful.search.constraints.least_length`). So no step leaves a source without candidates, and at the length
+limit no candidate needs further tokens.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ from heedful.search.search_state import SearchState
 
 
 def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: SearchState, step: int) -> Candidates:
-    """Order candidates by the rounds of beam allocation, those that come too late for their phrases last.
+    """Order candidates by the rounds of beam allocation, those without room for their missing phrases last.
 
     Args:
         candidates: all of each row, in order of log probability.
@@ -40,7 +40,7 @@ def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: S
         step: tokens generated so far.
 
     Returns:
-        The candidates; those that come too late have log probability -inf.
+        The candidates; those without enough room have log probability -inf.
     """
     needed = tokens_needed(
         search_state.required.select(beam_state.sources),
@@ -83,7 +83,7 @@ def tokens_needed(
     )
     gaps = need_gaps.astype(np.int64)[:, None, None]
     missing = np.where(is_missing, required.lengths[:, None, :] + gaps, 0).sum(axis=2)
-    # A beginning counts if it holds all that is begun of a banned phrase, for then nothing stands in its way.
+    # A begun phrase counts if it includes every begun part of a banned phrase, because it can then be completed.
     pending = banned.reached(banned.begun(beam_state.token_ids), candidates.parents, candidates.ids)
     is_part = np.arange(1, banned.ids.shape[2] + 1) < banned.lengths[:, None, :, None]
     in_the_way = _furthest(pending & is_part).max(axis=2, initial=0)

@@ -64,7 +64,7 @@ class Candidates:
         """Select the best candidates.
 
         Args:
-            most: how many of each row.
+            most: number of candidates of each row.
 
         Returns:
             Those candidates, or all if there are fewer.
@@ -74,10 +74,10 @@ class Candidates:
         )
 
     def ending(self, beam: int, is_last: BoolArray) -> BoolArray:
-        """Tell which candidates finish their hypothesis.
+        """Find the candidates that finish their hypothesis.
 
         Args:
-            beam: hypotheses of a row.
+            beam: number of hypotheses of a row.
             is_last: [row] whether the row is at its length limit.
 
         Returns:
@@ -87,10 +87,10 @@ class Candidates:
         return self.exist & in_beam & ((self.ids == EOS) | is_last[:, None])
 
     def going_on(self, beam: int, is_last: BoolArray) -> tuple[IntArray, BoolArray]:
-        """Tell which candidates stay alive.
+        """Find the candidates that become the next live hypotheses.
 
         Args:
-            beam: hypotheses of a row.
+            beam: number of hypotheses of a row.
             is_last: [row] whether the row is at its length limit.
 
         Returns:
@@ -114,7 +114,7 @@ class BeamState:
         token_ids: [row, hypothesis, step] the tokens so far.
         token_log_probs: [row, hypothesis, step] their log probabilities.
         origins: [row, hypothesis, step] index of each token's attention weights among all of that step.
-        num_finished: [row] hypotheses finished so far.
+        num_finished: [row] number of hypotheses finished so far.
         best_finished: [row, nbest] log probabilities of the most probable finished hypotheses, best first.
         best_score: [row] highest score of a finished hypothesis before the coverage penalty; -inf while there is none.
     """
@@ -134,7 +134,7 @@ class BeamState:
         """Return the state before the first token: all hypotheses are equal, so only the first of a row is live.
 
         Args:
-            num_sources: how many sources there are.
+            num_sources: number of sources.
             config: gives the rows of a source, the hypotheses of a row, and `nbest`.
 
         Returns:
@@ -183,10 +183,10 @@ class BeamState:
         """Rank the candidates of each row: by log probability, then by hypothesis, then by token id.
 
         Args:
-            log_probs: [row, hypothesis, k] of the next tokens.
-            ids: [row, hypothesis, k] those tokens.
-            charges: [row, hypothesis, k] subtracted from the log probability for good; None for nothing.
-            handicaps: [row, hypothesis, k] subtracted in this ranking alone; None for nothing.
+            log_probs: [row, hypothesis, k] log probabilities of the next tokens.
+            ids: [row, hypothesis, k] the next tokens.
+            charges: [row, hypothesis, k] amounts subtracted from the log probability permanently; None = 0.
+            handicaps: [row, hypothesis, k] amounts subtracted in this ranking only; None = 0.
             most: number of candidates returned for each row; 0 for as many as `advance` can need.
 
         Returns:

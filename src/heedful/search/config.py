@@ -21,9 +21,9 @@ class SearchConfig(Config):
         diversity: penalty of a token, in nats for each hypothesis of an earlier group that took it at the same step.
         temperature: when sampling, log probabilities are divided by it; 0 takes the most probable token.
         top_k: sample among this many most probable tokens; 0 is all of them.
-        top_p: sample among the fewest tokens that hold this much probability; 1 is all of them.
+        top_p: sample among the fewest tokens that together have this probability; 1 is all of them.
         min_p: sample among the tokens at least this fraction as probable as the most probable one; 0 is all of them.
-        seed: of the random numbers of sampling.
+        seed: seed of the random numbers of sampling.
         length_penalty: divisor of log_prob: `power` is length^alpha, `gnmt` is ((5 + length) / 6)^alpha.
         alpha: exponent of the length penalty; 0 ranks by log_prob alone, larger values favour longer outputs.
         length_reward: added to the score for each token.
@@ -118,13 +118,13 @@ def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchC
     Args:
         config: all other settings.
         beam: hypotheses carried per source; 0 = as configured.
-        nbest: outputs wanted. A beam that is too small grows to it, by whole groups; sampling draws as many.
+        nbest: number of outputs. A smaller beam grows to this number, by whole groups; sampling draws as many.
 
     Returns:
         The settings.
 
     Raises:
-        ConfigError: they do not fit together.
+        ConfigError: the settings do not fit together.
 
     Example:
         >>> with_outputs(SearchConfig(beam=4, num_groups=2, diversity=0.5), nbest=5).beam

@@ -36,14 +36,14 @@ class Constraints:
 
 
 def holds(tokens: Sequence[int], phrase: Sequence[int]) -> bool:
-    """Tell whether a phrase occurs in a sequence.
+    """Return whether a phrase occurs in a sequence.
 
     Args:
         tokens: the sequence.
         phrase: the phrase; an empty one occurs everywhere.
 
     Returns:
-        Whether it does.
+        Whether the phrase occurs.
 
     Example:
         >>> holds((4, 5, 6), (5, 6)), holds((4, 5, 6), (4, 6))
@@ -66,7 +66,7 @@ def check_constraints(
     Args:
         constraints: one for each source; None for none.
         prefixes: shorthand for constraints with prefixes alone; None for none.
-        num_sources: how many sources there are.
+        num_sources: number of sources.
         config: search settings of all sources.
         max_length: most tokens of an output.
 
@@ -115,7 +115,7 @@ def least_length(constraints: Constraints) -> int:
 
 
 def needs_gaps(constraints: Constraints) -> bool:
-    """Tell whether two required phrases in a row could form a banned one.
+    """Return whether two required phrases in a row could form a banned one.
 
     Args:
         constraints: from `check_constraints`.
@@ -130,7 +130,7 @@ def _checked(constraints: Constraints, position: int, config: SearchConfig, max_
     """The constraints of one source in their final form.
 
     Raises:
-        UsageError: they contradict each other, the settings or the length limit.
+        UsageError: the constraints contradict each other, the settings or the length limit.
     """
     prefix = _tokens(constraints.prefix, f"prefixes: that of source {position}")
     if len(prefix) >= max_length:

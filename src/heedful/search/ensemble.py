@@ -20,9 +20,7 @@ class Ensemble(Engine):
     """Engine of log p = log sum_m share_m p_m, or of log p = sum_m share_m log p_m - log Z.
 
     The first, `probabilities`, is a mixture: a token is likely if one engine finds it likely. The second,
-    `log_probabilities`, is
-    a product of experts: a token is likely if no engine
-    finds it unlikely; Z normalises.
+    `log_probabilities`, is a product of experts: a token is likely if no engine finds it unlikely. Z normalises it.
     """
 
     def __init__(
@@ -32,8 +30,8 @@ class Ensemble(Engine):
 
         Args:
             engines: one or more, with one source and one target vocabulary.
-            average: of what.
-            shares: one for each engine, above 0; they are divided by their sum. Empty = all the same.
+            average: quantity to average.
+            shares: weight of each engine, above 0; weights are divided by their sum. Empty = equal weights.
 
         Raises:
             UsageError: there is no engine, or the shares do not fit.
@@ -67,9 +65,9 @@ class MixedScores(StepScores):
         """Collect the scores.
 
         Args:
-            members: of each engine.
-            shares: [engine] above 0, with sum 1.
-            average: of what.
+            members: scores of each engine.
+            shares: [engine] weights above 0, with sum 1.
+            average: quantity to average.
         """
         self._members = members
         self._shares = shares
@@ -115,11 +113,11 @@ def mean_of_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> Fl
     """Average distributions (a mixture).
 
     Args:
-        parts: [..., vocab] log probabilities of each.
-        shares: [part] above 0, with sum 1.
+        parts: [..., vocab] log probabilities of each engine.
+        shares: [part] weights above 0, with sum 1.
 
     Returns:
-        [..., vocab] log sum_m share_m p_m; -inf where all are.
+        [..., vocab] log sum_m share_m p_m; -inf where every engine gives -inf.
 
     Example:
         >>> parts = [np.log([0.2, 0.8]), np.log([0.6, 0.4])]
@@ -127,13 +125,13 @@ def mean_of_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -> Fl
         [0.4, 0.6]
     """
     largest = np.max(parts, axis=0)
-    # Whatever is subtracted is added again; where all are -inf any number does.
+    # The shift is added again below; where all values are -inf, any shift will do.
     shift = np.where(largest == -np.inf, 0.0, largest)
     total = np.zeros_like(shift)
     for part, share in zip(parts, shares, strict=True):
         total += share * np.exp(part - shift)
     with np.errstate(divide="ignore"):
-        # Rounding must not make a certain token more than certain.
+        # Rounding must not give a probability above 1.
         return np.minimum(np.log(total) + shift, 0.0)
 
 
@@ -141,12 +139,12 @@ def mean_of_log_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -
     """Average log probabilities (a product of experts).
 
     Args:
-        parts: [..., vocab] log probabilities of each.
-        shares: [part] above 0, with sum 1.
+        parts: [..., vocab] log probabilities of each engine.
+        shares: [part] weights above 0, with sum 1.
 
     Returns:
-        [..., vocab] sum_m share_m log p_m, less what makes the probabilities sum to 1; -inf everywhere if no token is
-        possible for all.
+        [..., vocab] sum_m share_m log p_m, normalised so that probabilities sum to 1; -inf everywhere if no token is
+        possible for all engines.
 
     Example:
         >>> parts = [np.log([0.2, 0.8]), np.log([0.8, 0.2])]
@@ -157,7 +155,7 @@ def mean_of_log_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -
     for part, share in zip(parts, shares, strict=True):
         mean += share * part
     largest = mean.max(axis=-1, keepdims=True)
-    # Where no token is possible for all, nothing is left to normalise.
+    # Where no token is possible for all engines, there is nothing to normalise.
     mean -= np.where(largest == -np.inf, 0.0, largest)
     total = np.exp(mean).sum(axis=-1, keepdims=True)
     return np.minimum(mean - np.log(np.where(total == 0.0, 1.0, total)), 0.0)

@@ -19,8 +19,8 @@ class ForcedDecoding:
     """Log probabilities and attention weights of one given output.
 
     Attributes:
-        log_probs: [token] of each token, given the source and the tokens before it.
-        weights: [token, source position] attention, columns the source's real positions; None unless asked for.
+        log_probs: [token] log probability of each token, given the source and the tokens before it.
+        weights: [token, source position] attention, columns the source's real positions; None unless requested.
     """
 
     log_probs: FloatArray
@@ -36,18 +36,18 @@ def score_outputs(
     """Score given outputs: feed their tokens to an engine, whatever it would have generated itself.
 
     Args:
-        engine: the model; made with weights if they are asked for.
+        engine: the model; it must return attention weights if they are requested.
         sources: as for `heedful.search.beam.search`.
         outputs: the tokens of one output for each source, with EOS if it counts.
-        need_alignment: whether attention is wanted.
+        need_alignment: whether to return attention weights.
 
     Returns:
         Log probabilities and weights of each output.
 
     Raises:
-        ShapeError: there are not as many outputs as sources.
-        UsageError: an output holds what is not in the vocabulary.
-        NonFiniteError: the engine gave NaN.
+        ShapeError: the numbers of outputs and sources differ.
+        UsageError: an output contains a token outside the vocabulary.
+        NonFiniteError: the engine returned NaN.
     """
     inputs = as_inputs(sources)
     if len(outputs) != len(inputs):
@@ -85,10 +85,10 @@ def _unread(num_positions: int, output_length: int, need_alignment: bool) -> For
 
 
 def _check_numbers(values: FloatArray, rows: IntArray, step: int) -> None:
-    """Raise where a number is no log probability.
+    """Raise where a log probability is NaN.
 
     Raises:
-        NonFiniteError: one is NaN.
+        NonFiniteError: a log probability is NaN.
     """
     if np.isnan(values).any():
         raise NonFiniteError(
@@ -101,7 +101,7 @@ def _check_vocabulary(outputs: Sequence[Sequence[int]], vocab_size: int) -> None
     """Refuse outputs with tokens outside the vocabulary.
 
     Raises:
-        UsageError: one holds what is not in the vocabulary.
+        UsageError: an output contains such a token.
     """
     for position, output in enumerate(outputs):
         for token in output:

@@ -1,4 +1,4 @@
-"""Sources of a batch as named NumPy arrays: what engines are fed, whatever kind of source a model reads."""
+"""Sources of a batch as named NumPy arrays, the input of engines, for any kind of source."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _FIRST_TOKEN: Final = EOS + 1
 
 
 class InputArrays(ABC):
-    """The sources of one batch. PyTorch's twin of each kind is in `heedful.models.inputs`."""
+    """Sources of one batch; `heedful.models.inputs` has the PyTorch counterpart of each kind."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class InputArrays(ABC):
         """Pad the sources to arrays.
 
         Returns:
-            Arrays by the names of a graph's inputs, in the order of the fields of the twin; axis 0 = source.
+            Arrays by the names of a graph's inputs, in the order of the counterpart's fields; axis 0 = source.
         """
 
     @property
@@ -48,7 +48,7 @@ class InputArrays(ABC):
     @property
     @abstractmethod
     def length_hint(self) -> IntArray:
-        """[source] size of each source by which the length of its outputs is limited, such as its number of tokens."""
+        """[source] size of each source that determines the length limit of its outputs, such as its token count."""
 
     @property
     def width(self) -> int:
@@ -71,7 +71,7 @@ class InputArrays(ABC):
         """Add dummy sources, to make a batch of a certain size.
 
         Args:
-            num_positions: that of each added source, at least 1.
+            num_positions: number of positions of each added source, at least 1.
 
         Returns:
             The same sources, then the added ones.
@@ -83,7 +83,7 @@ class TokenArrays(InputArrays):
     """Sources that are sequences of token ids."""
 
     def __init__(self, sequences: Sequence[IntArray], room: int = 0) -> None:
-        """Keep sequences as they are; they are padded when an engine asks for arrays.
+        """Store the sequences unpadded; `named_arrays` pads them.
 
         Args:
             sequences: [position] ids of each source, ending in EOS; an empty one counts as EOS alone.
@@ -173,29 +173,29 @@ def token_sequences(sources: Sources) -> tuple[IntArray, ...]:
 
 
 class InputDraw(Protocol):
-    """A draw of random sources of the kind that a model reads, to try an engine with."""
+    """Function that draws random sources of the kind that a model reads, to try an engine with."""
 
     def __call__(self, num_positions: IntArray, generator: np.random.Generator) -> InputArrays:
         """Draw sources.
 
         Args:
-            num_positions: [source] that of each, at least 1.
-            generator: what is drawn from.
+            num_positions: [source] number of positions of each source, at least 1.
+            generator: random number generator.
 
         Returns:
-            As many sources.
+            A source for each number of positions.
         """
         ...
 
 
 def token_draw(num_tokens: int) -> InputDraw:
-    """Make a draw of random token sources.
+    """Return a function that draws random token sources.
 
     Args:
         num_tokens: size of the vocabulary.
 
     Returns:
-        A draw of ordinary tokens and EOS.
+        A function that draws ordinary tokens and EOS.
 
     Example:
         >>> token_draw(6)(np.array([1, 4]), np.random.default_rng(0)).num_positions.tolist()
@@ -215,7 +215,7 @@ def _with_end(ids: IntArray, index: int) -> IntArray:
     """The source as an array, an empty one as EOS alone.
 
     Raises:
-        ShapeError: it is not flat.
+        ShapeError: the source is not flat.
     """
     ids = np.asarray(ids, dtype=np.int64)
     if ids.ndim != 1:

@@ -2,7 +2,7 @@
 
 An engine runs a model (in PyTorch, ONNX Runtime, ...) one target token at a time. In every array axis 0 is the
 source and axis 1 the hypothesis; all hypotheses of a source share its memory, which is therefore never copied.
-A log probability is natural (base e), of the model alone: penalties are the search's business. PAD, UNK, BOS and EOS
+A log probability is natural (base e), of the model alone: penalties belong to the search. PAD, UNK, BOS and EOS
 are the ids of `heedful.text.vocabulary`.
 """
 
@@ -47,7 +47,7 @@ class Adjust:
         sources: [changed] rows of the current batch (not positions in the caller's list).
         hypotheses: [changed] hypotheses of those rows.
         ids: [changed] the token whose log probability changes.
-        values: [changed] what is added to it; -inf bans it, and one place named twice gets both.
+        values: [changed] the amount added to it; -inf bans the token, and amounts for the same token add up.
     """
 
     banned: IntArray = field(default_factory=_no_ids)
@@ -64,13 +64,13 @@ class StepScores(Protocol):
         """Return the most probable next tokens of each hypothesis.
 
         Args:
-            k: how many, at least 1; more than the vocabulary holds means all of it.
-            adjust: changes to make first.
+            k: number of tokens, at least 1; at most the size of the vocabulary counts.
+            adjust: changes to apply first.
 
         Returns:
             [source, hypothesis, k] float64 log probabilities, best first (-inf where banned), and
-            [source, hypothesis, k] int64 ids. k shrinks to the size of the vocabulary. Of equal ones the lower id
-            comes first, where the engine's own top-k allows; the search orders again what it is given.
+            [source, hypothesis, k] int64 ids. k is at most the size of the vocabulary. Among equals the lower id
+            comes first if the engine's top-k ensures it; the search sorts the candidates again.
         """
         ...
 
@@ -93,7 +93,7 @@ class StepScores(Protocol):
         Returns:
             [any] float64 log probabilities.
 
-        Cost: as written here, that of `full`; an engine whose scores lie on a device gathers them there.
+        Cost: by default that of `full`; an engine whose scores lie on a device gathers them there.
         """
         return self.full()[sources, hypotheses, ids].astype(np.float64)
 
@@ -106,7 +106,7 @@ class StepScores(Protocol):
     def weights(self) -> WeightsArray:
         """[source, hypothesis, position] float32 attention weights of this step's token over the source.
 
-        As wide as the inputs given to `Engine.start`; zero on their filling. Only asked for when needed.
+        As wide as the inputs given to `Engine.start`; zero on padding. Read only when needed.
         """
         ...
 
@@ -119,10 +119,10 @@ class Engine(Protocol):
 
         Args:
             inputs: the sources, of the kind that the model reads.
-            num_hypotheses: how many hypotheses per source the search carries; at least 1.
+            num_hypotheses: number of hypotheses per source, at least 1.
 
         Returns:
-            The state to hand to the first `step`.
+            The state for the first `step`.
         """
         ...
 
@@ -154,13 +154,13 @@ class Hypothesis:
     Attributes:
         token_ids: the tokens, without `EOS`.
         log_prob: sum of `token_log_probs`: log p(tokens | source), with `EOS` when the model ended it.
-        score: what hypotheses are ranked by: `log_prob`, less what repetition costs, after the length penalty, with
-            the length reward and the coverage penalty added.
+        score: score that ranks hypotheses: `log_prob` less repetition charges, after the length penalty, with the
+            length reward and the coverage penalty added.
         token_log_probs: one per generated token, so one more than `token_ids` when `finish_reason` is `eos`; empty from
-            a backend that tells only their sum.
-        finish_reason: why it ended.
+            a backend that returns only their sum.
+        finish_reason: reason why the hypothesis ended.
         weights: [token, source position] float32, rows as in `token_log_probs`, columns the source's real positions
-            with its `EOS`; None unless asked for.
+            with its `EOS`; None unless requested.
     """
 
     token_ids: tuple[int, ...]

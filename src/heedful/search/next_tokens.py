@@ -50,7 +50,7 @@ def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchS
     """Find the possible next tokens.
 
     Args:
-        scores: the step's.
+        scores: scores of the step.
         beam_state: the hypotheses.
         search_state: settings and constraints.
         step: tokens generated so far.
@@ -88,10 +88,10 @@ def _most_probable(
     """The most probable tokens of each hypothesis, as many as can matter."""
     config = search_state.config
     size = config.row_size
-    # No hypothesis can fill more than `size` slots and one EOS. In greedy search an EOS that comes first ends all.
+    # No hypothesis can fill more than `size` slots and one EOS. In greedy search an EOS in first place ends the search.
     most = size + 1 if size > 1 else 1
-    # The best after a loss for some tokens are among as many more of the best before it: those that groups of the beam
-    # have taken, those a hypothesis holds already, and those that lead into a phrase.
+    # Penalties may lower the rank of some tokens, so as many further candidates are needed: tokens that other groups of
+    # the beam have taken, tokens that the hypothesis contains already, and tokens of phrases.
     most += (config.num_groups - 1) * size + search_state.num_phrase_ids
     if config.repetition_penalty > 1:
         most += step
@@ -168,7 +168,7 @@ def _with_required(
     added_log_probs[rows, hypotheses, columns] = scores.of(
         flat_indices // width, flat_indices % width, added[rows, columns]
     )
-    # Where nothing is added there is a token all the same, since an empty slot is fed something too.
+    # Slots without an added token get PAD, because the engine needs a token for empty slots too.
     added_ids = np.where(is_new, added_ids, PAD)
     return np.concatenate([log_probs, added_log_probs], axis=2), np.concatenate([ids, added_ids], axis=2)
 
@@ -189,7 +189,7 @@ def _force(
     search_state: SearchState,
     forced: IntArray,
 ) -> tuple[FloatArray, IntArray]:
-    """Leave hypothesis 0, the only live one within a prefix, no token but the prefix's."""
+    """Allow only the token of the prefix to hypothesis 0, the only live one within a prefix."""
     rows = np.flatnonzero(forced >= 0)
     flat_indices = rows * beam_state.log_probs.shape[1]
     width = search_state.config.width
@@ -204,7 +204,7 @@ def _refuse_nan(is_broken: BoolArray, beam_state: BeamState, step: int) -> None:
     """Raise where a log probability is NaN; `is_broken` is [row, any].
 
     Raises:
-        NonFiniteError: one is.
+        NonFiniteError: a log probability is NaN.
     """
     if is_broken.any():
         source = beam_state.sources[is_broken.any(axis=1).argmax()]

@@ -53,12 +53,12 @@ def length_score(log_probs: ArrayLike, lengths: ArrayLike, config: SearchConfig)
     with SMT features".
 
     Args:
-        log_probs: [...] sums over the tokens, less what repetition costs.
+        log_probs: [...] sums over the tokens, less repetition charges.
         lengths: [#...] generated tokens, EOS included.
         config: gives `length_penalty`, `alpha` and `length_reward`.
 
     Returns:
-        [...] scores, float64. For one log probability, which is at most 0, none falls as the length grows.
+        [...] scores, float64. For a fixed log probability (at most 0), the score never falls as the length grows.
 
     Example:
         >>> length_score(-6.0, [2, 3], SearchConfig(alpha=1.0, length_reward=0.5)).tolist()
@@ -74,12 +74,12 @@ def repetition_charges(
     """Return the charges for tokens that a hypothesis already contains.
 
     (theta - 1) * -log p, so that a probability p counts as p^theta: the penalty of Keskar et al. 2019 (CTRL),
-    arXiv:1909.05858, section 4.1, on log probabilities, where it does not depend on what the logits are measured from.
+    arXiv:1909.05858, section 4.1, on log probabilities, which do not depend on an offset of the logits.
 
     Args:
-        log_probs: [row, hypothesis, candidate] of the tokens.
+        log_probs: [row, hypothesis, candidate] log probabilities of the tokens.
         ids: [row, hypothesis, candidate] the tokens.
-        token_ids: [row, hypothesis, step] what the hypotheses hold.
+        token_ids: [row, hypothesis, step] tokens of the hypotheses.
         repetition_penalty: theta, at least 1.
 
     Returns:

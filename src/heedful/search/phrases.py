@@ -1,6 +1,6 @@
 """Phrases of several tokens: how far hypotheses have begun them, and which they contain.
 
-All is worked out from the tokens of the hypotheses at every step, so that nothing needs to be kept and reordered.
+Everything is computed from the tokens of the hypotheses at every step, so that no state has to be stored and reordered.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Phrases:
         return Phrases(self.ids[rows], self.lengths[rows])
 
     def begun(self, token_ids: IntArray) -> BoolArray:
-        """Tell which beginnings of phrases hypotheses end in.
+        """Find the beginnings of phrases that hypotheses end in.
 
         Args:
             token_ids: [row, hypothesis, step] tokens.
@@ -99,13 +99,13 @@ class Phrases:
         return begun
 
     def complete(self, token_ids: IntArray) -> BoolArray:
-        """Tell which phrases hypotheses contain.
+        """Find the phrases that hypotheses contain.
 
         Args:
             token_ids: [row, hypothesis, step] tokens.
 
         Returns:
-            [row, hypothesis, phrase] True where the phrase stands somewhere, and for a phrase of no tokens.
+            [row, hypothesis, phrase] True where the phrase occurs, and for a phrase of no tokens.
         """
         num_rows, num_hypotheses, num_steps = token_ids.shape
         most = self.ids.shape[2]
@@ -119,12 +119,12 @@ class Phrases:
         return np.logical_or.reduce(stands, axis=3)
 
     def reached(self, begun: BoolArray, parents: IntArray, ids: IntArray) -> BoolArray:
-        """Tell which beginnings of phrases hypotheses end in once a token is appended.
+        """Find the beginnings of phrases that hypotheses end in once a token is appended.
 
         Args:
             begun: [row, hypothesis, phrase, position] from `begun`.
-            parents: [row, candidate] the hypothesis that is added to.
-            ids: [row, candidate] the token.
+            parents: [row, candidate] the hypothesis that is extended.
+            ids: [row, candidate] the appended token.
 
         Returns:
             [row, candidate, phrase, position] True where the phrase's first `position` + 1 tokens, perhaps all, end it.

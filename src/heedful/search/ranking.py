@@ -26,7 +26,7 @@ def rank_candidates(tokens: NextTokens, beam_state: BeamState, search_state: Sea
         step: tokens generated so far.
 
     Returns:
-        The candidates, best first, as `BeamState.advance` takes them.
+        The candidates, best first, for `BeamState.advance`.
     """
     num_groups = search_state.config.num_groups
     if num_groups == 1:
@@ -44,7 +44,7 @@ def rank_candidates(tokens: NextTokens, beam_state: BeamState, search_state: Sea
             step,
             search_state.config.diversity * _counts(own.ids, taken_ids),
         )
-        # Whether they live on or end at the length limit.
+        # Tokens count as taken whether their hypotheses stay alive or end at the length limit.
         chosen, is_taken = candidates.going_on(size, np.zeros(rows.size, dtype=np.bool_))
         ids = np.where(is_taken, np.take_along_axis(candidates.ids, chosen, axis=1), FILLING)
         taken_ids = np.concatenate([taken_ids, ids], axis=1)

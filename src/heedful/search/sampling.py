@@ -1,8 +1,8 @@
 """Sampling with temperature, top-k, top-p and min-p.
 
 Order of operations: forbidden tokens, repetition penalty, temperature, then the limits. `top_k`: the k most probable
-tokens (Fan et al. 2018, arXiv:1805.04833). `top_p`: the fewest of them, most probable first, that hold a probability of
-at least p (nucleus; Holtzman et al. 2020, arXiv:1904.09751, section 3.1). `min_p`: those at least p times as probable
+tokens (Fan et al. 2018, arXiv:1805.04833). `top_p`: the fewest of them, most probable first, with a probability of at
+least p (nucleus; Holtzman et al. 2020, arXiv:1904.09751, section 3.1). `min_p`: those at least p times as probable
 as the most probable one (Nguyen et al. 2024, arXiv:2407.01082). Limits combine to what all of them leave, and `top_p`
 counts within what `top_k` left. One uniform number then chooses a token, in order of ids and in proportion to their
 probabilities: a small error of arithmetic moves the boundaries between tokens little, and so seldom the choice.
@@ -25,7 +25,7 @@ def draw(values: FloatArray, uniforms: FloatArray, config: SearchConfig) -> IntA
         config: gives temperature and limits.
 
     Returns:
-        [row] column of the token drawn; any where all tokens are banned.
+        [row] column of the token drawn; arbitrary where all tokens are forbidden.
 
     Cost: a few passes over the values; for `top_k` and `top_p` they are sorted too.
 
@@ -45,7 +45,7 @@ def probabilities(values: FloatArray, temperature: float) -> FloatArray:
 
     Args:
         values: [row, token] log probabilities up to a constant for each row; not NaN.
-        temperature: what they are divided by; above 0.
+        temperature: divisor of the log probabilities, above 0.
 
     Returns:
         [row, token] probabilities, 1 for the most probable token; all 0 where every value is -inf.
@@ -60,10 +60,10 @@ def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
 
     Args:
         weights: [row, token] probabilities up to a factor for each row.
-        config: gives the limits; temperature 0 is that of one token.
+        config: gives the limits; temperature 0 allows one token only.
 
     Returns:
-        [row, token] those of tokens that may be drawn, 0 for others. Of equal ones the lower id comes first.
+        [row, token] weights of the tokens that may be drawn, 0 for others. Among equals lower ids come first.
     """
     most = 1 if config.temperature == 0 else config.top_k
     remaining = weights
@@ -72,7 +72,7 @@ def allowed(weights: FloatArray, config: SearchConfig) -> FloatArray:
         nums = np.full(weights.shape[0], ordered.shape[1])
         if config.top_p < 1:
             cumulative = np.cumsum(ordered, axis=1)
-            # A token counts while those before it hold too little; the first one always does.
+            # A token is allowed while those before it have too little probability; the first one always is.
             nums = 1 + (cumulative[:, :-1] < config.top_p * cumulative[:, -1:]).sum(axis=1)
         remaining = np.where(mark_largest(weights, ordered[np.arange(nums.size), nums - 1], nums), weights, 0.0)
     if config.min_p == 0:

@@ -53,7 +53,7 @@ def max_lengths(length_hint: IntArray, config: SearchConfig, max_length: int) ->
 class SearchState:
     """Inputs of a search, constant while it runs, and the hypotheses that it has found.
 
-    A source has `config.num_rows` rows: the groups of its beam, or its samples. Hypotheses are kept by row.
+    A source has `config.num_rows` rows: the groups of its beam, or its samples. Hypotheses are stored by row.
 
     Attributes:
         config: beam, penalties and limits.
@@ -155,10 +155,10 @@ class SearchState:
         """Refuse tokens outside the engine's vocabulary.
 
         Args:
-            scores: of any step; unused where there are no such tokens.
+            scores: scores of any step.
 
         Raises:
-            UsageError: a prefix or a phrase contains one.
+            UsageError: a prefix or a phrase contains such a token.
         """
         for name, ids in (
             ("prefixes", self.prefixes),
@@ -204,10 +204,10 @@ class SearchState:
         """Store the step's attention weights, if they are needed.
 
         Args:
-            scores: the step's.
+            scores: scores of the step.
 
         Raises:
-            ShapeError: they are not as wide as the source.
+            ShapeError: the weights are not as wide as the source.
         """
         if not self.need_alignment and self.config.beta == 0:
             return
@@ -222,7 +222,7 @@ class SearchState:
 
         Args:
             beam_state: the hypotheses that they extend.
-            candidates: ranked.
+            candidates: candidates of each row, ranked.
             is_last: [row] whether the row is at its length limit.
         """
         flat_indices = beam_state.flat_indices(candidates.parents)
@@ -249,7 +249,7 @@ class SearchState:
         Args:
             beam_state: the hypotheses.
             rows: [any] the rows.
-            reason: why.
+            reason: reason why the hypotheses end.
         """
         for row in rows:
             for index in np.flatnonzero(beam_state.exist[row]):
@@ -313,7 +313,7 @@ class SearchState:
             score += coverage_penalty(weights, config.beta)
         return Hypothesis(
             token_ids=tuple(tokens[: tokens.size - (reason == "eos")].tolist()),
-            # In the order of the tokens, as the search adds them up.
+            # Summed in the order of the tokens, as in the search.
             log_prob=float(np.cumsum(token_log_probs)[-1]) if tokens.size else 0.0,
             score=score,
             token_log_probs=tuple(token_log_probs.tolist()),

@@ -9,14 +9,14 @@ penalty is at most 0. With the length penalty lp >= 1 and the reward r >= 0, its
 
 for L <= 0 and neither lp nor n falls as n grows. A hypothesis that is found later continues one that is live now. So
 once the `nbest`-th best of the finished ones scores at least max over the live ones of L / lp(c) + r c, all that is
-found later ranks behind `nbest` others, which came first where scores are equal. Rounding keeps this: adding, dividing
-and taking roots in floating point do not reverse an order.
+found later ranks behind `nbest` others, which came first where scores are equal. Rounding preserves this: addition,
+division and roots in floating point do not reverse an order.
 
 After Huang, Zhao and Ma 2017, "When to finish?", arXiv:1809.00069, whose rewards are bounded too; here the
 length limit bounds them.
 
-Groups of a beam are judged each for itself: if each has `nbest` that nothing later of its own can reach, nothing later
-enters the list of them all.
+The rule applies to each group of a beam separately: if no later hypothesis of any group can enter that group's list,
+none can enter the common list.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from heedful.search.penalties import length_score
 
 
 def is_certain(beam_state: BeamState, thresholds: FloatArray, max_lengths: IntArray, config: SearchConfig) -> BoolArray:
-    """Tell which rows can find no further hypothesis that matters.
+    """Find the rows in which no later hypothesis can enter the list.
 
     Args:
         beam_state: the hypotheses.

@@ -1,7 +1,7 @@
 """Chinese expressions of dates and numbers: cores, carriers and their combinations.
 
 Simplified and traditional characters are not mixed within one family. The slots and the domains are those of
-`synthetic_dates` and `synthetic_numbers`.
+`heedful.synthetic.dates` and `heedful.synthetic.numbers`; `heedful.synthetic.grammar` explains the terms.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ from heedful.synthetic.grammar import Family, expand
 _dates = partial(Family, "date", "zh")
 _numbers = partial(Family, "number", "zh")
 
-# ------------------------------------------------------------------------------------------- dates: what is around them
+# ------------------------------------------------------------------------------------------- dates: carriers
 _LABELS = expand(
     "[日期|时间|截止日期|出生日期|签订日期|发布时间|生产日期|入职时间|到期日|有效期至]：{}",
     "[日期|时间|生日|截止]:{}",
@@ -39,7 +39,7 @@ _TRADITIONAL = expand(
 )
 _FILES = expand("{}[会议纪要|周报|日报|作业|照片|备份]", "[周报|会议纪要|简历|备份]{}", "[周报|照片|备份]_{}")
 
-# ---------------------------------------------------------------------------------------- dates: how they are written
+# ---------------------------------------------------------------------------------------- dates: cores
 _DIGITS = expand(
     "{year}年{month}月{day}[日|号]",
     "{year}年{mm}月{dd}日",
@@ -83,7 +83,7 @@ _FULL_WIDTH = expand(
     "{year}[．{month}．|。{month}。]{day}",
     "{year}[－{mm}－|／{mm}／]{dd}",
 )
-# With 日 or 号: a bare 三月廿五 would be a day of the lunar calendar.
+# Always with 日 or 号, because a bare 三月廿五 would be a day of the lunar calendar.
 _SHORT_TENS = expand(
     "[{year_han}|{year_han_ling}|{year}|公元{year_han}|{yy_han}]年{month_han}月{day_nian}日",
     "[{year_han}|{year}]年{month_han}月{day_nian}号",
@@ -107,7 +107,7 @@ _TRADITIONAL_PLAIN = expand(
     "{year}.{mm}.{dd}",
 )
 
-# ---------------------------------------------------------------------------------------- dates: what goes with what
+# ---------------------------------------------------------------------------------------- dates: families
 _DATES = (
     _dates("any date", 22, _DIGITS, (*_LABELS, *_PROSE, *_TIMES)),
     _dates("any date", 18, _NUMERALS, (*_LABELS, *_PROSE, *_TIMES)),

@@ -1,11 +1,11 @@
-"""Generated pairs of dates and numbers as people write them and their canonical forms: a task without download.
+"""Generated pairs of a date or number as people write it and its canonical form, for training without a download.
 
     Mar 5th, 2021                 2021-03-05          two thousand and twelve      2012
     截止日期：二〇二一年三月五日     2021-03-05          三千二百五                    3250
 
-Everything follows from a seed, on every machine and in every version of Python. Values, not texts, belong to a split:
-a date of the test split occurs in no training pair, however it is written (`synthetic_grammar.split_of`). Each text can
-be read in one way only; `synthetic_dates` and `synthetic_numbers` say which.
+All pairs are a function of the seed, on every machine and in every version of Python. Each value belongs to one split:
+a date of the test split occurs in no training pair, however it is written (`heedful.synthetic.grammar.split_of`). Each
+text has only one reading, by the rules in `heedful.synthetic.dates` and `heedful.synthetic.numbers`.
 """
 
 import hashlib
@@ -58,21 +58,21 @@ def generate(
     """Generate pairs of an expression and its canonical form.
 
     About 70 % are dates and 30 % numbers, half English and half Chinese, unless `kind` or `language` say otherwise.
-    Fewer pairs from the same arguments are a prefix of more.
+    With equal other arguments, fewer pairs are a prefix of more pairs.
 
     Args:
-        num_pairs: how many pairs, 0 or more.
+        num_pairs: number of pairs, 0 or more.
         seed: any whole number.
-        split: "train", "dev" or "test": which values occur.
-        kind: "date" or "number" to have only these; None for both.
-        language: "en" or "zh" to have only this; None for both.
+        split: split of the values, "train", "dev" or "test".
+        kind: only "date" or only "number"; None = both.
+        language: only "en" or only "zh"; None = both.
 
     Returns:
         Pairs (source, target). A source has at most `MAX_SOURCE_LENGTH` characters, no tab and no line end; a target
         is a date as 2021-03-05 or a number as -3.5.
 
     Raises:
-        UsageError: a count below 0, or an unknown split, kind or language.
+        UsageError: `num_pairs` is below 0, or the split, kind or language is unknown.
 
     Example:
         >>> list(generate(2, seed=1, split="test", kind="date", language="zh"))
@@ -83,7 +83,7 @@ def generate(
     _check_name("split", split, SPLITS)
     _check_name("kind", kind, (*KINDS, None))
     _check_name("language", language, (*LANGUAGES, None))
-    # A stream of its own for each combination, so that one seed does not give train and test the same templates.
+    # Each combination has its own random stream, so that one seed draws different templates for train and test.
     name = f"{seed}/{split}/{kind}/{language}".encode()
     source = random.Random(int.from_bytes(hashlib.blake2b(name, digest_size=16).digest(), "big"))
     return (render(draw_template(source, kind, language), source, split) for _ in range(num_pairs))
@@ -93,9 +93,9 @@ def draw_template(source: random.Random, kind: Kind | None = None, language: Lan
     """Draw one template as `generate` does.
 
     Args:
-        source: where randomness comes from.
-        kind: "date" or "number"; None draws it.
-        language: "en" or "zh"; None draws it.
+        source: random number generator.
+        kind: "date" or "number"; None = drawn at random.
+        language: "en" or "zh"; None = drawn at random.
 
     Returns:
         One of `templates`.
@@ -112,11 +112,11 @@ def render(template: Template, source: random.Random, split: Split = "train") ->
 
     Args:
         template: one of `templates`.
-        source: where randomness comes from.
-        split: which values to draw from.
+        source: random number generator.
+        split: split of the value.
 
     Returns:
-        What is written, of at most `MAX_SOURCE_LENGTH` characters, and the canonical form.
+        The text, of at most `MAX_SOURCE_LENGTH` characters, and the canonical form of its value.
     """
     draw = draw_date if template.kind == "date" else draw_number
     while True:

@@ -1,13 +1,13 @@
 """Dates as people write them in English and Chinese, and in ISO 8601.
 
-Each template can be read in one way only, from its text alone:
+Each text has only one reading, by these rules:
 
 - A year of two digits below 50 is in 2000 to 2049, and in 1950 to 1999 otherwise. Dates lie in these hundred years.
 - Day and month written as bare numbers before the year (25/12/2021) occur only where the day is above 12.
 - A bare year of two digits among numbers (25.12.98) occurs only where it cannot be a day: 00 or above 31.
 - Weekdays are those of the date. A time of day, where one is written, is dropped.
 
-There are no lunar dates and no regnal years: reading them takes tables that no text shows.
+There are no lunar dates and no regnal years, because their conversion needs tables that texts do not contain.
 """
 
 import random
@@ -71,7 +71,7 @@ def _clock_chinese(moment: datetime) -> str:
 
 
 def _cheque_part(number: int, padded: tuple[int, ...]) -> str:
-    # Banks ask for 零 before what a stroke could turn into another day or month, and for 壹拾 rather than 拾.
+    # Banks require 零 before numbers that an added stroke could turn into others, and 壹拾 rather than 拾.
     words = chinese_cardinal(number).translate(FORMAL)
     words = "壹" + words if words.startswith("拾") else words
     return "零" + words if number in padded else words
@@ -153,14 +153,17 @@ def draw_date(template: str, domain: str, split: Split, source: random.Random) -
     Args:
         template: a text with slots of `SLOTS`.
         domain: a name in `DOMAINS`.
-        split: which dates to draw from.
-        source: where randomness comes from; three numbers are taken.
+        split: split of the date.
+        source: random number generator; three numbers are drawn.
 
     Returns:
-        What is written, and the date as YYYY-MM-DD.
+        The text, and the date as YYYY-MM-DD.
     """
     day = pick(source, _dates(domain, split))
-    hour, minute = 7 + int(source.random() * 15), 5 * int(source.random() * 12)  # most of the day, in five minutes
+    hour, minute = (
+        7 + int(source.random() * 15),
+        5 * int(source.random() * 12),
+    )  # from 07:00 to 21:55, every 5 minutes
     moment = datetime(day.year, day.month, day.day, hour, minute)
     return template.format_map(SlotTexts(SLOTS, moment)), day.isoformat()
 

@@ -1,6 +1,7 @@
 """English expressions of dates and numbers: cores, carriers and their combinations.
 
-The slots and the domains are those of `synthetic_dates` and `synthetic_numbers`.
+The slots and the domains are those of `heedful.synthetic.dates` and `heedful.synthetic.numbers`;
+`heedful.synthetic.grammar` explains the terms.
 """
 
 from functools import partial
@@ -10,7 +11,7 @@ from heedful.synthetic.grammar import Family, expand
 _dates = partial(Family, "date", "en")
 _numbers = partial(Family, "number", "en")
 
-# ------------------------------------------------------------------------------------------- dates: what is around them
+# ------------------------------------------------------------------------------------------- dates: carriers
 _LABELS = expand(
     "[Date|Due|Deadline|DOB|Start|End|Issued|Expires|Posted|Updated]: {}",
     "[Born|Signed|Published|Valid until] {}",
@@ -28,7 +29,7 @@ _LOWER = expand("[due|date|born|deadline|due by|meeting on|as of|until|since|on|
 _SHORT = expand("[on|by|until|since] {}")
 _UPPER = expand("[DUE|DATE|DOB|EXP|ISSUED|BEST BEFORE|USE BY|SHIPPED|DEPART] {}", "EXPIRES: {}")
 
-# ---------------------------------------------------------------------------------------- dates: how they are written
+# ---------------------------------------------------------------------------------------- dates: cores
 _MONTH_FIRST = expand(
     "[{weekday}, |{weekday_abbr}, |]{month_name} {day}, {year}",
     "[{weekday}, |]{month_name} {day_ordinal}, {year}",
@@ -108,7 +109,7 @@ _FILE_NAMES = expand(
     "{}[_notes|_final|.txt|.pdf|.jpg|.csv|.log]",
 )
 
-# ---------------------------------------------------------------------------------------- dates: what goes with what
+# ---------------------------------------------------------------------------------------- dates: families
 _DATES = (
     _dates("any date", 20, _MONTH_FIRST, (*_LABELS, *_PROSE, *_TIMES)),
     _dates("any date", 20, _DAY_FIRST, (*_LABELS, *_PROSE, *_TIMES)),

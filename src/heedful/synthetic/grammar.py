@@ -1,8 +1,8 @@
 """Templates with slots, families of templates, and reproducible draws.
 
-A *template* is a text with slots, such as ``due: {weekday}, {month_name} {day}, {year}``. It is made of a *core*, the
-value as somebody writes it, and a *carrier*, the words around it (``due: {}``). A *family* holds cores and carriers
-that all go together, so that each of its templates is something a person writes.
+A *template* is a text with slots, such as ``due: {weekday}, {month_name} {day}, {year}``. It consists of a *core*,
+which expresses the value, and a *carrier*, the words around the core (``due: {}``). A *family* is a set of cores and
+carriers that fit each other, so that people would write each of their combinations.
 """
 
 import hashlib
@@ -35,10 +35,10 @@ class Template:
     """Text with slots, and the kind of value that fills them.
 
     Attributes:
-        text: what is written, with slots in braces.
+        text: the text, with slots in braces.
         kind: "date" or "number".
-        language: "en" or "zh"; a bare numeric date belongs to where it is written most.
-        domain: the name of the set of values that may fill the slots; outside it the text would be
+        language: "en" or "zh"; a purely numeric date has the language in which it is most common.
+        domain: the name of the set of values that may fill the slots; with other values the text would be
             ambiguous (a day-first 5/3/2021) or not what people write (廿 for a day below 20).
     """
 
@@ -51,16 +51,16 @@ class Template:
 @final
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Templates of which every core fits every carrier.
+    """Family of templates: all combinations of its cores and carriers.
 
     Attributes:
         kind: "date" or "number".
         language: "en" or "zh".
         domain: the name of the set of values, as in `Template`.
-        weight: how often the family is drawn, relative to the others of its kind and language; above 0.
-        cores: the value as it is written.
-        carriers: the words around it; ``{}`` marks the place of the core.
-        bare_share: how often a core stands alone, in [0, 1]; at 0 no core does, at 1 each does.
+        weight: frequency of the family, relative to the others of its kind and language; above 0.
+        cores: texts that express the value, with slots.
+        carriers: the words around a core; ``{}`` marks the place of the core.
+        bare_share: probability that a core stands alone, without a carrier, in [0, 1].
     """
 
     kind: Kind
@@ -85,7 +85,7 @@ class Family:
         """Draw one template.
 
         Args:
-            source: where randomness comes from; two or three numbers are taken.
+            source: random number generator; two or three numbers are drawn.
 
         Returns:
             One of `templates`.
@@ -112,7 +112,7 @@ class SlotTexts(dict[str, str], Generic[Value]):
 
 
 def expand(*patterns: str) -> tuple[str, ...]:
-    """Write out patterns with choices.
+    """Expand patterns with choices into all their texts.
 
     Args:
         patterns: texts in which ``[a|b|]`` stands for a, b or nothing; choices do not nest.
@@ -126,7 +126,7 @@ def expand(*patterns: str) -> tuple[str, ...]:
     """
     texts: list[str] = []
     for pattern in patterns:
-        pieces = _CHOICE.split(pattern)  # what is written plainly at even places, what is chosen from at odd ones
+        pieces = _CHOICE.split(pattern)  # plain text at even indices, choices at odd ones
         choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
         texts += map("".join, itertools.product(*choices))
     return tuple(texts)
@@ -135,12 +135,12 @@ def expand(*patterns: str) -> tuple[str, ...]:
 def pick(source: random.Random, items: Sequence[Item]) -> Item:
     """Draw one item, each as likely as the others.
 
-    Only `Random.random` is used, here and by all that calls this: it is the one method of which Python
-    promises that a seed gives the same sequence in every version; `choice`, `randrange` and `shuffle` have changed.
+    Only `Random.random` is used, here and in all callers: it is the one method for which Python guarantees that a seed
+    gives the same sequence in every version; `choice`, `randrange` and `shuffle` have changed.
 
     Args:
-        source: where randomness comes from; one number is taken.
-        items: at least one.
+        source: random number generator; one number is drawn.
+        items: the items, at least one.
 
     Returns:
         One of the items.
@@ -149,10 +149,10 @@ def pick(source: random.Random, items: Sequence[Item]) -> Item:
 
 
 def split_of(target: str) -> Split:
-    """Return the split of a value: its canonical form alone decides, however it is written.
+    """Return the split of a value, which depends on its canonical form alone.
 
-    The form is hashed with BLAKE2b into 20 buckets, of which one is "dev" and one "test". So no date and
-    no number of dev or test is ever trained on, whatever the seed.
+    The canonical form is hashed with BLAKE2b into 20 buckets, of which one is "dev" and one "test". So no date and no
+    number of dev or test occurs in training, whatever the seed.
 
     Args:
         target: the canonical form, such as "2021-03-05" or "-3.5".

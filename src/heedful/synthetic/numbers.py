@@ -1,7 +1,7 @@
 """Numbers as people write them in English and Chinese, and in plain digits.
 
-The canonical form is a minus sign if need be, the digits without leading zeros or separators, and a decimal point with
-digits only where they are not all zero: ``3,120.50`` is 3120.5. Units, ranks and signs of currency are dropped.
+The canonical form has a minus sign for negative numbers, digits without leading zeros or separators, and a fraction
+without trailing zeros: ``3,120.50`` is 3120.5. Units, ordinal suffixes and currency signs are dropped.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from heedful.synthetic.numerals import (
 
 
 class Number(NamedTuple):
-    """A number, cut at its decimal point.
+    """Number, split at its decimal point.
 
     Attributes:
         is_negative: whether it is below zero.
@@ -39,7 +39,7 @@ class Number(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The number in plain digits, such as "-3.5"."""
+        """Number in plain digits, such as "-3.5"."""
         point = "." if self.fraction else ""
         return f"{'-' if self.is_negative else ''}{self.whole}{point}{self.fraction}"
 
@@ -157,11 +157,11 @@ def _can_drop_unit(number: Number) -> bool:
 
 
 _SMALL, _MEDIUM, _LARGE = _stratum(range(100)), _stratum(range(100, 1000)), _stratum(range(1000, 10_000))
-_HUGE = _stratum(range(10_000, 100_000, 7))  # a step without a factor of ten still takes every last digit
+_HUGE = _stratum(range(10_000, 100_000, 7))  # a step prime to 10, so that every last digit occurs
 _TWO_DIGITS_THEN_ZEROS = [n for n in (*range(1000, 10_000, 100), *range(10_000, 100_000, 1000)) if str(n)[1] != "0"]
 
-# Whole numbers, and how many of their last digits stand after the decimal point; and which of them are meant.
-# Each stratum is drawn as often as the others of its domain, because people write small numbers more than large ones.
+# Strata of each domain, and a condition on its numbers; a stratum is integers and their number of decimal digits.
+# All strata of a domain are equally likely, because people write small numbers more often than large ones.
 DOMAINS: Mapping[str, tuple[tuple[_Stratum, ...], Callable[[Number], bool]]] = {
     "0 to 99999": ((_SMALL, _MEDIUM, _LARGE, _HUGE), _is_any),
     "2 to 99999": ((_stratum(range(2, 100)), _MEDIUM, _LARGE, _HUGE), _is_any),
@@ -253,11 +253,11 @@ def draw_number(template: str, domain: str, split: Split, source: random.Random)
     Args:
         template: a text with slots of `SLOTS`.
         domain: a name in `DOMAINS`.
-        split: which numbers to draw from.
-        source: where randomness comes from; two numbers are taken.
+        split: split of the number.
+        source: random number generator; two numbers are drawn.
 
     Returns:
-        What is written, and the number in plain digits.
+        The text, and the number in plain digits.
     """
     number = pick(source, pick(source, _strata(domain)[split]))
     return template.format_map(SlotTexts(SLOTS, number)), number.canonical

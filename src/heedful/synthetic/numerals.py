@@ -20,7 +20,7 @@ _HAN_DIGITS = "零一二三四五六七八九"
 _HAN_UNITS = ("", "十", "百", "千", "万")
 LARGEST_NUMBER = 99_999
 
-# Written on cheques and receipts, where a stroke added to 一 must not make it 二 or 十.
+# Numerals of cheques and receipts; a stroke added to 一 would make it 二 or 十.
 FORMAL = str.maketrans("一二三四五六七八九十百千", "壹贰叁肆伍陆柒捌玖拾佰仟")
 TRADITIONAL = str.maketrans("两万负点贰叁陆参圆", "兩萬負點貳參陸參圓")
 FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
@@ -31,8 +31,8 @@ def english_cardinal(number: int, *, joiner: str = " and ", comma: str = "") -> 
 
     Args:
         number: 0 to 99,999.
-        joiner: what stands before the last two digits: " and " in British English, " " in American.
-        comma: what follows "thousand" when hundreds follow: "," or nothing.
+        joiner: text before the last two digits: " and " in British English, " " in American.
+        comma: text between "thousand" and hundreds: "," or nothing.
 
     Returns:
         Lower-case words; tens and ones are joined by a hyphen.
@@ -58,7 +58,7 @@ def english_cardinal(number: int, *, joiner: str = " and ", comma: str = "") -> 
 
 
 def english_ordinal(number: int, *, joiner: str = " and ") -> str:
-    """Spell a rank in English words.
+    """Spell an ordinal number in English words.
 
     Args:
         number: 0 to 99,999.
@@ -158,7 +158,7 @@ def chinese_digits(digits: str, *, zero: str = "〇") -> str:
 
     Args:
         digits: any text; characters other than 0 to 9 stay.
-        zero: how 0 is written: 〇, 零 or ○ (a circle, from keyboards that lack the first).
+        zero: character for 0: 〇, 零 or ○ (a circle, typed where 〇 is missing).
 
     Returns:
         A text of the same length.

@@ -36,7 +36,7 @@ LABELS: Final = "labels.json"
 PREPARED: Final = "run/data/classification.json"
 MOST_LABELS: Final = 1000
 BATCH_TEXTS: Final = 128
-"""Texts of a batch when the loss is measured."""
+"""Number of texts in a batch of the validation loss."""
 
 
 @final
@@ -46,14 +46,14 @@ class ClassificationData(Prepared):
 
     tokenizer: Tokenizer
     labels: tuple[str, ...]
-    """In alphabetical order; a label's number is its index."""
+    """Labels in alphabetical order; the id of a label is its index."""
     train: EncodedCorpus
     dev: LabelledTexts
 
 
 @final
 class Classification(Task[PairFile, ClassificationData]):
-    """Texts and their labels in, a `heedful.predictors.classifier.Classifier` out."""
+    """Task of text classification: from texts with labels to a `heedful.predictors.classifier.Classifier`."""
 
     name = "classification"
     default_preset = "bag"
@@ -67,7 +67,7 @@ class Classification(Task[PairFile, ClassificationData]):
         return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
-        # A text is cut where a pair would be left out, and documents are longer than sentences.
+        # Long texts are truncated, while long pairs are left out; and documents are longer than sentences.
         return {"text": {"max_characters": 100_000, "max_tokens": 400}}
 
     def prepare(
@@ -142,10 +142,10 @@ class Classification(Task[PairFile, ClassificationData]):
 
 
 def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) -> None:
-    """Split, learn a tokenizer and encode into the folder.
+    """Split the texts, train a tokenizer and write the encoded texts into the folder.
 
     Raises:
-        DataError: the file has too few texts, or its labels are no labels.
+        DataError: the file has too few texts, or too few or too many different labels.
     """
     file = files["train"]
     corpus_filter = CorpusFilter(config.max_characters)

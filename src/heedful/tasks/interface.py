@@ -1,4 +1,4 @@
-"""The interface of a task: all that training knows of what is learned, from data files to a predictor."""
+"""Interface of tasks: everything about a task that training needs, from data files to a predictor."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sized
@@ -22,7 +22,7 @@ from heedful.training.loss import TrainingStep
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything a person can say about a training run."""
+    """All choices that a user can make for a training run."""
 
     data: tuple[Path, ...]
     """One file of examples, or two aligned files."""
@@ -33,7 +33,7 @@ class Recipe:
     columns: Columns = (1, 2)
     languages: tuple[str, str] = ("", "")
     task: str = ""
-    """Key of `heedful.tasks.table.TASKS`; empty = what the settings say, or translation."""
+    """Key of `heedful.tasks.table.TASKS`; empty = the task in the settings, or translation."""
     preset: str = ""
     config: Path | None = None
     settings: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class DataFile(Protocol):
 
     @property
     def name(self) -> str:
-        """Name after which a model may be called."""
+        """Name of the data, used as the default name of a model."""
         ...
 
     def fingerprint(self) -> dict[str, Any]:
-        """Describe the content so that any change shows.
+        """Return a description that changes whenever the content changes.
 
         Returns:
             Values that JSON can hold.
@@ -66,7 +66,7 @@ class Prepared(ABC):
     facts: Mapping[str, Any]
     """Entries of `heedful.json`, such as the names of tokenizer files."""
     report: tuple[str, ...]
-    """Lines for a person: what was kept, left out, split off, found twice."""
+    """Lines for the user about examples used, left out, split off and found twice."""
     vocabulary: str
     """One line about the sizes, such as "8,000 pieces"."""
     test: Sized
@@ -78,102 +78,102 @@ DataT = TypeVar("DataT", bound=Prepared)
 
 
 class Task(ABC, Generic[FileT, DataT]):
-    """One kind of thing to learn; without state, so that one object serves every run."""
+    """Task that models are trained for; stateless, so that one object serves every run."""
 
     name: str
     """Key in `heedful.tasks.table.TASKS`, also in `heedful.json` and in `config.toml`."""
     default_preset: str
-    """Preset of `heedful.models.table.PRESETS` that is trained where nothing else is asked for."""
+    """Key of `heedful.models.table.PRESETS`: the preset that is trained by default."""
     command: str
-    """Command of `heedful` that runs its models."""
+    """Command of `heedful` that runs models of the task."""
     kinds: frozenset[str]
-    """Kinds of the package's models that do this task."""
+    """Kinds of models in this package that suit the task."""
     model: ClassVar[type[nn.Module]] = nn.Module
-    """Class of all models that do this task, those from outside the package included."""
+    """Base class of all models for the task, including those from outside the package."""
     higher_is_better: ClassVar[Mapping[str, bool]]
-    """Scores that its validations can give, by name, and whether a higher one is better; `training.select_by` names one
-    of them."""
+    """Names of the scores that validations can give, and whether a higher one is better; `training.select_by` is one of
+    the names."""
 
     @abstractmethod
     def find(self, recipe: Recipe) -> dict[str, FileT]:
-        """Look at the data files.
+        """Find the data files and their formats.
 
         Args:
-            recipe: names them.
+            recipe: the recipe, with the paths of the files.
 
         Returns:
-            Parts by name: "train", and "dev" and "test" where they were given.
+            Parts by name: "train", and "dev" and "test" where the recipe names their files.
 
         Raises:
-            DataError: a file cannot be used.
+            DataError: a file is unusable.
         """
 
     def suited(self, files: Mapping[str, FileT], resolve: Callable[[Tree], Experiment]) -> Tree:
-        """Choose settings that suit the files at first sight, of keys that nobody set.
+        """Choose settings from a first look at the files, for keys that the user did not set.
 
         Args:
             files: from `find`.
-            resolve: gives the whole configuration where such settings are chosen.
+            resolve: function that returns the whole configuration with given settings of this kind.
 
         Returns:
-            Values for `heedful.experiment.load_experiment`; as written here, none.
+            Values for `heedful.experiment.load_experiment`; none by default.
         """
         return {}
 
     @abstractmethod
     def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> DataT:
-        """Split, learn tokenizers and encode, or take from the folder what an earlier call left there.
+        """Split the data, train tokenizers and encode examples, or read the results of an earlier call from the folder.
 
         Args:
             files: from `find`.
-            experiment: whose settings of text count.
-            folder: the model's folder; examples go to `run/data` in it.
-            recipe: what else was said.
+            experiment: configuration, of which the text settings matter.
+            folder: the model's folder; examples are stored in its `run/data`.
+            recipe: the user's other choices.
 
         Returns:
             The data.
 
         Raises:
-            DataError: the data cannot be used.
+            DataError: the data are unusable.
         """
 
     @abstractmethod
     def adapted(self, data: DataT, experiment: Experiment) -> Tree:
-        """Choose settings that suit the data, of keys that nobody set.
+        """Choose settings that suit the prepared data, for keys that the user did not set.
 
         Args:
             data: from `prepare`.
-            experiment: as known before.
+            experiment: configuration before these settings.
 
         Returns:
             Values for `heedful.experiment.load_experiment`.
         """
 
     def completed(self, data: DataT, experiment: Experiment, folder: Path) -> DataT:
-        """Add what the resolved settings ask of the data.
+        """Add to the data what the resolved settings require.
 
         Args:
             data: from `prepare`.
-            experiment: fully resolved.
+            experiment: configuration, fully resolved.
             folder: the model's folder.
 
         Returns:
-            The data; as written here, unchanged.
+            The data; unchanged by default.
         """
         return data
 
     def build_model(self, experiment: Experiment, sizes: tuple[Any, ...]) -> nn.Module:
-        """Make the model with fresh parameters, a function of the seed.
+        """Build the model with initial parameters, which are a function of the seed.
 
         Args:
-            experiment: fully resolved.
-            sizes: those of the data.
+            experiment: configuration, fully resolved.
+            sizes: `Prepared.sizes` of the data.
 
         Returns:
             The model.
 
         Raises:
-            ConfigError: a class from outside the package makes models of another task.
+            ConfigError: the configured class builds models of another task.
         """
         config = experiment.model
         model = build_model(experiment, sizes) if _takes(getattr(config, "build", None), sizes) else None
@@ -185,7 +185,7 @@ class Task(ABC, Generic[FileT, DataT]):
         return model
 
     def initialize(self, model: nn.Module, data: DataT) -> None:
-        """Replace fresh parameters by what the data brings, such as pretrained vectors; as written here, nothing.
+        """Replace initial parameters by those that the data provide, such as pretrained vectors; by default, none.
 
         Args:
             model: from `build_model`; changed in place.
@@ -194,24 +194,24 @@ class Task(ABC, Generic[FileT, DataT]):
 
     @abstractmethod
     def sampler(self, experiment: Experiment, folder: Path, data: DataT | None) -> Sampler:
-        """Draw batches.
+        """Return the sampler of training batches.
 
         Args:
-            experiment: fully resolved.
+            experiment: configuration, fully resolved.
             folder: the model's folder.
-            data: from `completed`; None in a process that takes what the first one left in the folder.
+            data: from `completed`; None in a further process, which reads what the first process stored in the folder.
 
         Returns:
-            Batches that the task's step takes, the same in every process.
+            Sampler of batches for the task's step, the same batches in every process.
         """
 
     @abstractmethod
     def step(self, experiment: Experiment, model: nn.Module) -> TrainingStep:
-        """Join a model and the loss of the task.
+        """Combine a model with the loss of the task.
 
         Args:
-            experiment: fully resolved.
-            model: on its device.
+            experiment: configuration, fully resolved.
+            model: the model, on its device.
 
         Returns:
             The training step.
@@ -219,14 +219,14 @@ class Task(ABC, Generic[FileT, DataT]):
 
     @abstractmethod
     def validator(self, data: DataT, experiment: Experiment) -> Callable[[nn.Module], Validation]:
-        """Make the measurement that chooses the best model.
+        """Return the validation that selects the best model.
 
         Args:
             data: from `completed`.
-            experiment: fully resolved.
+            experiment: configuration, fully resolved.
 
         Returns:
-            A function of a model in evaluation mode.
+            A function that validates a model in evaluation mode.
         """
 
     def open(self, folder: Path, device: str = "cpu") -> Predictor:
@@ -234,7 +234,7 @@ class Task(ABC, Generic[FileT, DataT]):
 
         Args:
             folder: the model's folder.
-            device: where PyTorch computes.
+            device: PyTorch device.
 
         Returns:
             The predictor of the task.

@@ -1,4 +1,4 @@
-"""A Marian model in Hugging Face's layout as a model folder for translation."""
+"""Import of Marian models in Hugging Face's layout as model folders for translation."""
 
 from pathlib import Path
 
@@ -11,20 +11,20 @@ from heedful.text.tokenizer import TextConfig
 
 
 def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", "")) -> Experiment:
-    """Make a model folder of a Marian model in Hugging Face's layout; see `heedful.export.marian`.
+    """Convert a Marian model in Hugging Face's layout to a model folder; see `heedful.export.marian`.
 
     Args:
-        source: their folder; left as it is.
-        folder: where the model goes; made if need be.
-        languages: codes of source and target; empty = what their folder says.
+        source: folder in Hugging Face's layout; not changed.
+        folder: the model folder; created if necessary.
+        languages: codes of source and target; empty = the codes in `source`.
 
     Returns:
         The model's configuration.
 
     Raises:
-        UsageError: there is no such folder, or it holds no model.
-        FileRefused: a file of it is missing, damaged, unsafe or does not fit the others.
-        ResourceError: the disk is full or refuses.
+        UsageError: there is no such folder, or it has no model.
+        FileRefused: a file in it is missing, damaged, unsafe or does not fit the others.
+        ResourceError: the model folder cannot be written.
     """
     read = read_marian(source)
     experiment = Experiment(

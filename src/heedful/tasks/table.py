@@ -1,4 +1,4 @@
-"""Every task by the name that the command line, `config.toml` and `heedful.json` use."""
+"""Table of all tasks, by the name that the command line, `config.toml` and `heedful.json` use."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ TASKS: Final[Mapping[str, Task[Any, Any]]] = {
 
 
 def find_task(name: str) -> Task[Any, Any]:
-    """Take the task of a name.
+    """Return a task by name.
 
     Args:
         name: key of `TASKS`.

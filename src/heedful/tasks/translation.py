@@ -1,4 +1,4 @@
-"""Translation and whatever is like it: pairs of texts, learned by a sequence-to-sequence model."""
+"""Translation and similar tasks: pairs of texts, learned by a sequence-to-sequence model."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -46,12 +46,12 @@ class TranslationData(Prepared):
     pairs: PreparedPairs
     languages: tuple[str, str]
     pretrained: tuple[Pretrained, ...] = ()
-    """Word vectors that embeddings begin with."""
+    """Word vectors that initialise the embeddings."""
 
 
 @final
 class Translation(Task[PairFile, TranslationData]):
-    """Pairs of texts in, a `heedful.predictors.translator.Translator` out."""
+    """Task of translation: from pairs of texts to a `heedful.predictors.translator.Translator`."""
 
     name = "translation"
     default_preset = "small"
@@ -68,14 +68,14 @@ class Translation(Task[PairFile, TranslationData]):
         suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
         if not suited:
             return suited
-        # Whoever says what a token is chooses the model too.
+        # A user who sets other token units gets no other model by default either.
         text, wanted = resolve(suited).text, suited["text"]
         return suited if (text.source_units, text.target_units) == tuple(wanted.values()) else {}
 
     def prepare(
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
     ) -> TranslationData:
-        check_vectors(experiment.text)  # before tokenizers are read that would not fit
+        check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
         pairs = prepare(Sources(files["train"], files.get("dev"), files.get("test")), experiment.text, folder)
         languages = _languages(recipe)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
@@ -118,15 +118,15 @@ class Translation(Task[PairFile, TranslationData]):
 
 @final
 class Validator:
-    """Scores a model by its loss on gold targets and by what it says."""
+    """Validation of a model by its loss on references and by scores of its greedy outputs."""
 
     def __init__(self, prepared: PreparedPairs, experiment: Experiment, target_language: str) -> None:
         """Encode the validation set once.
 
         Args:
-            prepared: tokenizers and the set; its first 1,000 sources are used.
-            experiment: whose search and text settings.
-            target_language: chooses BLEU's tokenizer.
+            prepared: tokenizers and validation set, of which the first 1,000 sources are used.
+            experiment: configuration, of which text settings and the selecting score matter.
+            target_language: language code, which determines BLEU's tokenizer.
         """
         self._dev: Final = EvaluationSet(
             prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
@@ -143,17 +143,17 @@ class Validator:
         gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
         self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
         by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
-        # Short, middling and long ones; the middle is the one sample that is shown while training.
+        # Sources of short, medium and long length; the median one is the sample shown during training.
         self._shown: Final = [*dict.fromkeys(by_length[len(by_length) * tenth // 10] for tenth in (5, 1, 3, 7, 9))]
 
     def __call__(self, model: nn.Module) -> Validation:
         """Validate by loss and by greedy decoding.
 
         Args:
-            model: in evaluation mode.
+            model: the model, in evaluation mode.
 
         Returns:
-            "loss", "bleu", "chrf", "exact_match", "token_error_rate" and the selecting metric, and samples.
+            Scores "loss", "bleu", "chrf", "exact_match", "token_error_rate" and the selecting metric, and samples.
 
         Raises:
             TypeError: the model is of another task.
@@ -195,12 +195,13 @@ def _pretrained(prepared: PreparedPairs, experiment: Experiment) -> tuple[Pretra
 
 
 def adapt_units(units: Units) -> Tree:
-    """Choose what suits tokens of a kind: short items of characters go to a small recurrent network.
+    """Choose settings by token units: for characters, a small recurrent network.
 
-    They are rewritten from left to right, mostly, which it learns several times sooner than a Transformer.
+    Short items of characters are mostly rewritten from left to right, which a recurrent network learns several times
+    sooner than a Transformer.
 
     Args:
-        units: what a token is where nobody says.
+        units: token units that suit the data.
 
     Returns:
         Values for `load_experiment`.
@@ -212,12 +213,12 @@ def adapt_units(units: Units) -> Tree:
 
 
 def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
-    """Choose what suits a corpus: the smaller it is, the smaller the batches and the larger the dropout.
+    """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
     Args:
-        num_pairs: for training.
-        num_target_tokens: of all of them, eos included.
-        text: how text becomes ids.
+        num_pairs: number of training pairs.
+        num_target_tokens: number of their target tokens, EOS included.
+        text: text settings.
 
     Returns:
         Values for `load_experiment`.
@@ -227,7 +228,7 @@ def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
     batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
     steps_per_epoch = max(1, num_target_tokens // batch_tokens)
-    # Of characters without spaces, a whole output is one token: an error rate of tokens would see no progress at first.
+    # An output of characters without spaces is a single token, so a token error rate would show no early progress.
     select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}[text.target_units]
     return {
         "model": {"dropout": dropout},

@@ -42,5 +42,5 @@ class Bleu:
         return sacre_signature(self._scorer(), references)
 
     def _scorer(self) -> Any:
-        # force: the report says itself when a text looks tokenised, sacreBLEU would write to the log.
+        # force=True: no warning from sacreBLEU that a text looks tokenised; the report has its own note.
         return load_sacrebleu("BLEU").BLEU(tokenize=self.tokenizer, lowercase=self.lowercase, force=True)

@@ -14,7 +14,7 @@ class Chrf:
     """F-score (recall counts twice) of character 1- to 6-grams, spaces left out; chrF++ adds word 1- and 2-grams.
 
     chrF = (1 + 2^2) P R / (2^2 P + R), P and R averaged over n. Popovic 2015, W15-3049, and 2017, W17-4770.
-    Statistics: for each n the n-grams of the hypothesis, of its best reference, and those in both.
+    Statistics: for each n, the number of n-grams of the hypothesis, of its best reference, and in both.
 
     Attributes:
         word_order: longest word n-gram; 0 is chrF, 2 is chrF++.

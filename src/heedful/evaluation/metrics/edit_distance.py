@@ -11,8 +11,8 @@ def edit_distance(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     """Count the insertions, deletions and substitutions that turn one sequence into the other.
 
     Args:
-        a: tokens, or a text taken by characters.
-        b: the same.
+        a: tokens, or a text as a sequence of characters.
+        b: the other sequence.
 
     Returns:
         The smallest number of edits, 0 to max(len(a), len(b)).
@@ -39,7 +39,7 @@ def edit_distance(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
             distance += 1
         elif right_down & last:
             distance -= 1
-        # The first row of the table counts b's tokens: it always goes up.
+        # The first row of the table counts b's tokens, so it always rises.
         right_up = right_up << 1 | 1
         right_down <<= 1
         vertical = equal | down

@@ -13,11 +13,11 @@ from heedful.evaluation.metrics.edit_distance import edit_distance
 @final
 @dataclass(frozen=True)
 class TokenErrorRate:
-    """Edits per reference token, tokens being what white space separates.
+    """Edits per reference token, with tokens separated by white space.
 
-    The word error rate of speech recognition, and the phoneme error rate of pronunciation (whose word error rate is
-    `WrongOutputs`). 100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest edits, of these the
-    shortest. Statistics: edits, reference length.
+    This is the word error rate of speech recognition and the phoneme error rate of pronunciation; the word error rate
+    of pronunciation is `WrongOutputs`. Rate = 100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest
+    edits, the shortest among equals. Statistics: edits, reference length.
 
     Attributes:
         lowercase: compare without regard to case.
@@ -45,9 +45,9 @@ class TokenErrorRate:
 @final
 @dataclass(frozen=True)
 class CharacterErrorRate:
-    """Edits per reference character (code point); runs of white space count as one space, and none at the ends.
+    """Edits per reference character (code point), after trimming texts and collapsing white space to single spaces.
 
-    100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest edits, of these the shortest.
+    Rate = 100 sum_i d(h_i, r_i) / sum_i |r_i|, r_i the reference with the fewest edits, the shortest among equals.
     Statistics: edits, reference length.
 
     Attributes:
@@ -91,7 +91,7 @@ def _edits(
 
 def _rate(totals: Matrix) -> Matrix:
     edits, length = totals[..., 0], totals[..., 1]
-    # References without any token: all right or all wrong, as sacreBLEU's TER has it.
+    # Without any reference token, the rate is 0 or 100, as in sacreBLEU's TER.
     return 100 * np.where(length > 0, edits / np.maximum(length, 1), np.minimum(edits, 1))
 
 

@@ -14,8 +14,8 @@ from heedful.evaluation.interface import Matrix, References, reference_count
 class ExactMatch:
     """Share of items whose hypothesis equals one of its references.
 
-    Runs of white space count as one space, and none at the ends: no reader could see the difference.
-    Statistics: 1 where right, 1.
+    Texts are trimmed and runs of white space collapsed to single spaces, since no reader sees the difference.
+    Statistics: 1 for a right output and 0 for a wrong one; 1 for each item.
 
     Attributes:
         lowercase: compare without regard to case.
@@ -47,7 +47,7 @@ class WrongOutputs:
     """Share of items whose hypothesis equals none of its references: 100 % - exact match.
 
     This is the word error rate of papers on pronunciation and transliteration, where an item is one word.
-    Statistics: 1 where wrong, 1.
+    Statistics: 1 for a wrong output and 0 for a right one; 1 for each item.
 
     Attributes:
         lowercase: compare without regard to case.

@@ -2,8 +2,8 @@
 
 sacreBLEU's own functions count and score, so a score here is the one its command line prints, to the last digit.
 Its interface for whole corpora is not used: it zips hypotheses with references and so scores transposed or cut-off
-references without a word. Items that have fewer references than others are filled with None; an empty string would
-count as a reference of length zero.
+references without an error. None stands in for the missing references of an item that has fewer than others; an empty
+string would count as a reference of length zero.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def load_sacrebleu(purpose: str) -> ModuleType:
     """Import sacreBLEU's metrics.
 
     Args:
-        purpose: what needs it, for the message.
+        purpose: name of the metric, for the error message.
 
     Returns:
         The module ``sacrebleu.metrics``.
@@ -61,7 +61,7 @@ def sacre_scores(scorer: Any, totals: Matrix) -> Matrix:
     Returns:
         [*batch] scores.
     """
-    # Some 10 microseconds a row; NumPy's own exp and log may differ from math's in the last digit.
+    # A loop, at about 10 microseconds a row: NumPy's exp and log may differ from math's in the last digit.
     rows = totals.reshape(-1, totals.shape[-1]).tolist()
     scores = [scorer._compute_score_from_stats(row).score for row in rows]
     return np.array(scores, dtype=np.float64).reshape(totals.shape[:-1])
@@ -72,10 +72,10 @@ def sacre_signature(scorer: Any, references: References) -> str:
 
     Args:
         scorer: a ``sacrebleu.metrics`` object.
-        references: of the items scored.
+        references: references of each item.
 
     Returns:
-        Such as ``nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0``.
+        Text such as ``nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0``.
     """
     count = reference_count(references)
     scorer.num_refs = -1 if count == "var" else int(count)

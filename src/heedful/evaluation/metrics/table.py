@@ -34,7 +34,7 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
     """Choose metrics that suit a model's outputs.
 
     Args:
-        target_units: what the target's tokens are.
+        target_units: units of the target's tokens.
 
     Returns:
         Keys of the table of metrics.
@@ -43,7 +43,7 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
 
 
 def metric_directions() -> dict[str, bool]:
-    """Tell the direction of every metric.
+    """Return for every metric whether a higher score is better.
 
     Returns:
         `Metric.higher_is_better` by key of `METRICS`.
@@ -52,11 +52,11 @@ def metric_directions() -> dict[str, bool]:
 
 
 def build_metric(key: str, setting: Setting) -> Metric:
-    """Make a metric of the table.
+    """Build a metric of the table.
 
     Args:
         key: a key of `METRICS`.
-        setting: how the texts are to be read.
+        setting: tokenizer and treatment of case.
 
     Returns:
         The metric.

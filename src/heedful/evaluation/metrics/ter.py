@@ -11,13 +11,13 @@ from heedful.evaluation.metrics.sacre import load_sacrebleu, sacre_scores, sacre
 @final
 @dataclass(frozen=True)
 class Ter:
-    """Translation edit rate: words inserted, deleted, substituted or blocks moved, per reference word.
+    """Translation edit rate: insertions, deletions and substitutions of words and moves of blocks, per reference word.
 
-    TER = 100 edits / mean length of the references, without regard to case (the measure's own default).
+    TER = 100 edits / mean length of the references, without regard to case (sacreBLEU's default).
     Snover et al. 2006, AMTA. Statistics: edits to the closest reference, mean reference length.
 
     Attributes:
-        characters: split Chinese and Japanese into characters, and punctuation off words.
+        characters: split Chinese and Japanese into characters, and split punctuation from words.
     """
 
     characters: bool = False
@@ -39,5 +39,5 @@ class Ter:
         return sacre_signature(self._scorer(), references)
 
     def _scorer(self) -> Any:
-        # sacreBLEU splits characters only where it also normalises.
+        # sacreBLEU splits characters only with normalisation on.
         return load_sacrebleu("TER").TER(normalized=self.characters, asian_support=self.characters)
