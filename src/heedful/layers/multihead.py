@@ -13,7 +13,7 @@ from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
 from heedful.attention.softmax import SOFTMAX, Softmax
 from heedful.errors import ShapeError, UsageError
-from heedful.layers.nested_tensors import nest_as, pad_nested
+from heedful.layers.nested_tensors import nest_as, pad_operands
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.torch_masks import read_masks
 
@@ -167,8 +167,8 @@ class MultiheadAttention(nn.Module):
             query, key] if not averaged; without a batch axis if the query has none.
 
         Raises:
-            UsageError: a dtype differs from that of the parameters, a mask is neither bool nor floating-point, or
-                `is_causal` is given without a mask.
+            UsageError: a dtype differs from that of the parameters, a mask is neither bool nor floating-point,
+                `is_causal` is given without a mask, or only some tensors are nested.
             ShapeError: axes do not agree.
 
         Cost: one product for the projections where query, key and value are the same tensor.
@@ -180,8 +180,10 @@ class MultiheadAttention(nn.Module):
             ([1, 3, 8], [1, 3, 5])
         """
         if query.is_nested or key.is_nested or value.is_nested:
-            masks = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
-            return self._forward_nested(query, key, value, *masks)
+            if key_padding_mask is not None:
+                raise UsageError("multi-head attention: nested tensors have no padding, so give no key_padding_mask")
+            options = (need_weights, attn_mask, average_attn_weights, is_causal)
+            return self._forward_nested((query, key, value), options)
         self._check(query, key, value)
         if is_causal and attn_mask is None:
             raise UsageError("multi-head attention: is_causal is a hint about attn_mask; give that mask too")
@@ -210,45 +212,20 @@ class MultiheadAttention(nn.Module):
         return output, weights[0] if query.dim() == 2 else weights
 
     def _forward_nested(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None,
-        need_weights: bool,
-        attn_mask: Tensor | None,
-        average_attn_weights: bool,
-        is_causal: bool,
+        self, operands: tuple[Tensor, Tensor, Tensor], options: tuple[bool, Tensor | None, bool, bool]
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend with nested tensors: as with padded ones whose padding is masked.
-
-        Raises:
-            UsageError: only some of the tensors are nested, or a padding mask is given too.
-            ShapeError: axes do not agree, or a sequence has more keys than values.
-        """
-        tensors = (query, key, value)
-        if not all(tensor.is_nested for tensor in tensors) or key_padding_mask is not None:
-            raise UsageError(
-                "multi-head attention: query, key and value must be nested all three, without a key_padding_mask, or "
-                "none of them"
-            )
-        if any(tensor.dim() != 3 for tensor in tensors):
-            axes = ", ".join(str(tensor.dim()) for tensor in tensors)
-            raise ShapeError(f"multi-head attention: nested tensors are [batch, position, size], got {axes} axes")
-        # One tensor in several places is padded once, so that it is projected in one product.
-        padded = {id(tensor): pad_nested(tensor) for tensor in tensors}
-        (_, no_query), (_, no_key), (_, no_value) = (padded[id(tensor)] for tensor in tensors)
-        if no_key.shape != no_value.shape or bool((no_key != no_value).any()):
-            raise ShapeError("multi-head attention: nested keys and values differ in number")
-        whole = {name: each if self.batch_first else each.transpose(0, 1) for name, (each, _) in padded.items()}
-        output, weights = self(
-            *(whole[id(tensor)] for tensor in tensors), no_key, need_weights, attn_mask, average_attn_weights, is_causal
-        )
+        """Attend with nested tensors: as with padded ones whose padding is masked."""
+        padded, no_query, no_key = pad_operands(*operands)
+        if not self.batch_first:
+            # One tensor in several places stays one tensor, because it is projected in one product.
+            turned = {id(each): each.transpose(0, 1) for each in padded}
+            padded = (turned[id(padded[0])], turned[id(padded[1])], turned[id(padded[2])])
+        output, weights = self(*padded, no_key, *options)
         if weights is not None:
             weights = weights.masked_fill(
                 no_query[:, None, :, None] if weights.dim() == 4 else no_query[..., None], 0.0
             )
-        return nest_as(query, output if self.batch_first else output.transpose(0, 1)), weights
+        return nest_as(operands[0], output if self.batch_first else output.transpose(0, 1)), weights
 
     def project(self, vectors: Float[Tensor, "*batch position size"], first: int, last: int) -> tuple[Tensor, ...]:
         """Compute some of the projections query (0), key (1), value (2) in one product, and split heads.
