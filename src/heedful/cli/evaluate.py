@@ -2,16 +2,24 @@
 
 DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are printed with
 95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+
+Examples:
+  heedful evaluate pairs.model test.tsv
+  heedful evaluate pairs.model test.de test.en --metrics bleu,chrf
+  heedful evaluate new.model test.tsv --versus old.model --format json
 """
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
+    DATA,
+    BatchTokens,
     Beam,
     ColumnsText,
     DataPaths,
@@ -24,7 +32,6 @@ from heedful.cli.options import (
     ReplaceUnknown,
     ReportFormat,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -37,29 +44,47 @@ if TYPE_CHECKING:
 
     Scored = tuple[MeasuredTranslations, Perplexity]
 
+_MEASURES: Final = "Measures"
+Versus = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL", help="Baseline model, compared by paired bootstrap resampling.", rich_help_panel=_MEASURES
+    ),
+]
+MetricKeys = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B,...",
+        help="Metrics; see: heedful list metrics.",
+        show_default="what suits the model",
+        rich_help_panel=_MEASURES,
+        autocompletion=complete_metrics,
+    ),
+]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case.", rich_help_panel=_MEASURES)]
+Limit = Annotated[
+    int, typer.Option(min=0, metavar="INTEGER", help="Number of sources to score; 0 = all.", rich_help_panel=DATA)
+]
+BootstrapSeed = Annotated[
+    int, typer.Option(min=0, metavar="INTEGER", help="Seed of the bootstrap resamples.", rich_help_panel=_MEASURES)
+]
+
 
 def run(
     model: ModelPath,
     data: DataPaths,
-    versus: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Baseline model, compared by paired bootstrap resampling.")
-    ] = None,
-    metrics: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,...", help="Metrics; see: heedful list metrics.", show_default="what suits the model"
-        ),
-    ] = "",
+    versus: Versus = None,
+    metrics: MetricKeys = "",
     beam: Beam = None,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     columns: ColumnsText = "1,2",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Number of sources to score; 0 = all.")] = 0,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam.")] = 4096,
+    lowercase: Lowercase = False,
+    limit: Limit = 0,
+    batch_tokens: BatchTokens = 4096,
     output_format: ReportFormat = "text",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap resamples.")] = 12345,
+    seed: BootstrapSeed = 12345,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -83,8 +108,9 @@ def run(
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
         from heedful.predictors.perplexity import perplexity
+        from heedful.predictors.translator import Translator
 
-        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
+        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
         chosen_search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         search = tell_engine(translator, chosen_search, False, messages)
         evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
@@ -107,12 +133,13 @@ def run(
 
 def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":
     """Open a model of a task other than translation, which has no search options."""
-    from heedful.predictors.table import load
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.interface import Predictor
     from heedful.runtime.folder import open_folder
 
     if open_folder(model).task == "translation":
         return None
-    return load(model, device if engine == "onnx" else choose_device(device), engine)
+    return load_to_run(model, engine, device, kind=Predictor)
 
 
 def _print_scored(

@@ -11,6 +11,11 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
 
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
+
+Examples:
+  heedful export pairs.model --to onnx
+  heedful export pairs.model --to ctranslate2 --int8
+  heedful export pairs.model --to huggingface marian
 """
 
 from pathlib import Path
@@ -24,17 +29,16 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
-    from heedful.runtime.exported import Exported
 
 
 def run(
     model: ModelPath,
     to: Annotated[
         Literal["onnx", "ctranslate2", "huggingface"],
-        typer.Option("--to", help="Target runtime.", show_default=False),
+        typer.Option("--to", metavar="onnx|ctranslate2|huggingface", help="Target runtime.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Folder to write with --to huggingface.", show_default=False)
+        Path | None, typer.Argument(metavar="OUT", help="Folder to write with --to huggingface.", show_default=False)
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     device: IdleDevice = "auto",
@@ -64,7 +68,7 @@ def run(
         from heedful.export.labels import export_classifier
 
         num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-        print(_described(export_classifier(predictor.model(), predictor.folder, num_tokens, most)))
+        print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
         return
     if not isinstance(predictor, Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
@@ -77,16 +81,7 @@ def run(
 
     draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    print(_described(export_engine(translator.model(), translator.folder, to, int8, draw, most)))
-
-
-def _described(exported: "Exported") -> str:
-    parity = exported.parity
-    size = sum(path.stat().st_size for path in exported.path.iterdir())
-    return (
-        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
-        f"{parity.num_same} of {parity.num_outputs} outputs the same"
-    )
+    print(export_engine(translator.model(), translator.folder, to, int8, draw, most).summary())
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

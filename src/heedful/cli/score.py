@@ -3,6 +3,10 @@
 Targets are scored by forced decoding. DATA is one file of pairs, or two aligned files. Log probabilities are natural
 logarithms; EOS counts as a token.
 
+Examples:
+  heedful score pairs.model pairs.tsv -o scores.tsv
+  heedful score pairs.model test.de test.en --total
+
 Output, UTF-8, one line per pair:
   text       log probability TAB log probability per token TAB tokens
   jsonl      an object: all of this, token by token
@@ -19,6 +23,7 @@ import typer
 from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -28,7 +33,6 @@ from heedful.cli.options import (
     Quiet,
     ReadTokens,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -42,7 +46,9 @@ def run(
     data: DataPaths,
     target: OutputPath = None,
     output_format: LineFormat = "text",
-    total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
+    total: Annotated[
+        bool, typer.Option("--total", help="Print only the sums over all pairs.", rich_help_panel=FILES)
+    ] = False,
     columns: ColumnsText = "1,2",
     batch_tokens: ReadTokens = 4096,
     device: Device = "auto",
@@ -53,13 +59,13 @@ def run(
     """Score pairs."""
     use_threads(threads)
     messages = Messages(quiet)
+    from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    translator = load(model, choose_device(device), kind=Translator)
+    translator = load_to_run(model, "auto", device, kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

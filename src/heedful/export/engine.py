@@ -15,6 +15,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import Backend
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
+from heedful.runtime.onnx import import_runtime, onnx_backend
 from heedful.search.inputs import InputDraw
 from heedful.version import __version__
 
@@ -40,9 +41,12 @@ def export_engine(
         The engine, with its measured parity.
 
     Raises:
+        MissingExtra: a package that writes or runs the engine is not installed; raised before any work.
         UsageError: this kind of engine cannot run the model.
         FileRefused: the engine's results differ from PyTorch's; its files are deleted.
     """
+    if kind == "onnx":
+        import_runtime()
     name = f"{kind}-int8" if is_int8 else kind
     unfinished = folder.path / FOLDER / f".{name}-{os.getpid()}"
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -68,8 +72,7 @@ def _write(
 ) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
-        from heedful.runtime.onnx import onnx_backend as open_backend
-
+        open_backend = onnx_backend
         export_graphs(model, unfinished, max_length, is_int8, draw)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend

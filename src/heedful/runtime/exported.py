@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.errors import FileRefused, UsageError, did_you_mean
+from heedful.errors import DamagedFile, FileRefused, UsageError, did_you_mean
 from heedful.files import sync
 from heedful.formats import ENGINE_FORMAT
+from heedful.regular_files import read_json_object
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
 from heedful.runtime.folder import ModelFolder, digest
@@ -65,6 +66,18 @@ class Exported:
     def parity(self) -> Parity:
         """Parity measured at export."""
         return Parity(**self.facts["parity"])
+
+    def summary(self) -> str:
+        """Describe the engine in one line.
+
+        Returns:
+            Its folder, size and parity with PyTorch.
+        """
+        size = sum(path.stat().st_size for path in self.path.iterdir())
+        return (
+            f"{self.path}: {size / 1e6:.1f} MB; log probabilities within {self.parity.max_difference:.1e} of "
+            f"PyTorch's, {self.parity.num_same} of {self.parity.num_outputs} outputs the same"
+        )
 
     def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
         """Say whether the engine supports a search, without loading it.
@@ -195,10 +208,10 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
 
 def _read(path: Path) -> Mapping[str, Any] | None:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        facts = read_json_object(path)
+    except (OSError, DamagedFile):
         return None
-    if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict):
+    if not isinstance(facts.get("files"), dict):
         return None
     parity = facts.get("parity")
     return facts if isinstance(parity, dict) and parity.keys() == Parity.__dataclass_fields__.keys() else None

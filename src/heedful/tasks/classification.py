@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final, final
@@ -19,9 +20,13 @@ from heedful.data.prepare import MIN_PAIRS, TOKENIZER_LINES, Split
 from heedful.errors import DataError
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
+from heedful.export.labels import ENGINE, export_classifier
 from heedful.files import written_whole
 from heedful.formats import PREPARED_FORMAT
 from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.interface import Predictor
+from heedful.runtime.exported import Exported
 from heedful.runtime.labels import label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
@@ -139,6 +144,12 @@ class Classification(Task[PairFile, ClassificationData]):
             return Validation(scores, samples[0], samples)
 
         return validate
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        if not isinstance(predictor, Classifier):
+            return {}
+        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+        return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
 
 
 def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) -> None:
