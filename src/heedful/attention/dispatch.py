@@ -324,9 +324,11 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
     """Compute attention that can be differentiated twice."""
     inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
-    if torch.is_autocast_enabled(call.request.device) and attended.context.dtype == torch.float32:
+    device = call.request.device
+    is_wide = attended.context.dtype == torch.float32
+    if is_wide and torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
         # The plain kernel's products are in the type of autocast, and no choice of a kernel may change a type.
-        attended = replace(attended, context=attended.context.to(torch.get_autocast_dtype(call.request.device)))
+        attended = replace(attended, context=attended.context.to(torch.get_autocast_dtype(device)))
     if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
         return attended
     return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
