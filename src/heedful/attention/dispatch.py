@@ -268,18 +268,11 @@ def _lower(
     require_size(query, score.query_size, "query")
     leading = broadcast(query.shape[:-2], raw_key.shape[:-2])
     num_queries, num_keys = query.shape[-2], raw_key.shape[-2]
-    mask = table_mask(masking, len(leading)) if isinstance(masking, Tensor) else masking
-    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
-    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
-        reach = padding(torch.full((), score.max_keys, device=query.device))
-        mask = reach if mask is None else mask & reach
-    rows = None if mask is None else mask.rows(num_queries, num_keys, query.device)
+    rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
     mode = _mode(query, raw_key, value)
-    if rows is not None:
-        rows.require_leading(leading)
-        if mode not in {"eager", "export"} or (mode == "eager" and value.device.type != "cpu"):
-            # Numbers are not looked at there, so hidden ones are replaced whatever they are.
-            key, value = with_hidden_zeroed(key, value, rows, len(leading))
+    if rows is not None and mode != "export" and not (mode == "eager" and value.device.type == "cpu"):
+        # Numbers are not looked at there, so hidden ones are replaced whatever they are.
+        key, value = with_hidden_zeroed(key, value, rows, len(leading))
     try:
         prepared = key if isinstance(key, PreparedKey) else score.prepare(key)
         pairs = score.lower(query, prepared, normalizer.inverse_temperature)
@@ -306,6 +299,22 @@ def _lower(
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
+
+
+def _bounds(
+    masking: Masking, score: Score, leading: torch.Size, num_queries: int, num_keys: int, device: torch.device
+) -> MaskBounds | None:
+    """Normal form of a mask, without the keys that the score does not reach; None = every query may attend to all."""
+    mask = table_mask(masking, len(leading)) if isinstance(masking, Tensor) else masking
+    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
+    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
+        reach = padding(torch.full((), score.max_keys, device=device))
+        mask = reach if mask is None else mask & reach
+    if mask is None:
+        return None
+    rows = mask.rows(num_queries, num_keys, device)
+    rows.require_leading(leading)
+    return rows
 
 
 def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
