@@ -119,9 +119,9 @@ def _named(first: Sequence[str]) -> list[int]:
     return named if is_usable and is_row_of_headings else []
 
 
-def _ordered(found: Sequence[int], columns: tuple[int, int]) -> tuple[int, int]:
-    """The found columns, 1-based, in the order in which the first two were requested."""
-    return found[columns[0] - 1] + 1, found[columns[1] - 1] + 1
+def _ordered(texts: Sequence[int], columns: tuple[int, int]) -> tuple[int, int]:
+    """The columns of texts, 1-based, in the order in which the first two were requested."""
+    return texts[columns[0] - 1] + 1, texts[columns[1] - 1] + 1
 
 
 def _is_number(cell: str) -> bool:
