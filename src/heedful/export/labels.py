@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 from typing import Final, final
 
 import numpy as np
@@ -9,15 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import FileRefused, MissingExtra
+from heedful.export.documents import document_draw, record_levels
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable
 from heedful.export.records import flatten
+from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
-from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.models.label_model import LabelModel, label_run
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
-from heedful.runtime.labels import GRAPH, LabelGraph, label_log_probs
+from heedful.runtime.labels import GRAPH, label_log_probs, open_label_graphs
 from heedful.runtime.onnx import import_runtime
-from heedful.search.inputs import TokenArrays, token_draw, token_sequences
+from heedful.search.inputs import InputDraw, TokenArrays, token_draw, token_sequences
 from heedful.version import __version__
 
 ENGINE: Final = "onnx"
@@ -28,19 +31,19 @@ MOST_COMPARED: Final = 100
 
 @final
 class _Labels(nn.Module):
-    def __init__(self, model: TextClassifier, kind: type[Inputs]) -> None:
+    def __init__(self, model: LabelModel, kind: type[Inputs]) -> None:
         super().__init__()
         self.model = model
         self.kind = kind
 
     def forward(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        need = ("weights",) if self.model.attention is not None else ()
+        need = ("weights",) if self.model.has_attention else ()
         scores, weights = self.model(self.kind(*tensors), need)
         log_probs = torch.log_softmax(scores, dim=-1)
         return (log_probs,) if weights is None else (log_probs, weights)
 
 
-def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
+def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
     """Export a classifier as an ONNX engine into its model folder.
 
     Args:
@@ -58,25 +61,18 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         FileRefused: the graph's results differ from PyTorch's; its files are deleted.
     """
     import_runtime()
-    draw = token_draw(num_tokens)
+    draw = document_draw(num_tokens) if isinstance(model, HierarchicalClassifier) else token_draw(num_tokens)
     unfinished = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
-        inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
-        fields = flatten(inputs, "")
-        axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
-        listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
-        outputs = ["log_probs"] if model.attention is None else ["log_probs", "weights"]
-        module = _Labels(recordable(model, max_length), type(inputs))
         try:
-            record_graph(module, {}, listed, outputs, unfinished / GRAPH, max_length)
+            _record(model, draw, unfinished, max_length)
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "train", "writing ONNX") from None
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
         texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
-        runs = label_run(model), LabelGraph(unfinished)
+        runs = label_run(model), open_label_graphs(unfinished)
         wanted, exported = (label_log_probs(run, texts)[0] for run in runs)
         difference = float(np.abs(wanted - exported).max())
         same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
@@ -88,3 +84,18 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return find_exported(folder, max_length)[ENGINE]
+
+
+def _record(model: LabelModel, draw: InputDraw, folder: Path, max_length: int) -> None:
+    """Write the graphs of a classifier."""
+    copied = recordable(model, max_length)
+    if isinstance(copied, HierarchicalClassifier):
+        record_levels(copied, folder, max_length)
+        return
+    arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
+    inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
+    fields = flatten(inputs, "")
+    axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
+    listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
+    outputs = ["log_probs", "weights"] if model.has_attention else ["log_probs"]
+    record_graph(_Labels(copied, type(inputs)), {}, listed, outputs, folder / GRAPH, max_length)

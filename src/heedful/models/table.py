@@ -8,14 +8,22 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 
 from heedful.config import Config
 from heedful.custom_code import import_class, is_custom
-from heedful.models import luong, rnn_encoder_decoder, rnnsearch, text_classifier, transformer
+from heedful.models import hierarchical, luong, rnn_encoder_decoder, rnnsearch, text_classifier, transformer
+from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 
-AnyModelConfig = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig | TextClassifierConfig
+AnyModelConfig = (
+    TransformerConfig
+    | RNNsearchConfig
+    | LuongConfig
+    | RNNEncoderDecoderConfig
+    | TextClassifierConfig
+    | HierarchicalConfig
+)
 
 
 def _custom_or(value: object, known: ValidatorFunctionWrapHandler) -> object:
@@ -38,6 +46,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "luong": LuongConfig,
     "rnn_encoder_decoder": RNNEncoderDecoderConfig,
     "text_classifier": TextClassifierConfig,
+    "hierarchical": HierarchicalConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
@@ -45,6 +54,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **luong.PRESETS,
     **rnn_encoder_decoder.PRESETS,
     **text_classifier.PRESETS,
+    **hierarchical.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -20,9 +20,8 @@ from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
 from heedful.layers.recurrent_stack import BidirectionalStack
-from heedful.models.inputs import Inputs, inputs_on, token_inputs
-from heedful.runtime.labels import Floats, LabelRun
-from heedful.search.inputs import TokenArrays
+from heedful.models.inputs import Inputs, token_inputs
+from heedful.models.label_model import LabelModel
 
 
 class TextClassifierConfig(Config):
@@ -57,7 +56,7 @@ PRESETS: Final[Mapping[str, TextClassifierConfig]] = {
 
 
 @final
-class TextClassifier(nn.Module):
+class TextClassifier(LabelModel):
     """Module that scores the labels of a text."""
 
     def __init__(self, config: TextClassifierConfig, num_tokens: int, num_labels: int) -> None:
@@ -78,52 +77,23 @@ class TextClassifier(nn.Module):
             self.encoder = BidirectionalStack("gru", size, config.hidden_size, config.num_layers, config.dropout)
             size = 2 * config.hidden_size
             self.attention = MultiQueryVectorAttention(1, TanhDot(size, size, has_bias=True))
+        self.has_attention = self.attention is not None
         self.output = nn.Linear(size, num_labels)
 
-    def forward(
+    def vectors(
         self, inputs: Inputs, need: tuple[Need, ...] = ()
-    ) -> tuple[Float[Tensor, "text label"], Float[Tensor, "text position"] | None]:
-        """Score the labels of texts.
-
-        Args:
-            inputs: token ids.
-            need: ("weights",) to request attention.
-
-        Returns:
-            [text, label] unnormalised log probabilities; and [text, position] attention weights if requested and the
-            encoder has attention, else None.
-        """
+    ) -> tuple[Float[Tensor, "text size"], Float[Tensor, "text position"] | None]:
         tokens = token_inputs(inputs)
         embedded = self._dropout(self.embedding(tokens.ids))
-        weights: Tensor | None = None
         if self.encoder is None or self.attention is None:
             real = torch.arange(tokens.ids.shape[1], device=tokens.ids.device) < tokens.lengths[:, None]
-            vectors = embedded.masked_fill(~real[..., None], 0.0).sum(dim=1) / tokens.lengths[:, None]
-        else:
-            states, _ = self.encoder.run(embedded, tokens.lengths)
-            vectors, attended = self.attention(states, states, padding(tokens.lengths), need)
-            weights = None if attended.weights is None else attended.weights[:, 0]
-        return self.output(self._dropout(vectors)), weights
+            return embedded.masked_fill(~real[..., None], 0.0).sum(dim=1) / tokens.lengths[:, None], None
+        states, _ = self.encoder.run(embedded, tokens.lengths)
+        vectors, attended = self.attention(states, states, padding(tokens.lengths), need)
+        return vectors, None if attended.weights is None else attended.weights[:, 0]
+
+    def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
+        return self.output(self._dropout(vectors))
 
     def _dropout(self, vectors: Tensor) -> Tensor:
         return dropout(vectors, self.config.dropout, self.training)
-
-
-def label_run(model: TextClassifier) -> LabelRun:
-    """Make the function that classifies one batch with PyTorch.
-
-    Args:
-        model: in evaluation mode.
-
-    Returns:
-        A function for `heedful.runtime.labels.label_log_probs`.
-    """
-    device = next(model.parameters()).device
-
-    def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
-        with torch.inference_mode():
-            scores, weights = model(inputs_on(device, texts), ("weights",))
-            log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
-            return log_probs, None if weights is None else weights.float().cpu().numpy()
-
-    return run

@@ -19,14 +19,14 @@ from heedful.predictors.interface import Predictor
 from heedful.regular_files import MOST_BULK_BYTES, read_json
 from heedful.runtime.exported import find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder
-from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
+from heedful.runtime.labels import LabelRun, label_log_probs, open_label_graphs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
-    from heedful.models.text_classifier import TextClassifier
+    from heedful.models.label_model import LabelModel
 
 WINDOW_TEXTS: Final = 2048
 """Number of texts that are sorted by length together, so that memory does not grow with the input."""
@@ -91,9 +91,9 @@ class Classifier(Predictor):
         self._engine: Final = engine
         self._device: Final = device
         self._run: LabelRun | None = None
-        self._model: TextClassifier | None = None
+        self._model: LabelModel | None = None
 
-    def model(self) -> "TextClassifier":
+    def model(self) -> "LabelModel":
         """Return the PyTorch model, loaded on first use.
 
         Returns:
@@ -106,14 +106,14 @@ class Classifier(Predictor):
         """
         if self._model is None:
             try:
+                from heedful.models.label_model import LabelModel
                 from heedful.models.store import load_model
-                from heedful.models.text_classifier import TextClassifier
             except ModuleNotFoundError as error:
                 if error.name != "torch":
                     raise
                 raise MissingExtra("PyTorch", "train", "running a classifier") from None
             model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
-            if not isinstance(model, TextClassifier):
+            if not isinstance(model, LabelModel):
                 raise FileRefused(f"{self.folder.path}: its model is no classifier")
             self._model = model
         return self._model
@@ -165,7 +165,7 @@ class Classifier(Predictor):
             self._run = self._graph()
         if self._run is None:
             model = self.model()
-            from heedful.models.text_classifier import label_run
+            from heedful.models.label_model import label_run
 
             self._run = label_run(model)
         return self._run
@@ -183,7 +183,7 @@ class Classifier(Predictor):
             return None
         exported.verify()
         try:
-            return LabelGraph(exported.path)
+            return open_label_graphs(exported.path)
         except MissingExtra:
             if self._engine != "auto":
                 raise

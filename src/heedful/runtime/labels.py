@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import FileRefused
-from heedful.runtime.onnx import import_runtime, num_threads
+from heedful.runtime.documents import WORDS, DocumentGraphs
+from heedful.runtime.onnx import num_threads, open_session
 from heedful.search.inputs import TokenArrays
 
 Floats = NDArray[np.float32]
@@ -59,16 +59,7 @@ class LabelGraph:
         Raises:
             FileRefused: the file is missing or damaged.
         """
-        onnxruntime = import_runtime()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = num_threads(threads)
-        path = folder / GRAPH
-        try:
-            self._session: Any = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
-            reason = str(error).partition("\n")[0]
-            raise FileRefused(f"{path}: not readable: {reason}; export the model again") from None
+        self._session: Final = open_session(folder / GRAPH, num_threads(threads))
 
     def __call__(self, texts: TokenArrays) -> tuple[Floats, Floats | None]:
         """Classify one batch.
@@ -82,3 +73,19 @@ class LabelGraph:
         """
         outputs = self._session.run(None, texts.named_arrays())
         return outputs[0], outputs[1] if len(outputs) > 1 else None
+
+
+def open_label_graphs(folder: Path, threads: int = 0) -> LabelRun:
+    """Load an exported classifier.
+
+    Args:
+        folder: folder of the engine.
+        threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
+
+    Returns:
+        A function for `label_log_probs`.
+
+    Raises:
+        FileRefused: a file is missing or damaged.
+    """
+    return DocumentGraphs(folder, threads) if (folder / WORDS).is_file() else LabelGraph(folder, threads)

@@ -33,6 +33,32 @@ Tensors = dict[str, Any]
 """Tensors of ONNX Runtime by name."""
 
 
+def open_session(path: Path, threads: int) -> "InferenceSession":
+    """Load a graph.
+
+    Args:
+        path: file of the graph.
+        threads: number of threads; 0 = ONNX Runtime's own choice.
+
+    Returns:
+        A session.
+
+    Raises:
+        FileRefused: the file is missing or damaged.
+    """
+    onnxruntime = import_runtime()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    # Without spinning, because idle threads of one graph would take processor time from the next graph.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
+        raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
+
+
 @final
 class Graphs:
     """Loaded graphs of one model."""
@@ -53,17 +79,7 @@ class Graphs:
         self._sessions: Final[dict[str, InferenceSession]] = {}
         self.has_best: Final = (folder / f"{BEST}.onnx").is_file()
         for name in (*GRAPHS, BEST) if self.has_best else GRAPHS:
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 3
-            # Without spinning, because idle threads of one graph would take processor time from the next graph.
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-            options.intra_op_num_threads = num_threads(threads) if name in _LARGE else 1
-            options.inter_op_num_threads = 1
-            path = folder / f"{name}.onnx"
-            try:
-                self._sessions[name] = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
-                raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
+            self._sessions[name] = open_session(folder / f"{name}.onnx", num_threads(threads) if name in _LARGE else 1)
         self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
         self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
         self.has_weights: Final = "weights" in self._outputs("step")

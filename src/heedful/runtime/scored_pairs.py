@@ -12,6 +12,7 @@ from heedful.errors import UsageError
 from heedful.runtime.engine import Backend, score_sorted
 from heedful.search.forced import ForcedDecoding
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
+from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
@@ -104,7 +105,7 @@ def word_links(weights: NDArray[np.floating], source_words: Sequence[int], targe
 
 
 def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a source sentence, truncated to the length that the model accepts.
+    """Encode a source, truncated to the length that the model accepts.
 
     Args:
         tokenizer: tokenizer of the source side.
@@ -112,14 +113,19 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
         config: text settings with the limits.
 
     Returns:
-        [position] ids ending in EOS (EOS alone for blank text), and whether the text was truncated.
+        [position] ids ending in EOS (EOS alone for blank text; one after each sentence of a document), and whether the
+        text was truncated.
     """
     if not text.strip():
         return np.array([EOS], dtype=np.int64), False
     # No piece is longer than 16 characters, so characters beyond this limit could not be kept below either.
     most = 16 * config.max_tokens
     # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
-    ids = tokenizer.encode(text[:most].replace("\0", "\ufffd"))
+    known = text[:most].replace("\0", "\ufffd")
+    if config.split_sentences:
+        ids = [token for sentence in split_sentences(known) for token in (*tokenizer.encode(sentence), EOS)][:-1]
+    else:
+        ids = tokenizer.encode(known)
     room = config.max_tokens - 1
     return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
 

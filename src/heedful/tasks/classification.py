@@ -23,7 +23,7 @@ from heedful.experiment import Experiment
 from heedful.export.labels import ENGINE, export_classifier
 from heedful.files import written_whole
 from heedful.formats import PREPARED_FORMAT
-from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.models.label_model import LabelModel, label_run
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.runtime.exported import Exported
@@ -63,8 +63,8 @@ class Classification(Task[PairFile, ClassificationData]):
     name = "classification"
     default_preset = "bag"
     command = "classify"
-    kinds = frozenset({"text_classifier"})
-    model = TextClassifier
+    kinds = frozenset({"text_classifier", "hierarchical"})
+    model = LabelModel
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
@@ -73,7 +73,9 @@ class Classification(Task[PairFile, ClassificationData]):
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         # Long texts are truncated, while long pairs are left out; and documents are longer than sentences.
-        return {"text": {"max_characters": 100_000, "max_tokens": 400}}
+        is_hierarchical = resolve({}).model.kind == "hierarchical"
+        most = 2_000 if is_hierarchical else 400
+        return {"text": {"max_characters": 100_000, "max_tokens": most, "split_sentences": is_hierarchical}}
 
     def prepare(
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
@@ -129,8 +131,8 @@ class Classification(Task[PairFile, ClassificationData]):
         texts = TokenArrays(encoded)
 
         def validate(model: nn.Module) -> Validation:
-            if not isinstance(model, TextClassifier):
-                raise TypeError(f"classification is validated with a text classifier, got {type(model).__name__}")
+            if not isinstance(model, LabelModel):
+                raise TypeError(f"classification is validated with a classifier, got {type(model).__name__}")
             log_probs, _ = label_log_probs(label_run(model), texts)
             said = [data.labels[number] for number in log_probs.argmax(axis=1)]
             report = score_labels(said, data.dev.labels)

@@ -45,6 +45,8 @@ class TextConfig(Config):
     warns."""
     max_training_tokens: int = Field(default=0, ge=0)
     """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
+    split_sentences: bool = False
+    """Whether sources are documents: every sentence ends in EOS, as hierarchical models need it."""
     source_vectors: str = ""
     """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
     target_vectors: str = ""

@@ -18,7 +18,7 @@ class LabelStep(TrainingStep):
         """Join them.
 
         Args:
-            model: gives scores of labels and attention, as `heedful.models.text_classifier.TextClassifier` does.
+            model: gives scores of labels and attention, as a `heedful.models.label_model.LabelModel` does.
             label_smoothing: share of probability spread evenly over the labels, in [0, 1).
         """
         super().__init__()

@@ -1,0 +1,81 @@
+"""Interface of classifiers: modules that score the labels of texts."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.attention.interface import Need
+from heedful.models.inputs import Inputs, inputs_on
+from heedful.runtime.labels import Floats, LabelRun
+from heedful.search.inputs import TokenArrays
+
+
+class LabelModel(nn.Module, ABC):
+    """Module that scores the labels of texts, with one vector for each text before its last layer."""
+
+    has_attention: bool
+    """Whether `forward` gives attention weights."""
+
+    @abstractmethod
+    def vectors(
+        self, inputs: Inputs, need: tuple[Need, ...] = ()
+    ) -> tuple[Float[Tensor, "text size"], Float[Tensor, "text position"] | None]:
+        """Encode texts.
+
+        Args:
+            inputs: token ids.
+            need: ("weights",) to request attention.
+
+        Returns:
+            [text, size] vectors; and [text, position] attention weights if requested and the model has attention, else
+            None.
+        """
+
+    @abstractmethod
+    def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
+        """Score labels.
+
+        Args:
+            vectors: [text, size] from `vectors`.
+
+        Returns:
+            [text, label] unnormalised log probabilities.
+        """
+
+    def forward(
+        self, inputs: Inputs, need: tuple[Need, ...] = ()
+    ) -> tuple[Float[Tensor, "text label"], Float[Tensor, "text position"] | None]:
+        """Score the labels of texts.
+
+        Args:
+            inputs: token ids.
+            need: ("weights",) to request attention.
+
+        Returns:
+            [text, label] unnormalised log probabilities; and [text, position] attention weights if requested and the
+            model has attention, else None.
+        """
+        vectors, weights = self.vectors(inputs, need)
+        return self.scores(vectors), weights
+
+
+def label_run(model: LabelModel) -> LabelRun:
+    """Make the function that classifies one batch with PyTorch.
+
+    Args:
+        model: in evaluation mode.
+
+    Returns:
+        A function for `heedful.runtime.labels.label_log_probs`.
+    """
+    device = next(model.parameters()).device
+
+    def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
+        with torch.inference_mode():
+            scores, weights = model(inputs_on(device, texts), ("weights",))
+            log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
+            return log_probs, None if weights is None else weights.float().cpu().numpy()
+
+    return run

@@ -1,0 +1,60 @@
+"""Sentence splitting for English, Chinese and languages with the same punctuation, by rules."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_ABBREVIATIONS: Final = frozenset(
+    "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st jr sr vs etc inc ltd co corp no vol fig eq sec ed eds "
+    "jan feb mar apr jun jul aug sep sept oct nov dec e.g i.e a.m p.m u.s u.k d.c ph.d".split()
+)
+"""Words whose final period ends no sentence, in lower case."""
+
+_HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
+_ENDS: Final = re.compile(
+    r"""(?: [。！？…]+ [”’」』）)"']*            # Chinese marks, after which no space follows
+          | (?P<mark> [.!?]+ ) [”’"')\]]* (?=\s)  # others only before a space
+          | \n+
+        )""",
+    re.VERBOSE,
+)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences.
+
+    A period after an abbreviation or a single letter, or before a lower-case word, ends no sentence; a line break, also
+    one of HTML, always does.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The sentences without surrounding space, in order; none for blank text.
+
+    Example:
+        >>> split_sentences('Dr. Who sat down. "Why?" he asked. 房间很好。服务不错！')
+        ['Dr. Who sat down.', '"Why?" he asked.', '房间很好。', '服务不错！']
+    """
+    text = _HTML_BREAK.sub("\n", text)
+    parts = (text[start:end].strip() for start, end in _spans(text))
+    return [part for part in parts if part]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for end in _ENDS.finditer(text):
+        if end["mark"] is None or _ends_sentence(text, end, start):
+            yield start, end.end()
+            start = end.end()
+    yield start, len(text)
+
+
+def _ends_sentence(text: str, end: re.Match[str], start: int) -> bool:
+    following = text[end.end() : end.end() + 40].lstrip(" \t\"'“‘([")
+    if following[:1].islower():
+        return False
+    if end["mark"] != ".":
+        return True
+    word = text[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([").lower()
+    return word not in _ABBREVIATIONS and not (len(word) == 1 and word.isalpha() and word != "i")
