@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from heedful.models.inputs import TokenInputs
-from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig, label_run
+from heedful.models.label_model import label_run
+from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig
 from heedful.runtime.labels import label_log_probs
 from heedful.search.inputs import TokenArrays
 
@@ -18,10 +19,10 @@ def make(encoder: str) -> TextClassifier:
 
 def test_a_bag_is_the_mean_of_its_embeddings_under_one_matrix():
     model = make("bag")
-    scores, weights = model(TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3])))
+    scores, encoded = model(TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3])))
     wanted = model.output(model.embedding.weight[[5, 6, 3]].mean(dim=0))
     assert torch.allclose(scores[0], wanted)
-    assert weights is None
+    assert encoded.weights is None
     turned, _ = model(TokenInputs(torch.tensor([[6, 5, 3]]), torch.tensor([3])))
     assert torch.allclose(turned, scores)
 
@@ -29,7 +30,8 @@ def test_a_bag_is_the_mean_of_its_embeddings_under_one_matrix():
 def test_a_recurrent_encoder_sees_the_order_and_attends():
     model = make("gru")
     inputs = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
-    scores, weights = model(inputs, ("weights",))
+    scores, encoded = model(inputs, ("weights",))
+    weights = encoded.weights
     assert weights is not None
     assert weights.shape == (1, 3)
     assert float(weights.sum().detach()) == pytest.approx(1.0)

@@ -6,7 +6,7 @@ from typing import Final
 PRESETS: Final = (
     *("tiny", "small", "base", "big", "rnnsearch-tiny", "rnnsearch", "rnnsearch-paper", "d2l-rnnsearch", "luong"),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
-    *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max"),
+    *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self-attentive"),
 )
 """Names of the presets, because importing their table imports PyTorch; a test compares them with it."""
 DEVICES: Final = ("auto", "cpu", "cuda", "mps")

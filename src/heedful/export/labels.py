@@ -38,9 +38,9 @@ class _Labels(nn.Module):
 
     def forward(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         need = ("weights",) if self.model.has_attention else ()
-        scores, weights = self.model(self.kind(*tensors), need)
+        scores, encoded = self.model(self.kind(*tensors), need)
         log_probs = torch.log_softmax(scores, dim=-1)
-        return (log_probs,) if weights is None else (log_probs, weights)
+        return (log_probs,) if encoded.weights is None else (log_probs, encoded.weights)
 
 
 def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:

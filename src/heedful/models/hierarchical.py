@@ -25,7 +25,7 @@ from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.inputs import Inputs, TokenInputs, token_inputs
-from heedful.models.label_model import LabelModel
+from heedful.models.label_model import Encoded, LabelModel
 from heedful.text.vocabulary import EOS
 
 Pooling = Literal["attention", "average", "max"]
@@ -109,7 +109,7 @@ class Level(nn.Module):
         """
         super().__init__()
         self.pooling: Final = pooling
-        self.encoder = BidirectionalEncoder(item_size, hidden_size)
+        self.encoder = BidirectionalEncoder(item_size, hidden_size, reset="after")
         size = 2 * hidden_size
         self.attention = (
             MultiQueryVectorAttention(1, TanhDot(size, size, has_bias=True)) if pooling == "attention" else None
@@ -201,9 +201,7 @@ class HierarchicalClassifier(LabelModel):
         self.sentences = Level(2 * config.hidden_size, config.hidden_size, config.pooling)
         self.output = nn.Linear(2 * config.hidden_size, num_labels)
 
-    def vectors(
-        self, inputs: Inputs, need: tuple[Need, ...] = ()
-    ) -> tuple[Float[Tensor, "document size"], Float[Tensor, "document position"] | None]:
+    def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
         """Encode documents.
 
         Args:
@@ -211,9 +209,8 @@ class HierarchicalClassifier(LabelModel):
             need: ("weights",) to request attention.
 
         Returns:
-            [document, size] vectors; and, if requested and there is attention, [document, position] products of the
-            weight of a word in its sentence and of the sentence in its document, which sum to 1 in each document; else
-            None.
+            Vectors; the weight of a position is the product of the weight of the word in its sentence and that of the
+            sentence in its document.
         """
         tokens = token_inputs(inputs)
         layout = Sentences.of(tokens)
@@ -221,10 +218,10 @@ class HierarchicalClassifier(LabelModel):
         sentences, word_weights = self.words(words, layout.lengths)
         documents, sentence_weights = self.sentences(self._dropout(sentences), layout.counts)
         if word_weights is None or sentence_weights is None or "weights" not in need:
-            return documents, None
+            return Encoded(documents)
         weights = word_weights.new_zeros(tokens.ids.shape)
         weights[layout.is_real] = word_weights * sentence_weights.repeat_interleave(layout.lengths)
-        return documents, weights
+        return Encoded(documents, weights)
 
     def scores(self, vectors: Float[Tensor, "document size"]) -> Float[Tensor, "document label"]:
         return self.output(self._dropout(vectors))

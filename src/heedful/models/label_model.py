@@ -1,6 +1,7 @@
 """Interface of classifiers: modules that score the labels of texts."""
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,17 @@ from heedful.runtime.labels import Floats, LabelRun
 from heedful.search.inputs import TokenArrays
 
 
+class Encoded(NamedTuple):
+    """Encoded texts."""
+
+    vectors: Float[Tensor, "text size"]
+    """[text, size]"""
+    weights: Float[Tensor, "text position"] | None = None
+    """[text, position] attention weights, each row summing to 1; None without attention."""
+    penalty: Float[Tensor, " text"] | None = None
+    """[text] addend of the training loss; None = 0."""
+
+
 class LabelModel(nn.Module, ABC):
     """Module that scores the labels of texts, with one vector for each text before its last layer."""
 
@@ -19,9 +31,7 @@ class LabelModel(nn.Module, ABC):
     """Whether `forward` gives attention weights."""
 
     @abstractmethod
-    def vectors(
-        self, inputs: Inputs, need: tuple[Need, ...] = ()
-    ) -> tuple[Float[Tensor, "text size"], Float[Tensor, "text position"] | None]:
+    def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
         """Encode texts.
 
         Args:
@@ -29,8 +39,7 @@ class LabelModel(nn.Module, ABC):
             need: ("weights",) to request attention.
 
         Returns:
-            [text, size] vectors; and [text, position] attention weights if requested and the model has attention, else
-            None.
+            Vectors, and attention weights if requested and the model has attention.
         """
 
     @abstractmethod
@@ -38,15 +47,13 @@ class LabelModel(nn.Module, ABC):
         """Score labels.
 
         Args:
-            vectors: [text, size] from `vectors`.
+            vectors: [text, size] from `encode`.
 
         Returns:
             [text, label] unnormalised log probabilities.
         """
 
-    def forward(
-        self, inputs: Inputs, need: tuple[Need, ...] = ()
-    ) -> tuple[Float[Tensor, "text label"], Float[Tensor, "text position"] | None]:
+    def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Float[Tensor, "text label"], Encoded]:
         """Score the labels of texts.
 
         Args:
@@ -54,11 +61,10 @@ class LabelModel(nn.Module, ABC):
             need: ("weights",) to request attention.
 
         Returns:
-            [text, label] unnormalised log probabilities; and [text, position] attention weights if requested and the
-            model has attention, else None.
+            [text, label] unnormalised log probabilities, and the encoded texts.
         """
-        vectors, weights = self.vectors(inputs, need)
-        return self.scores(vectors), weights
+        encoded = self.encode(inputs, need)
+        return self.scores(encoded.vectors), encoded
 
 
 def label_run(model: LabelModel) -> LabelRun:
@@ -74,7 +80,8 @@ def label_run(model: LabelModel) -> LabelRun:
 
     def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
         with torch.inference_mode():
-            scores, weights = model(inputs_on(device, texts), ("weights",))
+            scores, encoded = model(inputs_on(device, texts), ("weights",))
+            weights = encoded.weights
             log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
             return log_probs, None if weights is None else weights.float().cpu().numpy()
 

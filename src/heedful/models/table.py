@@ -8,11 +8,20 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 
 from heedful.config import Config
 from heedful.custom_code import import_class, is_custom
-from heedful.models import hierarchical, luong, rnn_encoder_decoder, rnnsearch, text_classifier, transformer
+from heedful.models import (
+    hierarchical,
+    luong,
+    rnn_encoder_decoder,
+    rnnsearch,
+    self_attentive,
+    text_classifier,
+    transformer,
+)
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.luong import LuongConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.models.self_attentive import SelfAttentiveConfig
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 
@@ -23,6 +32,7 @@ AnyModelConfig = (
     | RNNEncoderDecoderConfig
     | TextClassifierConfig
     | HierarchicalConfig
+    | SelfAttentiveConfig
 )
 
 
@@ -47,6 +57,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "rnn_encoder_decoder": RNNEncoderDecoderConfig,
     "text_classifier": TextClassifierConfig,
     "hierarchical": HierarchicalConfig,
+    "self_attentive": SelfAttentiveConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
@@ -55,6 +66,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **rnn_encoder_decoder.PRESETS,
     **text_classifier.PRESETS,
     **hierarchical.PRESETS,
+    **self_attentive.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -21,7 +21,7 @@ from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
 from heedful.layers.recurrent_stack import BidirectionalStack
 from heedful.models.inputs import Inputs, token_inputs
-from heedful.models.label_model import LabelModel
+from heedful.models.label_model import Encoded, LabelModel
 
 
 class TextClassifierConfig(Config):
@@ -80,17 +80,15 @@ class TextClassifier(LabelModel):
         self.has_attention = self.attention is not None
         self.output = nn.Linear(size, num_labels)
 
-    def vectors(
-        self, inputs: Inputs, need: tuple[Need, ...] = ()
-    ) -> tuple[Float[Tensor, "text size"], Float[Tensor, "text position"] | None]:
+    def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
         tokens = token_inputs(inputs)
         embedded = self._dropout(self.embedding(tokens.ids))
         if self.encoder is None or self.attention is None:
             real = torch.arange(tokens.ids.shape[1], device=tokens.ids.device) < tokens.lengths[:, None]
-            return embedded.masked_fill(~real[..., None], 0.0).sum(dim=1) / tokens.lengths[:, None], None
+            return Encoded(embedded.masked_fill(~real[..., None], 0.0).sum(dim=1) / tokens.lengths[:, None])
         states, _ = self.encoder.run(embedded, tokens.lengths)
         vectors, attended = self.attention(states, states, padding(tokens.lengths), need)
-        return vectors, None if attended.weights is None else attended.weights[:, 0]
+        return Encoded(vectors, None if attended.weights is None else attended.weights[:, 0])
 
     def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
         return self.output(self._dropout(vectors))

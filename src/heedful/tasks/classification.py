@@ -63,7 +63,7 @@ class Classification(Task[PairFile, ClassificationData]):
     name = "classification"
     default_preset = "bag"
     command = "classify"
-    kinds = frozenset({"text_classifier", "hierarchical"})
+    kinds = frozenset({"text_classifier", "hierarchical", "self_attentive"})
     model = LabelModel
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
 

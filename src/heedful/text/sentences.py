@@ -12,8 +12,8 @@ _ABBREVIATIONS: Final = frozenset(
 
 _HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ENDS: Final = re.compile(
-    r"""(?: [。！？…]+ [”’」』）)"']*            # Chinese marks, after which no space follows
-          | (?P<mark> [.!?]+ ) [”’"')\]]* (?=\s)  # others only before a space
+    r"""(?: [。！？…]++ [”’」』）)"']*+            # Chinese marks, after which no space follows
+          | (?<![.!?]) (?P<mark> [.!?]++ ) [”’"')\]]*+ (?=\s)  # others only before a space
           | \n+
         )""",
     re.VERBOSE,

@@ -35,9 +35,11 @@ class LabelStep(TrainingStep):
             Sums over the batch.
         """
         ids, lengths, labels = tensors
-        scores, _ = self.model(TokenInputs(ids, lengths))
+        scores, encoded = self.model(TokenInputs(ids, lengths))
         scores = scores if scores.dtype == torch.float64 else scores.float()
         total = functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=self.label_smoothing)
+        if encoded.penalty is not None:
+            total = total + encoded.penalty.sum()
         gold = functional.log_softmax(scores.detach(), dim=-1).gather(1, labels[:, None])
         num_correct = (scores.argmax(dim=-1) == labels).sum()
         return LossSum(total, gold.sum(), num_correct, labels.new_tensor(len(labels)))

@@ -1,0 +1,31 @@
+"""Sentence splitting."""
+
+import pytest
+
+from heedful.text.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("", []),
+        ("  \n ", []),
+        ("no end", ["no end"]),
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("I met Dr. Who, Mr. J. R. Fox and Mrs. Bell.", ["I met Dr. Who, Mr. J. R. Fox and Mrs. Bell."]),
+        ("It cost 3.50 in the U.S. market, i.e. little.", ["It cost 3.50 in the U.S. market, i.e. little."]),
+        ('"Why?" he asked. (He knew.) So', ['"Why?" he asked.', "(He knew.)", "So"]),
+        ("Well... maybe. So did I. He left.", ["Well... maybe.", "So did I.", "He left."]),
+        ("Bad.<br /><br />Very bad<br>Worst", ["Bad.", "Very bad", "Worst"]),
+        ("first line\nsecond line", ["first line", "second line"]),
+        ("房间很好。服务不错！“真的？”是的……", ["房间很好。", "服务不错！", "“真的？”", "是的……"]),
+        ("价格3.5元。不贵", ["价格3.5元。", "不贵"]),
+    ],
+)
+def test_sentences(text: str, sentences: list[str]):
+    assert split_sentences(text) == sentences
+
+
+def test_long_texts_take_linear_time():
+    assert len(split_sentences("a. " * 100_000 + "B. " * 10)) <= 100_010
+    assert split_sentences("." * 100_000) == ["." * 100_000]
