@@ -7,7 +7,7 @@ import torch
 from heedful.models.inputs import TokenInputs
 from heedful.models.label_model import label_run
 from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig
-from heedful.runtime.labels import label_log_probs
+from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
 
 
@@ -52,10 +52,11 @@ def test_padding_and_neighbours_are_invisible(encoder: str):
 def test_texts_are_classified_in_the_order_asked():
     model = make("gru")
     texts = [np.array([4] * length + [3]) for length in (0, 5, 2, 9)]
-    log_probs, attention = label_log_probs(label_run(model), TokenArrays(texts), batch_tokens=7)
+    log_probs, vectors, attention = run_labels(label_run(model), TokenArrays(texts), batch_tokens=7)
+    assert vectors.shape == (4, 6)
     assert [None if own is None else own.size for own in attention] == [1, 6, 3, 10]
     for text, row in zip(texts, log_probs, strict=True):
-        (alone,), _ = label_log_probs(label_run(model), TokenArrays([text]))
+        (alone,), *_ = run_labels(label_run(model), TokenArrays([text]))
         assert row == pytest.approx(alone, abs=1e-6)
 
 

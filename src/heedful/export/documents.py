@@ -38,7 +38,7 @@ class _Sentences(nn.Module):
     def forward(self, items: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         vectors, weights = self.model.sentences.pool(items, lengths)
         log_probs = torch.log_softmax(self.model.scores(vectors), dim=-1)
-        return (log_probs,) if weights is None else (log_probs, weights)
+        return (log_probs, vectors) if weights is None else (log_probs, vectors, weights)
 
 
 def record_levels(model: HierarchicalClassifier, folder: Path, max_length: int) -> None:
@@ -58,12 +58,12 @@ def record_levels(model: HierarchicalClassifier, folder: Path, max_length: int) 
     items = torch.zeros(rows, width, size)
     axes, own = {0: "sequence", 1: "position"}, {0: "sequence"}
     weights = ["weights"] if model.has_attention else []
-    for module, example, output, name in (
-        (_Words(model), ids, "vectors", WORDS),
-        (_Sentences(model), items, "log_probs", SENTENCES),
+    for module, example, outputs, name in (
+        (_Words(model), ids, ["vectors"], WORDS),
+        (_Sentences(model), items, ["log_probs", "vectors"], SENTENCES),
     ):
         inputs = {"items": (example, axes), "lengths": (_LENGTHS, own)}
-        record_graph(module, inputs, {}, [output, *weights], folder / name, max_length)
+        record_graph(module, inputs, {}, [*outputs, *weights], folder / name, max_length)
 
 
 def document_draw(num_tokens: int) -> InputDraw:

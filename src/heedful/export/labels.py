@@ -18,7 +18,7 @@ from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.label_model import LabelModel, label_run
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
-from heedful.runtime.labels import GRAPH, label_log_probs, open_label_graphs
+from heedful.runtime.labels import GRAPH, open_label_graphs, run_labels
 from heedful.runtime.onnx import import_runtime
 from heedful.search.inputs import InputDraw, TokenArrays, token_draw, token_sequences
 from heedful.version import __version__
@@ -40,7 +40,7 @@ class _Labels(nn.Module):
         need = ("weights",) if self.model.has_attention else ()
         scores, encoded = self.model(self.kind(*tensors), need)
         log_probs = torch.log_softmax(scores, dim=-1)
-        return (log_probs,) if encoded.weights is None else (log_probs, encoded.weights)
+        return (log_probs, *(each for each in (encoded.vectors, encoded.weights) if each is not None))
 
 
 def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
@@ -73,7 +73,7 @@ def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, m
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
         texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
         runs = label_run(model), open_label_graphs(unfinished)
-        wanted, exported = (label_log_probs(run, texts)[0] for run in runs)
+        wanted, exported = (run_labels(run, texts)[0] for run in runs)
         difference = float(np.abs(wanted - exported).max())
         same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
         parity = Parity(difference, wanted.size, len(texts), same)
@@ -97,5 +97,5 @@ def _record(model: LabelModel, draw: InputDraw, folder: Path, max_length: int) -
     fields = flatten(inputs, "")
     axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
     listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
-    outputs = ["log_probs", "weights"] if model.has_attention else ["log_probs"]
+    outputs = ["log_probs", "vectors", *(["weights"] if model.has_attention else [])]
     record_graph(_Labels(copied, type(inputs)), {}, listed, outputs, folder / GRAPH, max_length)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.models.inputs import Inputs, inputs_on
-from heedful.runtime.labels import Floats, LabelRun
+from heedful.runtime.label_arrays import LabelArrays, LabelRun
 from heedful.search.inputs import TokenArrays
 
 
@@ -74,15 +74,15 @@ def label_run(model: LabelModel) -> LabelRun:
         model: in evaluation mode.
 
     Returns:
-        A function for `heedful.runtime.labels.label_log_probs`.
+        A function for `heedful.runtime.labels.run_labels`.
     """
     device = next(model.parameters()).device
 
-    def run(texts: TokenArrays) -> tuple[Floats, Floats | None]:
+    def run(texts: TokenArrays) -> LabelArrays:
         with torch.inference_mode():
             scores, encoded = model(inputs_on(device, texts), ("weights",))
-            weights = encoded.weights
-            log_probs = torch.log_softmax(scores.float(), dim=-1).cpu().numpy()
-            return log_probs, None if weights is None else weights.float().cpu().numpy()
+            log_probs = torch.log_softmax(scores.float(), dim=-1)
+            results = (log_probs, encoded.vectors, encoded.weights)
+            return LabelArrays(*(each.float().cpu().numpy() for each in results if each is not None))
 
     return run

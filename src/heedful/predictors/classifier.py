@@ -19,7 +19,8 @@ from heedful.predictors.interface import Predictor
 from heedful.regular_files import MOST_BULK_BYTES, read_json
 from heedful.runtime.exported import find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder
-from heedful.runtime.labels import LabelRun, label_log_probs, open_label_graphs
+from heedful.runtime.label_arrays import Floats, LabelRun
+from heedful.runtime.labels import open_label_graphs, run_labels
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.text.tokenizer import TextConfig
@@ -47,6 +48,18 @@ class Classification:
     """Tokens of the text as the model saw them, EOS included."""
     attention: NDArray[np.float32] | None = None
     """[piece] weights; None from a model without attention."""
+    was_cut: bool = False
+    """Whether the text exceeded the model's length limit and was truncated."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EncodedText:
+    """Text and its vector."""
+
+    text: str
+    vector: Floats
+    """[size] float32 input of the model's label layer."""
     was_cut: bool = False
     """Whether the text exceeded the model's length limit and was truncated."""
 
@@ -151,13 +164,30 @@ class Classifier(Predictor):
         run, remaining = self._label_run(), iter(texts)
         while window := list(islice(remaining, window_texts)):
             encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
-            log_probs, attention = label_log_probs(run, TokenArrays([ids for ids, _ in encoded]))
+            log_probs, _, attention = run_labels(run, TokenArrays([ids for ids, _ in encoded]))
             for text, (ids, was_cut), row, weights in zip(window, encoded, log_probs, attention, strict=True):
                 order = np.argsort(-row, kind="stable")
                 shares = {self.labels[index]: float(np.exp(row[index])) for index in order}
                 label = self.labels[order[0]]
                 pieces = tuple(self.tokenizer.pieces(ids.tolist()))
                 yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
+
+    def encode(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
+        """Encode texts as vectors, for search by similarity or as input of other models.
+
+        Args:
+            texts: any texts.
+            window_texts: number of texts that are sorted by length together.
+
+        Yields:
+            The vector of each text, in order.
+        """
+        run, remaining = self._label_run(), iter(texts)
+        while window := list(islice(remaining, window_texts)):
+            encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
+            _, vectors, _ = run_labels(run, TokenArrays([ids for ids, _ in encoded]))
+            for text, vector, (_, was_cut) in zip(window, vectors, encoded, strict=True):
+                yield EncodedText(text, vector, was_cut)
 
     def _label_run(self) -> LabelRun:
         """Return the function that computes label probabilities, loaded on first use."""

@@ -7,11 +7,11 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.runtime.label_arrays import Floats, LabelArrays
 from heedful.runtime.onnx import num_threads, open_session
 from heedful.search.inputs import TokenArrays
 from heedful.text.vocabulary import EOS
 
-Floats = NDArray[np.float32]
 WORDS: Final = "words.onnx"
 SENTENCES: Final = "sentences.onnx"
 SHORTEST_SHARE: Final = 0.85
@@ -35,15 +35,14 @@ class DocumentGraphs:
         self._words: Final = open_session(folder / WORDS, num_threads(threads))
         self._sentences: Final = open_session(folder / SENTENCES, num_threads(threads))
 
-    def __call__(self, texts: TokenArrays) -> tuple[Floats, Floats | None]:
+    def __call__(self, texts: TokenArrays) -> LabelArrays:
         """Classify one batch.
 
         Args:
             texts: token ids; every sentence ends in EOS.
 
         Returns:
-            [text, label] log probabilities in nats, and [text, position] products of the weights of a word and of its
-            sentence, or None if the graphs give none.
+            Log probabilities, vectors, and products of the weights of a word and of its sentence.
         """
         tokens = np.concatenate(texts.sequences)
         last = texts.num_positions.cumsum() - 1
@@ -52,17 +51,19 @@ class DocumentGraphs:
         ends = is_end.nonzero()[0]
         lengths = np.diff(ends, prepend=-1)
         counts = np.diff(np.searchsorted(ends, last, side="right"), prepend=0)
-        vectors, word_weights = _pooled(self._words, tokens, lengths)
-        log_probs, sentence_weights = _pooled(self._sentences, vectors, counts)
+        (vectors,), word_weights = _pooled(self._words, tokens, lengths, 1)
+        (log_probs, documents), sentence_weights = _pooled(self._sentences, vectors, counts, 2)
         if word_weights is None or sentence_weights is None:
-            return log_probs, None
-        flat = word_weights * np.repeat(sentence_weights, lengths)
+            return LabelArrays(log_probs, documents)
         weights = np.zeros((len(texts), texts.width), dtype=np.float32)
-        weights[np.arange(texts.width) < texts.num_positions[:, None]] = flat
-        return log_probs, weights
+        real = np.arange(texts.width) < texts.num_positions[:, None]
+        weights[real] = word_weights * np.repeat(sentence_weights, lengths)
+        return LabelArrays(log_probs, documents, weights)
 
 
-def _pooled(session: Any, items: NDArray[Any], lengths: NDArray[np.int64]) -> tuple[Floats, Floats | None]:
+def _pooled(
+    session: Any, items: NDArray[Any], lengths: NDArray[np.int64], num_results: int
+) -> tuple[list[Floats], Floats | None]:
     """Run a graph on sequences that lie one after another.
 
     Returns:
@@ -70,20 +71,19 @@ def _pooled(session: Any, items: NDArray[Any], lengths: NDArray[np.int64]) -> tu
     """
     starts = lengths.cumsum() - lengths
     order = np.argsort(-lengths, kind="stable")
-    results: list[Floats] = []
+    blocks: list[list[Floats]] = []
     weights: Floats | None = None
     for rows in _blocks(order, lengths):
         positions = np.arange(lengths[rows[0]])
         real = positions < lengths[rows][:, None]
         indices = np.where(real, starts[rows][:, None] + positions, 0)
         outputs = session.run(None, {"items": items[indices], "lengths": lengths[rows]})
-        results.append(outputs[0])
-        if len(outputs) > 1:
+        blocks.append(outputs[:num_results])
+        if len(outputs) > num_results:
             weights = np.zeros(len(items), dtype=np.float32) if weights is None else weights
-            weights[indices[real]] = outputs[1][real]
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
-    return np.concatenate(results)[inverse], weights
+            weights[indices[real]] = outputs[num_results][real]
+    places = np.argsort(order)
+    return [np.concatenate(parts)[places] for parts in zip(*blocks, strict=True)], weights
 
 
 def _blocks(order: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -1,23 +1,21 @@
 """Classification of many texts, in batches, with PyTorch or with an ONNX Runtime graph."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heedful.runtime.documents import WORDS, DocumentGraphs
+from heedful.runtime.label_arrays import Floats, LabelArrays, LabelRun
 from heedful.runtime.onnx import num_threads, open_session
 from heedful.search.inputs import TokenArrays
 
-Floats = NDArray[np.float32]
-LabelRun = Callable[[TokenArrays], tuple[Floats, Floats | None]]
-"""Function that classifies a batch: [text, label] log probabilities in nats, and [text, position] attention or None."""
 GRAPH: Final = "classify.onnx"
 
 
-def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192) -> tuple[Floats, list[Floats | None]]:
+def run_labels(
+    run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192
+) -> tuple[Floats, Floats, list[Floats | None]]:
     """Classify texts in batches of similar length.
 
     Args:
@@ -26,23 +24,25 @@ def label_log_probs(run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192)
         batch_tokens: maximum number of positions in a batch, padding included; a batch may always have one text.
 
     Returns:
-        [text, label] log probabilities in nats, and for each text its [position] attention weights, or None if the
-        model has no attention.
+        [text, label] log probabilities in nats; [text, size] vectors; and for each text its [position] attention
+        weights, or None if the model has no attention.
     """
     lengths = texts.num_positions
-    log_probs: dict[int, Floats] = {}
-    attention: list[Floats | None] = [None] * len(texts)
     order = np.argsort(-lengths, kind="stable")
+    batches: list[LabelArrays] = []
+    attention: list[Floats | None] = [None] * len(texts)
     start = 0
     while start < len(order):
         rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
-        log_prob_rows, weights = run(texts.take(rows))
-        log_probs.update(zip(rows, log_prob_rows, strict=True))
-        if weights is not None:
-            for row, own in zip(rows, weights, strict=True):
+        batch = run(texts.take(rows))
+        batches.append(batch)
+        if batch.weights is not None:
+            for row, own in zip(rows, batch.weights, strict=True):
                 attention[row] = own[: lengths[row]]
         start += len(rows)
-    return np.stack([log_probs[row] for row in range(len(texts))]), attention
+    places = np.argsort(order)
+    log_probs = np.concatenate([batch.log_probs for batch in batches])[places]
+    return log_probs, np.concatenate([batch.vectors for batch in batches])[places], attention
 
 
 @final
@@ -61,18 +61,17 @@ class LabelGraph:
         """
         self._session: Final = open_session(folder / GRAPH, num_threads(threads))
 
-    def __call__(self, texts: TokenArrays) -> tuple[Floats, Floats | None]:
+    def __call__(self, texts: TokenArrays) -> LabelArrays:
         """Classify one batch.
 
         Args:
             texts: token ids.
 
         Returns:
-            [text, label] log probabilities in nats, and [text, position] attention weights, or None if the graph gives
-            none.
+            Log probabilities, vectors and attention weights.
         """
-        outputs = self._session.run(None, texts.named_arrays())
-        return outputs[0], outputs[1] if len(outputs) > 1 else None
+        log_probs, *others = self._session.run(None, texts.named_arrays())
+        return LabelArrays(log_probs, *others)
 
 
 def open_label_graphs(folder: Path, threads: int = 0) -> LabelRun:

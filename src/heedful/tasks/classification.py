@@ -27,7 +27,7 @@ from heedful.models.label_model import LabelModel, label_run
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.runtime.exported import Exported
-from heedful.runtime.labels import label_log_probs
+from heedful.runtime.labels import run_labels
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.interface import Prepared, Recipe, Task
@@ -133,7 +133,7 @@ class Classification(Task[PairFile, ClassificationData]):
         def validate(model: nn.Module) -> Validation:
             if not isinstance(model, LabelModel):
                 raise TypeError(f"classification is validated with a classifier, got {type(model).__name__}")
-            log_probs, _ = label_log_probs(label_run(model), texts)
+            log_probs, *_ = run_labels(label_run(model), texts)
             said = [data.labels[number] for number in log_probs.argmax(axis=1)]
             report = score_labels(said, data.dev.labels)
             starts = range(0, len(known), BATCH_TEXTS)

@@ -1,0 +1,26 @@
+"""Results of classifying one batch of texts."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.search.inputs import TokenArrays
+
+Floats = NDArray[np.float32]
+
+
+class LabelArrays(NamedTuple):
+    """Classified texts."""
+
+    log_probs: Floats
+    """[text, label] log probabilities in nats."""
+    vectors: Floats
+    """[text, size] input of the label layer."""
+    weights: Floats | None = None
+    """[text, position] attention weights; None without attention."""
+
+
+LabelRun = Callable[[TokenArrays], LabelArrays]
+"""Function that classifies one batch."""
