@@ -64,7 +64,7 @@ def draw_map(attention: AttentionMap) -> str:
         x, y = left + (index + 0.5) * _CELL, top - 6
         is_upright = widths[index] <= upright
         direction = 'text-anchor="middle"' if is_upright else f'transform="rotate(-52 {x:.0f} {y:.0f})"'
-        shapes.append(f"<text x="{x:.0f}" y="{y:.0f}" {direction}>{escape(label)}</text>")
+        shapes.append(f'<text x="{x:.0f}" y="{y:.0f}" {direction}>{escape(label)}</text>')
     side = _CELL - _GAP
     for row, weights in enumerate(attention.weights):
         for column, weight in enumerate(weights):
