@@ -20,8 +20,10 @@ def reviews(number: int, seed: int = 0) -> list[tuple[str, str]]:
     return rows
 
 
-def write_reviews(path: Path, number: int = 200, seed: int = 0) -> Path:
-    path.write_bytes("".join(f"{text}\t{label}\n" for text, label in reviews(number, seed)).encode())
+def write_reviews(path: Path, number: int = 200, seed: int = 0, sentences: int = 1) -> Path:
+    """Write reviews; with several sentences, the same one is repeated."""
+    rows = ((". ".join([text] * sentences), label) for text, label in reviews(number, seed))
+    path.write_bytes("".join(f"{text}\t{label}\n" for text, label in rows).encode())
     return path
 
 

@@ -7,20 +7,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from heedful.custom_code import allow_code
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
+from heedful.models.table import PRESETS
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started, score_test, train, train_model
+from heedful.recipe import Started, export_engines, score_test, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.training.loop import Outcome, Progress
 from tests.architecture.package import SOURCE
-from tests.tasks.reviews import BAD, GOOD, SETTINGS, write_reviews
+from tests.tasks.reviews import SETTINGS, write_reviews
 
 
 class Run:
@@ -45,7 +47,10 @@ class Run:
         return str(open_folder(self.recipe.out).facts["weights"])
 
 
-@pytest.mark.parametrize("preset", ["bag", "text_classifier"])
+MODELS = ("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self-attentive")
+
+
+@pytest.mark.parametrize("preset", MODELS)
 def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Path):
     run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", "training.max_steps=120", preset=preset)
     outcome = run.train()
@@ -58,17 +63,37 @@ def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Pat
     assert score_test(run.started[0], "cpu", pytest.fail) == text  # once for each model
     classifier = load(tmp_path / "m")
     assert isinstance(classifier, Classifier)
-    assert [found.label for found in classifier.classify(GOOD)] == ["good"] * 4
-    assert [found.label for found in classifier.classify(BAD)] == ["bad"] * 4
+    assert classifier.evaluate(write_reviews(tmp_path / "others.tsv", seed=1)).accuracy >= 90.0
     facts = open_folder(tmp_path / "m").facts
-    assert (facts["task"], facts["kind"]) == ("classification", "text_classifier")
+    assert (facts["task"], facts["kind"]) == ("classification", PRESETS[preset].kind)
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
+@pytest.mark.parametrize("preset", MODELS)
+def test_an_engine_gives_the_labels_vectors_and_attention_of_pytorch(preset: str, tmp_path: Path):
+    settings = ("training.max_steps=20", "training.export=true")
+    run = Run(write_reviews(tmp_path / "reviews.tsv", sentences=3), tmp_path / "m", *settings, preset=preset)
+    run.train()
+    export_engines(run.started[0], lambda line: None)
+    texts = ["A clean room. Noisy! And dark", "", "quiet", "Rude staff? No. No. No. " * 30, "房间很好。不错！"]
+    graph, model = (load(tmp_path / "m", engine=engine) for engine in ("onnx", "torch"))
+    assert isinstance(graph, Classifier)
+    assert isinstance(model, Classifier)
+    for one, other in zip(graph.classify(texts), model.classify(texts), strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+        assert (one.attention is None) == (other.attention is None)
+        if one.attention is not None and other.attention is not None:
+            np.testing.assert_allclose(one.attention, other.attention, atol=1e-5)
+            assert float(one.attention.sum()) == pytest.approx(1.0, abs=1e-5)
+    for one, other in zip(graph.encode(texts), model.encode(texts), strict=True):
+        np.testing.assert_allclose(one.vector, other.vector, atol=1e-4)
+
+
+@pytest.mark.parametrize("preset", ["bag", "hierarchical"])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(preset: str, tmp_path: Path):
     data = write_reviews(tmp_path / "reviews.tsv")
-    whole = Run(data, tmp_path / "whole", "training.max_steps=60")
+    whole = Run(data, tmp_path / "whole", "training.max_steps=60", preset=preset)
     whole.train()
-    parts = Run(data, tmp_path / "parts", "training.max_steps=60")
+    parts = Run(data, tmp_path / "parts", "training.max_steps=60", preset=preset)
     with pytest.raises(Stopped):
         parts.train(stop=20)
     parts.train()
