@@ -36,13 +36,13 @@ def level(p: Parameters, name: str, pooling: str, items: Sequence[Vector]) -> tu
         back.insert(0, state)
     states = [np.concatenate(both) for both in zip(onward, back, strict=True)]
     if pooling == "average":
-        return sum(states) / len(states), np.full(len(states), 1 / len(states))
+        return np.mean(states, axis=0), np.full(len(states), 1 / len(states))
     if pooling == "max":
         return np.array([max(state[j] for state in states) for j in range(2 * hidden)]), np.zeros(len(states))
     w, b = (p[f"{name}.attention.score.key_projection.{part}"] for part in ("weight", "bias"))
     query = p[f"{name}.attention.queries"][0]
     weights = softmax([float(np.tanh(w @ h + b) @ query) for h in states])
-    return sum(weight * h for weight, h in zip(weights, states, strict=True)), weights
+    return np.sum([weight * h for weight, h in zip(weights, states, strict=True)], axis=0), weights
 
 
 def self_attentive(p: Parameters, text: Sequence[int]) -> tuple[Vector, Vector, float]:

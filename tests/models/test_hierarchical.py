@@ -59,7 +59,7 @@ def test_gradients_do_not_depend_on_the_batch(pooling: str):
     model = make(pooling)
 
     def gradients(documents: list[list[list[int]]]) -> list[Tensor]:
-        loss = sum(model(inputs_of([document]))[0].square().sum() for document in documents)
+        loss = torch.stack([model(inputs_of([document]))[0].square().sum() for document in documents]).sum()
         return [*torch.autograd.grad(loss, [*model.parameters()])]
 
     together = torch.autograd.grad(model(inputs_of([*DOCUMENTS]))[0].square().sum(), [*model.parameters()])

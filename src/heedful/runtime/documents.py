@@ -74,7 +74,7 @@ def _pooled(
     blocks: list[list[Floats]] = []
     weights: Floats | None = None
     for rows in _blocks(order, lengths):
-        positions = np.arange(lengths[rows[0]])
+        positions = np.arange(int(lengths[rows[0]]))
         real = positions < lengths[rows][:, None]
         indices = np.where(real, starts[rows][:, None] + positions, 0)
         outputs = session.run(None, {"items": items[indices], "lengths": lengths[rows]})

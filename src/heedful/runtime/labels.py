@@ -1,7 +1,7 @@
 """Classification of many texts, in batches, with PyTorch or with an ONNX Runtime graph."""
 
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class LabelGraph:
         Raises:
             FileRefused: the file is missing or damaged.
         """
-        self._session: Final = open_session(folder / GRAPH, num_threads(threads))
+        self._session: Final[Any] = open_session(folder / GRAPH, num_threads(threads))
 
     def __call__(self, texts: TokenArrays) -> LabelArrays:
         """Classify one batch.
