@@ -195,6 +195,7 @@ REMARKS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_the_page_on_attention_works_in_order_and_says_what_its_lines_give(capsys: pytest.CaptureFixture[str]):
     given = run_page(page("docs/attention"))
     comments = {comment for comment, _ in given}

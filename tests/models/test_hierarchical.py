@@ -74,8 +74,8 @@ def test_a_word_weighs_more_where_its_query_finds_it():
         model.words.attention.queries.mul_(50.0)
     _, encoded = model(inputs_of([DOCUMENTS[0]]), ("weights",))
     assert encoded.weights is not None
-    assert float(encoded.weights.amax()) > 0.3
-    assert float(encoded.weights.sum()) == pytest.approx(1.0)
+    assert encoded.weights.amax().item() > 0.3
+    assert encoded.weights.sum().item() == pytest.approx(1.0)
 
 
 def test_presets_are_the_variants_of_the_paper():

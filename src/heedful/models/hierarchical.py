@@ -1,8 +1,9 @@
 """Hierarchical attention network, from words to sentences to a document. Yang et al. 2016, NAACL, pages 1480-1489.
 
-For the words w_it of sentence i, h_it of a bidirectional GRU (eq. 1-4), u_it = tanh(W_w h_it + b_w), alpha_it = softmax_t(u_it . u_w),
-s_i = sum_t alpha_it h_it (eq. 5-7); the same with weights of its own for the sentences s_i of a document (eq. 8-10);
-p = softmax(W_c v + b_c) (eq. 11). `pooling` "attention" is the paper's HN-ATT, "average" HN-AVE and "max" HN-MAX.
+For the words w_it of sentence i, h_it of a bidirectional GRU (eq. 1-4), u_it = tanh(W_w h_it + b_w), alpha_it =
+softmax_t(u_it . u_w), s_i = sum_t alpha_it h_it (eq. 5-7); the same with weights of its own for the sentences s_i of a
+document (eq. 8-10); p = softmax(W_c v + b_c) (eq. 11). `pooling` "attention" is the paper's HN-ATT, "average" HN-AVE
+and "max" HN-MAX.
 
 A document is a sequence of tokens in which every sentence ends in EOS.
 """

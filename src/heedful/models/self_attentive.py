@@ -1,7 +1,8 @@
 """Structured self-attentive embedding: several hops of attention over a text. Lin et al. 2017, arXiv:1703.03130.
 
-H of a bidirectional LSTM (eq. 1-4), A = softmax(W_s2 tanh(W_s1 H^T)) with one row for each of r hops (eq. 6), M = A H (eq. 7), and a penalty
-|A A^T - I|^2 (eq. 8) that keeps hops apart. A layer of rectified units follows M, as in section 4.1.
+H of a bidirectional LSTM (eq. 1-4), A = softmax(W_s2 tanh(W_s1 H^T)) with one row for each of r hops (eq. 6), M = A H
+(eq. 7), and a penalty |A A^T - I|^2 (eq. 8) that keeps hops apart. A layer of rectified units follows M, as in section
+4.1.
 """
 
 from collections.abc import Mapping
