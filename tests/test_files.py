@@ -149,3 +149,10 @@ def test_a_part_that_is_a_link_is_not_followed(tmp_path: Path):
     with pytest.raises(OSError, match=r"out\.part"):
         write(written_in_parts, tmp_path / "out")
     assert precious.read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("path", [Path("/"), Path(), Path("..")], ids=str)
+def test_a_folder_is_refused(writer: Writer, path: Path):
+    with pytest.raises(UsageError, match="a folder; name a file in it"):
+        write(writer, path)

@@ -107,6 +107,13 @@ def _open_locked(path: Path) -> int:
 
 
 def _destination(path: Path) -> Path:
+    """Path of the file behind a symbolic link, or the path itself.
+
+    Raises:
+        UsageError: the path is a folder.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; name a file in it")
     return path.resolve() if path.is_symlink() else path
 
 

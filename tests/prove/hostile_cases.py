@@ -75,7 +75,9 @@ COMMAND_LINES: Final = (
     ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
-    Command("evaluate", ("evaluate", "tiny.model", "test.tsv", "--format", "json"), ("tiny.model", "test.tsv"), (), False),
+    Command(
+        "evaluate", ("evaluate", "tiny.model", "test.tsv", "--format", "json"), ("tiny.model", "test.tsv"), (), False
+    ),
     Command("evaluate-labels", ("evaluate", "labels.model", "labels.tsv"), ("labels.model", "labels.tsv")),
     Command("score", ("score", "tiny.model", "test.tsv"), ("tiny.model", "test.tsv")),
     Command(
@@ -104,7 +106,9 @@ COMMAND_LINES: Final = (
     Command("check", ("check", "words.tsv", "--dev", "test.tsv"), ("words.tsv", "test.tsv")),
     Command("import", ("import", "marian", "--out", "imported"), ("marian",), ("imported",)),
     Command("train", (*TINY, "new.model"), ("words.tsv", "tiny.toml"), ("new.model",), False),
-    Command("train-again", (*TINY, "tiny.model"), ("words.tsv", "tiny.toml", "tiny.model"), ("tiny.model",), False, share=4),
+    Command(
+        "train-again", (*TINY, "tiny.model"), ("words.tsv", "tiny.toml", "tiny.model"), ("tiny.model",), False, share=4
+    ),
     Command(
         "train-on",
         (*TINY, "tiny.model", "--set", "training.max_steps=10"),
@@ -115,8 +119,18 @@ COMMAND_LINES: Final = (
     ),
     Command(
         "train-labels-on",
-        ("train", "labels.tsv", "--task", "classification", "--config", "labels.toml", "--out", "labels.model")
-        + ("--set", "training.max_steps=10"),
+        (
+            "train",
+            "labels.tsv",
+            "--task",
+            "classification",
+            "--config",
+            "labels.toml",
+            "--out",
+            "labels.model",
+            "--set",
+            "training.max_steps=10",
+        ),
         ("labels.tsv", "labels.toml", "labels.model"),
         ("labels.model",),
         False,
@@ -201,7 +215,7 @@ def read_cases(root: Path) -> Iterator[Case]:
         if command.damages == "none":
             continue
         for name in _files(root, command):
-            is_user = name.endswith(USER_FILES) or name.endswith(".toml") and "/" not in name
+            is_user = name.endswith(USER_FILES) or (name.endswith(".toml") and "/" not in name)
             for damage in DAMAGES:
                 if command.damages == "few" and damage.name not in ("empty", "cut", "flipped-0", "fifo", "endless"):
                     continue
@@ -211,7 +225,9 @@ def read_cases(root: Path) -> Iterator[Case]:
                     _damaging(name, damage),
                     is_compared=not is_user,
                 )
-                if damage.name in ("empty", "cut", "flipped-1", "binary", "deep", "not-utf-8") and _is_hashed(root, name):
+                if damage.name in ("empty", "cut", "flipped-1", "binary", "deep", "not-utf-8") and _is_hashed(
+                    root, name
+                ):
                     yield Case(f"read/{command.name}/{name}/{damage.name}-rehashed", command, _rehashing(name, damage))
 
 
@@ -473,7 +489,9 @@ def setting_cases() -> Iterator[Case]:
         if "num_heads" in config.model_fields:
             sizes.append("--set=model.num_heads=2")
         base = ("train", "words.tsv", "--out", "new.model", f"--set=model.kind={kind}", *sizes)
-        base += tuple(f"--set=training.{key}" for key in ("max_steps=2", "validate_every=1", "batch_tokens=256"))
+        base += tuple(
+            f"--set=training.{key}" for key in ("max_steps=2", "validate_every=1", "batch_tokens=256", "export=false")
+        )
         base += ("--set=search.beam=1", "--set=search.max_length_ratio=1", "--set=search.max_length_offset=2")
         of_model = [f"model.{key}" for key in _keys(config, "")]
         for key, (name, value) in itertools.product([*of_model, *keys], SET_VALUES.items()):
@@ -512,7 +530,9 @@ def stream_cases(full: Path) -> Iterator[Case]:
         "both-left": Surroundings(stdout="left", stderr="left"),
         "folder-gone": Surroundings(without_folder=True),
     }
-    alone = [Command(f"alone-{name}", words, ("words.tsv",), (), False) for name, words in ALONE.items() if name != "demo"]
+    alone = [
+        Command(f"alone-{name}", words, ("words.tsv",), (), False) for name, words in ALONE.items() if name != "demo"
+    ]
     alone += [Command(f"list-{what}", ("list", what), ()) for what in ("scores", "presets", "metrics", "tasks")]
     alone += [Command("help", ("--help",), ()), Command("help-train", ("train", "--help"), ())]
     alone += [Command("version", ("--version",), ())]
@@ -608,14 +628,21 @@ def usage_cases() -> Iterator[Case]:
     for name, make in DATA_FILES.items():
         for verb in ("score", "check", "train", "evaluate"):
             before = ("tiny.model",) if verb in ("score", "evaluate") else ()
-            yield Case(
-                f"usage/data-{name}/{verb}", reader, _making("odd", make), arguments=(verb, *before, "odd")
-            )
+            after = ("--set=training.max_steps=2", "--set=training.export=false") if verb == "train" else ()
+            words = (verb, *before, "odd", *after)
+            yield Case(f"usage/data-{name}/{verb}", reader, _making("odd", make), arguments=words)
         yield Case(
-            f"usage/data-{name}/translate", reader, _making("odd", make), arguments=("translate", "tiny.model", "-i", "odd")
+            f"usage/data-{name}/translate",
+            reader,
+            _making("odd", make),
+            arguments=("translate", "tiny.model", "-i", "odd"),
         )
     odd = os.fsdecode(b"odd\xff.tsv")
-    for words in (("check", odd), ("score", "tiny.model", odd), ("train", odd, "--set=training.max_steps=2")):
+    for words in (
+        ("check", odd),
+        ("score", "tiny.model", odd),
+        ("train", odd, "--set=training.max_steps=2", "--set=training.export=false"),
+    ):
         yield Case(f"usage/name-not-utf-8/{words[0]}", reader, _renaming(odd), arguments=words)
 
 
@@ -683,7 +710,14 @@ def process_cases() -> Iterator[Case]:
             about = Surroundings(environment=((name, ODD_VALUES[kind]),))
             words = ("translate", "--help") if name in ("COLUMNS", "LINES") else ()
             yield Case(f"process/{name}/{kind}", command, about=about, is_real=True, arguments=words)
-    for name, value in {"LC_ALL": "C", "LANG": "xx", "PYTHONUTF8": "0", "TERM": "odd", "HOME": "/no", "TMPDIR": "/no"}.items():
+    for name, value in {
+        "LC_ALL": "C",
+        "LANG": "xx",
+        "PYTHONUTF8": "0",
+        "TERM": "odd",
+        "HOME": "/no",
+        "TMPDIR": "/no",
+    }.items():
         yield Case(f"process/{name}", command, about=Surroundings(environment=((name, value),)), is_real=True)
     for part in range(40):
         about = Surroundings(killed_after=0.02 + 0.02 * part, signal=signal.SIGINT)

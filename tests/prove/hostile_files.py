@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from tests.prove.hostile_process import Outcome, run
+from tests.prove.hostile_process import PATIENT, Outcome, run
 
 COMMON: Final = """
 [text]
@@ -25,6 +25,7 @@ precision = "float32"
 batch_tokens = 256
 validate_every = 4
 max_steps = 8
+export = false
 [training.optimizer]
 learning_rate = 0.01
 """
@@ -56,6 +57,7 @@ precision = "float32"
 batch_tokens = 256
 validate_every = 4
 max_steps = 4
+export = false
 [[rows]]
 name = "one"
 [[rows]]
@@ -113,13 +115,13 @@ def make_all(root: Path) -> None:
         ("compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv"),
     )
     for arguments in train:
-        _done(run((*arguments, "--quiet"), root, root.parent / "streams"), arguments)
+        _done(run((*arguments, "--quiet"), root, root.parent / "streams", PATIENT), arguments)
     for name, engines in (("tiny", ("onnx", "ctranslate2")), ("labels", ("onnx",))):
         shutil.copytree(root / f"{name}.model", root / f"{name}-engines.model")
         shutil.rmtree(root / f"{name}-engines.model" / "run")
         for engine in engines:
             arguments = ("export", f"{name}-engines.model", "--to", engine)
-            _done(run((*arguments, "--quiet"), root, root.parent / "streams"), arguments)
+            _done(run((*arguments, "--quiet"), root, root.parent / "streams", PATIENT), arguments)
 
 
 def _done(outcome: Outcome, arguments: tuple[str, ...]) -> None:

@@ -41,6 +41,8 @@ class Surroundings:
     """Whether the working directory is removed before the command begins."""
     full_device: Path | None = None
     """A device that is full, for a stream that is "full"."""
+    most_seconds: float = SECONDS
+    most_bytes: int = BYTES
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Outcome:
 
 
 PLAIN: Final = Surroundings()
+PATIENT: Final = Surroundings(most_seconds=600.0, most_bytes=8 << 30)
 
 
 def run(arguments: Sequence[str], folder: Path, streams: Path, about: Surroundings = PLAIN) -> Outcome:
@@ -114,7 +117,7 @@ class Run:
             if pid:
                 break
             most_bytes = max(most_bytes, _resident(self._pid))
-            if seconds > SECONDS or most_bytes > BYTES:
+            if seconds > self.about.most_seconds or most_bytes > self.about.most_bytes:
                 is_killed = True
                 self._kill()
             elif not is_signalled and 0 <= self.about.killed_after <= seconds:
@@ -191,7 +194,7 @@ class Run:
                 os.close(writer)
         encodings = {"encoding": "utf-8"}
         streams = [
-            None if kind == "closed" else io.TextIOWrapper(io.open(number, mode, closefd=False), **encodings)
+            None if kind == "closed" else io.TextIOWrapper(open(number, mode, closefd=False), **encodings)
             for number, (kind, mode) in enumerate(zip(kinds, ("rb", "wb", "wb"), strict=True))
         ]
         sys.stdin, sys.stdout, sys.stderr = streams  # type: ignore[assignment]

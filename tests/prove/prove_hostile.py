@@ -168,7 +168,8 @@ def fault_of(case: Case, outcome: Outcome) -> str:
 def _says_more(outcome: Outcome, usual: Outcome) -> bool:
     """Whether standard error has a line that an undisturbed run does not have, whatever its numbers."""
     now, before = (
-        {_NUMBERS.sub("", line) for line in each.err.decode("utf-8", "replace").split("\n")} for each in (outcome, usual)
+        {_NUMBERS.sub("", line) for line in each.err.decode("utf-8", "replace").split("\n")}
+        for each in (outcome, usual)
     )
     return bool(now - before)
 
@@ -190,7 +191,17 @@ def _import_all() -> None:
 
     names = [f"heedful.cli.{RENAMED.get(name, name)}" for name in COMMANDS]
     package = Path(importlib.import_module("heedful").__file__ or "").parent
-    for folder in ("training", "models", "runtime", "predictors", "tasks", "comparison", "export", "pages", "evaluation"):
+    for folder in (
+        "training",
+        "models",
+        "runtime",
+        "predictors",
+        "tasks",
+        "comparison",
+        "export",
+        "pages",
+        "evaluation",
+    ):
         names += [f"heedful.{folder}.{path.stem}" for path in (package / folder).glob("[a-z]*.py")]
     for name in (*names, "sacrebleu", "numba", "onnxruntime", "ctranslate2", "transformers", "onnxscript"):
         try:
@@ -291,7 +302,8 @@ def table(tally: Tally) -> str:
     """Cases and failures by family."""
     failed = Counter(case.name.partition("/")[0] for case, _ in tally.failures)
     rows = [
-        f"| {name} | {count:,} | {tally.skipped[name]:,} | {failed[name]:,} |" for name, count in sorted(tally.cases.items())
+        f"| {name} | {count:,} | {tally.skipped[name]:,} | {failed[name]:,} |"
+        for name, count in sorted(tally.cases.items())
     ]
     kinds = Counter(_kind(fault) for _, fault in tally.failures)
     return "\n".join(

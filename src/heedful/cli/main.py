@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Final, ParamSpec
 
 import typer
@@ -61,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_debug:
             traceback.print_exception(cause)
         if message:
-            print(f"heedful: {message}", file=sys.stderr, flush=True)
-        _flush_or_give_up()
+            with suppress(OSError):
+                print(f"heedful: {message}", file=sys.stderr, flush=True)
+    _flush_or_give_up()
     return status
 
 
@@ -179,8 +181,9 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush standard output; if that fails, keep Python from flushing again at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Flush standard output and error; if that fails, keep Python from flushing again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

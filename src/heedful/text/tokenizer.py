@@ -35,15 +35,15 @@ class TextConfig(Config):
     """Whether both sides share one vocabulary, if they use the same units."""
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
     """Number of tokens in each vocabulary; 0 = chosen from the size of the corpus."""
-    min_count: int = Field(default=1, ge=1)
+    min_count: int = Field(default=1, ge=1, le=1_000_000_000)
     """Minimum count of a word or character in the vocabulary; rarer ones become the unknown token."""
     normalization: Normalization = "NFC"
-    max_characters: int = Field(default=2_000, ge=1)
+    max_characters: int = Field(default=2_000, ge=1, le=1_000_000_000)
     """Maximum length of a training line in characters, checked before tokenization; longer lines are left out."""
-    max_tokens: int = Field(default=250, ge=1)
+    max_tokens: int = Field(default=250, ge=1, le=1_000_000_000)
     """Maximum length of either side in tokens: training leaves longer pairs out; `translate` cuts longer sources and
     warns."""
-    max_training_tokens: int = Field(default=0, ge=0)
+    max_training_tokens: int = Field(default=0, ge=0, le=1_000_000_000)
     """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
     source_vectors: str = ""
     """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
