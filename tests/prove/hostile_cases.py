@@ -631,6 +631,8 @@ def usage_cases() -> Iterator[Case]:
             after = ("--set=training.max_steps=2", "--set=training.export=false") if verb == "train" else ()
             words = (verb, *before, "odd", *after)
             yield Case(f"usage/data-{name}/{verb}", reader, _making("odd", make), arguments=words)
+        if name == "fifo":
+            continue  # a text may come through a pipe, and its writer may take its time
         yield Case(
             f"usage/data-{name}/translate",
             reader,

@@ -154,7 +154,5 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isdecimal() and len(part) < 10 for part in parts) or len({*parts}) < len(parts):
-        raise UsageError(
-            f"--seeds {text[:80]!r}: expected distinct numbers separated by commas, such as 1,2,3"
-        )
+        raise UsageError(f"--seeds {text[:80]!r}: expected distinct numbers separated by commas, such as 1,2,3")
     return tuple(int(part) for part in parts)

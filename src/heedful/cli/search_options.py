@@ -17,9 +17,7 @@ _SAMPLING: Final = "Sampling instead of search"
 
 Nbest = Annotated[
     int,
-    typer.Option(
-        min=1, max=MOST_HYPOTHESES, metavar="INTEGER", help="Number of outputs per line.", rich_help_panel=SEARCH
-    ),
+    typer.Option(min=1, max=10_000, metavar="INTEGER", help="Number of outputs per line.", rich_help_panel=SEARCH),
 ]
 Groups = Annotated[
     int | None,

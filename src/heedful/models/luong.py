@@ -66,7 +66,7 @@ class LuongConfig(Config):
     output_bias: bool = False
     init_range: float = Field(default=0.1, gt=0.0, le=1e6)
     """Range of initial parameters, uniform from -init_range to init_range."""
-    forget_bias: float = Field(default=1.0, ge=-1e6, le=1e6)
+    forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the paper."""
 
     @model_validator(mode="before")

@@ -64,7 +64,7 @@ class RNNEncoderDecoderConfig(Config):
     """Initial parameters. uniform: within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent
     ones orthogonal, vectors 0, as in Cho et al."""
     init_range: float = Field(default=0.08, gt=0.0, le=1e6)
-    forget_bias: float = Field(default=1.0, ge=-1e6, le=1e6)
+    forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the papers."""
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ class SearchConfig(Config):
 
     method: Literal["beam", "sampling"] = "beam"
     beam: int = Field(default=5, ge=1, le=MOST_HYPOTHESES)
-    nbest: int = Field(default=1, ge=1, le=MOST_HYPOTHESES)
+    nbest: int = Field(default=1, ge=1, le=10_000)
     num_groups: int = Field(default=1, ge=1, le=MOST_HYPOTHESES)
     diversity: float = Field(default=0.0, ge=0, le=1000)
     temperature: float = Field(default=1.0, ge=0, le=1000)

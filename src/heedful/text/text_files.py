@@ -1,6 +1,8 @@
 """Data files: checks that they are text, line counts, alignment of two files, names and fingerprints."""
 
+import glob
 import hashlib
+import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -12,7 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import DataError
+from heedful.errors import DamagedFile, DataError
+from heedful.regular_files import open_regular
 from heedful.text.encodings import guess_encoding
 from heedful.text.lines import open_bytes, raw_lines, read_chunks
 
@@ -70,7 +73,7 @@ def check_file(path: Path) -> None:
     with open_bytes(path) as stream:
         try:
             head = stream.read(_HEAD_BYTES)
-        except (EOFError, OSError, ValueError) as error:
+        except (EOFError, OSError, ValueError, zlib.error) as error:
             raise DataError(f"{path}: damaged gzip data: {error}; fetch or compress the file again") from None
     if head in (b"", b"\xef\xbb\xbf"):
         raise DataError(f"{path}: empty")
@@ -156,12 +159,14 @@ def _read_fingerprint(path: Path) -> Fingerprint:
     sha256 = hashlib.sha256()
     size = 0
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 sha256.update(chunk)
                 size += len(chunk)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except DamagedFile as error:
+        raise DataError(str(error)) from None
     return {"name": path.name, "size": size, "sha256": sha256.hexdigest(), "lines": count_lines(path)}
 
 
@@ -270,6 +275,25 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
     if len(codes) == 2 and all(codes) and codes[0] != codes[1]:
         return codes[0], codes[1]
     return "source", "target"
+
+
+def aligned_with(path: Path) -> Path | None:
+    """Find a file that may be the other side of a text.
+
+    Args:
+        path: a file named after its language, such as ``train.de``.
+
+    Returns:
+        A file in the same folder with the same name but for the language; None if there is none, or several.
+    """
+    code = _language_code(path)
+    head, _, tail = path.name.rpartition(f".{code}")
+    if not code or not path.parent.is_dir():
+        return None
+    names = [child.name for child in path.parent.glob(f"{glob.escape(head)}.*{glob.escape(tail)}")]
+    others = [name for name in names if name != path.name and _language_code(Path(name)) not in ("", code)]
+    same_form = [name for name in others if name == f"{head}.{_language_code(Path(name))}{tail}"]
+    return path.with_name(same_form[0]) if len(same_form) == 1 else None
 
 
 def _language_code(path: Path) -> str:
