@@ -21,9 +21,9 @@ MAX_LINE_BYTES: Final = 1 << 26  # 64 MiB; keeps memory bounded on a file that h
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _HEAD_BYTES: Final = 4
 _SAMPLE_BYTES: Final = 1 << 14
-_MOST_FREE_BYTES: Final = 1 << 24
-_MOST_EXPANSION: Final = 200
-"""Largest ratio of decompressed to compressed bytes, beyond the first 16 MiB; text of any language is below 20."""
+_MOST_FREE_BYTES: Final = 1 << 22
+_MOST_EXPANSION: Final = 100
+"""Largest ratio of decompressed to compressed bytes, beyond the first 4 MiB; text of any language is below 20."""
 _CHUNK_BYTES: Final = 1 << 20
 _UTF16_NUL_SHARE: Final = 0.7  # minimum share of NUL among the even or the odd bytes of a UTF-16 line
 

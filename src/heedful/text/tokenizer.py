@@ -138,19 +138,23 @@ class Tokenizer(ABC):
     def __len__(self) -> int: ...
 
 
-def check_pieces(processor: Any) -> None:
-    """Refuse a SentencePiece model with a piece that is not UTF-8, which would otherwise fail when it is first used.
+def load_pieces(model: bytes) -> Any:
+    """Load a SentencePiece model.
 
     Args:
-        processor: the loaded model.
+        model: the bytes of the model.
+
+    Returns:
+        The processor; the binding is untyped.
 
     Raises:
-        FileRefused: a piece is not UTF-8.
+        FileRefused: the bytes are not a SentencePiece model.
     """
     try:
-        processor.id_to_piece([*range(processor.get_piece_size())])
-    except UnicodeDecodeError as error:
-        raise FileRefused(f"not a SentencePiece model: a piece is not UTF-8: {error.reason}") from None
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
+        reason = "a piece is not UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise FileRefused(f"not a SentencePiece model: {reason}") from None
 
 
 @final
@@ -173,12 +177,10 @@ class PieceTokenizer(Tokenizer):
         self.model: Final = model
         self.normalization = normalization
         try:
-            # The binding is untyped.
-            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, TypeError) as error:
-            raise FileRefused(f"tokenizer: not a SentencePiece model: {error}") from None
+            self._processor: Any = load_pieces(model)
+        except FileRefused as error:
+            raise FileRefused(f"tokenizer: {error}") from None
         processor = self._processor
-        check_pieces(processor)
         if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != (PAD, UNK, BOS, EOS):
             raise FileRefused("tokenizer: its pad, unk, bos, eos are not ids 0, 1, 2, 3")
 
