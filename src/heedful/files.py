@@ -28,16 +28,17 @@ def written_whole(path: Path) -> Generator[TextIO]:
         path: final name.
 
     Yields:
-        A text stream. If the body raises or the process is killed, an existing file at `path` is unchanged.
+        A text stream; characters that UTF-8 cannot encode, as of odd file names, are replaced. If the body raises or
+        the process is killed, an existing file at `path` is unchanged.
     """
     target = _destination(path)
     if _is_special(target):
-        with target.open("w", encoding="utf-8", newline="\n") as stream:
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             yield stream
         return
     temporary = target.with_name(f".{target.name}-{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             _copy_attributes(target, stream.fileno())
             yield stream
             stream.flush()

@@ -18,9 +18,12 @@ from typing import Final, Literal, NoReturn
 Stream = Literal["file", "closed", "full", "left"]
 """Where a stream goes: a file; nowhere, as with `>&-`; a full device; a pipe whose reader has left."""
 SECONDS: Final = 30.0
+"""Longest computing time of a command, and longest time without computing, in seconds; on a busy machine, the time by
+the clock says nothing."""
 BYTES: Final = 1 << 30
 _POLL_SECONDS: Final = 0.004
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class Run:
     is_real: bool = False
     """Whether the command runs in a new process of Python instead of a fork of this one."""
     _pid: int = field(init=False)
+    _pipes: list[tuple[int, int]] = field(init=False)
+    """Where the limit of files would also cut what the command says, pipes for it."""
     _started: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,27 +108,45 @@ class Run:
             (self.streams / name).unlink(missing_ok=True)
         sys.stdout.flush()
         sys.stderr.flush()
+        self._pipes = [os.pipe() for _ in _NAMES] if self.about.file_bytes >= 0 else []
+        # Signals wait until the command begins: before, they would hit this program.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAITING)
         self._started = time.monotonic()
         self._pid = os.fork()
         if self._pid == 0:
             self._be_the_command()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITING)
+        for _, writer in self._pipes:
+            os.close(writer)
 
     def wait(self) -> Outcome:
         """Watch the process until it ends, or end it."""
         most_bytes, is_killed, is_signalled = 0, False, False
+        computed, active = 0.0, 0.0
+        said = [bytearray() for _ in self._pipes]
+        for reader, _ in self._pipes:
+            os.set_blocking(reader, False)
         while True:
+            for pieces, (reader, _) in zip(said, self._pipes, strict=True):
+                pieces += _available(reader)
             pid, status, _ = os.wait4(self._pid, os.WNOHANG)
             seconds = time.monotonic() - self._started
             if pid:
                 break
             most_bytes = max(most_bytes, _resident(self._pid))
-            if seconds > self.about.most_seconds or most_bytes > self.about.most_bytes:
+            if (now := _computed(self._pid)) > computed:
+                computed, active = now, seconds
+            is_late = max(computed, seconds - active) > self.about.most_seconds
+            if is_late or most_bytes > self.about.most_bytes:
                 is_killed = True
                 self._kill()
             elif not is_signalled and 0 <= self.about.killed_after <= seconds:
                 is_signalled = True
                 os.kill(self._pid, self.about.signal)
             time.sleep(_POLL_SECONDS)
+        for pieces, name, (reader, _) in zip(said, _NAMES, self._pipes, strict=False):
+            (self.streams / name).write_bytes(bytes(pieces) + _available(reader))
+            os.close(reader)
         out, err = ((self.streams / name).read_bytes() if (self.streams / name).exists() else b"" for name in _NAMES)
         return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, most_bytes, is_killed)
 
@@ -154,6 +177,7 @@ class Run:
         os.environ.update(self.about.environment)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         self._open_streams()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITING)
         if self.is_real:
             os.execve(sys.executable, [sys.executable, "-m", "heedful", *self.arguments], {**os.environ})
         if self.about.file_bytes >= 0:
@@ -179,19 +203,10 @@ class Run:
             if opened >= 0 and opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-        if self.about.file_bytes >= 0:
-            # The limit is for the files that the command writes, not for what it says.
-            for number, name in ((1, "out"), (2, "err")):
-                reader, writer = os.pipe()
-                if os.fork() == 0:
-                    os.close(writer)
-                    with (self.streams / name).open("wb") as file:
-                        while piece := os.read(reader, 1 << 16):
-                            file.write(piece)
-                    os._exit(0)
-                os.close(reader)
-                os.dup2(writer, number)
-                os.close(writer)
+        for number, (reader, writer) in enumerate(self._pipes, 1):
+            os.close(reader)
+            os.dup2(writer, number)
+            os.close(writer)
         encodings = {"encoding": "utf-8"}
         streams = [
             None if kind == "closed" else io.TextIOWrapper(open(number, mode, closefd=False), **encodings)
@@ -216,6 +231,28 @@ class Run:
 
 
 _NAMES: Final = ("out", "err")
+_WAITING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def _available(descriptor: int) -> bytes:
+    """What can be read from a pipe without waiting."""
+    pieces: list[bytes] = []
+    try:
+        while piece := os.read(descriptor, 1 << 16):
+            pieces.append(piece)
+    except BlockingIOError:
+        pass
+    return b"".join(pieces)
+
+
+def _computed(pid: int) -> float:
+    """Computing time of a process in seconds; 0 where it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            words = file.read().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / _TICKS
+    except (OSError, IndexError):
+        return 0.0
 
 
 def _resident(pid: int) -> int:

@@ -116,10 +116,10 @@ class Server:
         if fault := fault_of(case, outcome) or case.check(folder):
             return fault
         if case.then:
-            outcome = Run(case.words, folder, self.root / "streams", replace(PLAIN)).wait()
-            if outcome.code:
-                is_refusal = outcome.code == 2 and "exists" in outcome.message and not case.about.killed_after >= 0
-                return f"again: exit {outcome.code}: {outcome.message}" if not is_refusal else ""
+            outcome = Run(case.words, folder, self.root / "streams").wait()
+            is_there = outcome.code == 2 and "exists" in outcome.message  # then it must be as it should be
+            if outcome.code and not is_there:
+                return f"again: exit {outcome.code}: {outcome.message}"
         elif not (case.is_compared or case.beside) or outcome.code:
             return ""
         usual, results = self.usual(case.command)
