@@ -27,7 +27,7 @@ from heedful.data.rows import (
 from heedful.data.tables import check_data_file, data_lines, is_table
 from heedful.errors import DataError, UsageError
 from heedful.text.lines import Lines
-from heedful.text.text_files import fingerprint_file, stem, unequal
+from heedful.text.text_files import file_identity, fingerprint_file, stem, unequal
 
 Split = Literal["train", "dev", "test"]
 
@@ -101,6 +101,14 @@ class PairFile:
     def _order(self) -> tuple[int, ...]:
         """1-based numbers of the files, that of the source first."""
         return tuple(column for column in self.columns if isinstance(column, int)) if len(self.paths) == 2 else (1,)
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return values that change whenever the content changes.
+
+        Returns:
+            The identity of each file.
+        """
+        return tuple(file_identity(path) for path in self.paths)
 
     def fingerprint(self) -> dict[str, Any]:
         """Describe the content so that any change is detected.

@@ -1,25 +1,28 @@
 """Preparation of training data: splits, tokenizers, encoded pairs, and a report.
 
-Results are stored in the run's folder, so that a second call for the same files reads none of their pairs. Memory is
-constant except for 8 bytes per pair.
+Results are stored in the run's folder with checksums, so that a second call for the same files reads none of their
+pairs; results that are damaged are made again. Memory is constant except for 8 bytes per pair.
 """
 
-import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeGuard, TypeVar, final
 
 from heedful.data.corpus import Pair, PairFile, group_references, split_of
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
-from heedful.data.encoded import EncodedCorpus, write_encoded
+from heedful.data.encoded import ENCODED, SIDES, EncodedCorpus, write_encoded
 from heedful.data.leakage import SeenPairs, leakage
-from heedful.errors import DataError
-from heedful.files import written_whole
+from heedful.data.same_data import has_begun
+from heedful.errors import DataError, FileRefused, NewerFormat
+from heedful.files import digest, unfinished
 from heedful.formats import PREPARED_FORMAT
+from heedful.records import read_facts, write_facts
 from heedful.text.dictionary import align_pairs, learn_dictionary
 from heedful.text.tokenizer import (
     TextConfig,
@@ -32,6 +35,8 @@ from heedful.text.tokenizer import (
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
+Result = TypeVar("Result")
+
 MIN_PAIRS: Final = 10
 HELD_OUT_PAIRS: Final = 1000
 """Number of pairs held out for validation and for testing, each; at most a tenth of all pairs."""
@@ -42,6 +47,8 @@ TOKENIZERS: Final = "run/data/tokenizers.json"
 PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
 DICTIONARY: Final = "dictionary.tsv"
+LEARNED: Final = "dictionary.json"
+"""Record of the dictionary, in `run/data`."""
 DICTIONARY_PAIRS: Final = 100_000
 """Number of pairs that a dictionary is learned from; of a larger corpus, a fixed random sample."""
 DICTIONARY_PLACES: Final = 8_000_000
@@ -83,6 +90,37 @@ class EvaluationSet:
         """
         groups = group_references(pair for pair in pairs if pair.source.strip())
         return cls([source for source, _ in groups], [references for _, references in groups])
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> "EvaluationSet":
+        """Read a set from JSON values.
+
+        Args:
+            facts: the fields.
+
+        Returns:
+            The set.
+
+        Raises:
+            ValueError: a value is of another kind.
+            KeyError: a field is missing.
+        """
+        sources, references = facts["sources"], facts["references"]
+        if not (is_texts(sources) and isinstance(references, list) and all(map(is_texts, references))):
+            raise ValueError("sources and references are no lists of texts")
+        return cls(sources, references)
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Tell whether a JSON value is a list of texts.
+
+    Args:
+        value: the value.
+
+    Returns:
+        Whether it is.
+    """
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 @final
@@ -146,14 +184,47 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         DataError: fewer than 10 usable pairs, or a file is malformed.
     """
     facts = _facts(files, config)
-    if (earlier := _recall(facts, config, folder)) is not None:
-        return earlier
-    prepared = _prepare(files, config, folder)
-    sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
-    with written_whole(folder / "run" / "data" / PREPARED) as stream:
+
+    def read_or_make() -> Prepared:
+        if (earlier := _recall(facts, config, folder)) is not None:
+            return earlier
+        prepared = _prepare(files, config, folder)
+        sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
         rest = {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}
-        json.dump(PREPARED_FORMAT.stamp(facts | sets | rest), stream)
-    return prepared
+        write_facts(folder / "run" / "data" / PREPARED, PREPARED_FORMAT, facts | sets | rest)
+        return prepared
+
+    prepared, damage = repaired(read_or_make, folder)
+    return replace(prepared, report=(*prepared.report, damage)) if damage else prepared
+
+
+def repaired(read_or_make: Callable[[], Result], folder: Path) -> tuple[Result, str]:
+    """Prepare data, and if stored results of an earlier call are damaged, delete them and prepare again.
+
+    Args:
+        read_or_make: function that reads the stored results, or prepares the data.
+        folder: the model folder, whose data files are those that its run was begun with (see `claim_data`).
+
+    Returns:
+        The result, and a line about the damage; empty if there was none.
+
+    Raises:
+        FileRefused: the results are damaged and cannot be made again.
+        NewerFormat: a newer heedful wrote them; nothing is changed.
+    """
+    try:
+        return read_or_make(), ""
+    except NewerFormat:
+        raise
+    except FileRefused as error:
+        damage = str(error)
+    data = folder / "run" / "data"
+    for entry in data.iterdir() if data.is_dir() else ():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry != folder / TOKENIZERS:  # it has the checksums of tokenizers that a begun training depends on
+            entry.unlink()
+    return read_or_make(), f"{damage.partition('; ')[0]}; prepared again from the data files"
 
 
 def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
@@ -169,18 +240,28 @@ def _stamps(file: PairFile) -> list[Any]:
 
 
 def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
-    """Results of an earlier, completed call with the same files."""
+    """Results of an earlier, completed call with the same files.
+
+    Raises:
+        FileRefused: they are damaged.
+    """
     data = folder / "run" / "data"
-    if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
+    if not ((data / PREPARED).is_file() and (data / ENCODED).is_file()):
         return None
     content = _read_facts(data / PREPARED)
     if any(content.get(name) != facts[name] for name in facts):
         return None
-    source, target, _ = _load_tokenizers(config, folder)
-    dev, test = (EvaluationSet(**content[name]) for name in ("dev", "test"))
-    return Prepared(
-        source, target, content["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(content["report"])
-    )
+    source, target, names = _load_tokenizers(config, folder)
+    try:
+        dev, test = (EvaluationSet.read(content[name]) for name in ("dev", "test"))
+        names = {str(role): str(name) for role, name in content["tokenizer_files"].items()} | names
+        report = tuple(str(line) for line in content["report"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileRefused(f"{data / PREPARED}: damaged: {error}") from None
+    if "dictionary" in names:
+        verify_files(folder, _read_facts(data / LEARNED))
+    train = EncodedCorpus.read(data, (len(source), len(target)))
+    return Prepared(source, target, names, train, dev, test, report)
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
@@ -201,7 +282,7 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
         lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
-    train = EncodedCorpus.read(data)
+    train = EncodedCorpus.read(data, (len(source_tokenizer), len(target_tokenizer)))
     if not len(train):
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
@@ -254,29 +335,96 @@ def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterat
 def _tokenizers(
     files: Sources, split: Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    facts_path = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
-    if facts_path.is_file():
-        return _load_tokenizers(config, folder)
+    if (folder / TOKENIZERS).is_file():
+        try:
+            return _load_tokenizers(config, folder)
+        except NewerFormat:
+            raise
+        except FileRefused:
+            pass  # trained again, and compared with those that a begun training depends on
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
     if config.is_shared:
         lines = [pair.source for pair in sample] + [pair.target for pair in sample]
         shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
-        name = shared.save(folder, "tokenizer")
-        trained = (shared, shared)
-        names = {"source_tokenizer": name, "target_tokenizer": name}
+        source, target, stems = shared, shared, ("tokenizer", "tokenizer")
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        tokenizers = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
-        names = {f"{s}_tokenizer": tokenizers[s].save(folder, f"tokenizer-{s}") for s in tokenizers}
-        trained = (tokenizers["source"], tokenizers["target"])
-    _write_facts(facts_path, names)
-    return *trained, names
+        source, target = (train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides)
+        stems = ("tokenizer-source", "tokenizer-target")
+    made = dict(zip(SIDES, zip((source, target), stems, strict=True), strict=True))
+    names, _ = store_tokenizers({f"{side}_tokenizer": value for side, value in made.items()}, folder)
+    return source, target, names
+
+
+def store_tokenizers(
+    tokenizers: Mapping[str, tuple[Tokenizer, str]], folder: Path
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Save tokenizers in a model folder, and record their checksums, unless they differ from those that a begun training depends on.
+
+    Args:
+        tokenizers: tokenizer and file name without suffix, by role.
+        folder: the model folder.
+
+    Returns:
+        File names by role, and checksums by file name.
+
+    Raises:
+        FileRefused: a training has begun with other tokenizers; nothing is changed.
+    """
+    known = _known_tokenizers(folder)
+    with unfinished(folder / "tokenizers", is_folder=True) as temporary:
+        names = {role: tokenizer.save(temporary, stem) for role, (tokenizer, stem) in tokenizers.items()}
+        checksums = {name: digest(temporary / name) for name in names.values()}
+        for name in checksums if known is not None else ():
+            earlier = (known or {}).get(name) or (digest(folder / name) if (folder / name).is_file() else "")
+            if earlier != checksums[name]:
+                raise FileRefused(
+                    f"{folder / name}: missing, damaged or made by another version, and the training depends on it; "
+                    "restore it, or delete the folder to start over"
+                )
+        for name in checksums:
+            (temporary / name).replace(folder / name)
+    (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
+    write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
+    return names, checksums
+
+
+def _known_tokenizers(folder: Path) -> dict[str, str] | None:
+    """Recorded checksums of the tokenizers that a begun training depends on; None if no training has begun."""
+    if not has_begun(folder):
+        return None
+    try:
+        return _checksums(_read_facts(folder / TOKENIZERS))
+    except FileRefused:
+        return {}
+
+
+def _checksums(facts: Mapping[str, Any]) -> dict[str, str]:
+    files = facts.get("files")
+    return {str(name): str(value) for name, value in files.items()} if isinstance(files, dict) else {}
+
+
+def verify_files(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Check files against their recorded checksums.
+
+    Args:
+        folder: the model folder.
+        facts: a record, whose "files" has checksums by file name; records of earlier versions have none.
+
+    Raises:
+        FileRefused: a file is missing or damaged.
+    """
+    for name, recorded in _checksums(facts).items():
+        if not (folder / name).is_file() or digest(folder / name) != recorded:
+            raise FileRefused(f"{folder / name}: missing or changed since it was written")
 
 
 def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    names = _read_facts(folder / TOKENIZERS)
+    facts = _read_facts(folder / TOKENIZERS)
+    verify_files(folder, facts)
+    names = {role: str(facts.get(role)) for role in ("source_tokenizer", "target_tokenizer")}
     form = config.normalization
     source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
     return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
@@ -291,10 +439,10 @@ def _dictionary(
     """
     if config.target_units != "words" or config.source_units == "characters":
         return {}
-    learned = folder / "run" / "data" / "dictionary.json"
-    if learned.is_file():
-        _read_facts(learned)
-    if not (learned.is_file() and (folder / DICTIONARY).is_file()):
+    learned = folder / "run" / "data" / LEARNED
+    if learned.is_file() and (folder / DICTIONARY).is_file():
+        verify_files(folder, _read_facts(learned))
+    else:
         pairs: list[tuple[list[str], list[str]]] = []
         num_places = 0
         for pair in _sample(_rows(files, split, config, "train"), DICTIONARY_PAIRS):
@@ -307,18 +455,16 @@ def _dictionary(
                 break
             pairs.append((words[0], words[1]))
         learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
-        _write_facts(learned, {"num_pairs": len(pairs)})
+        checksums = {DICTIONARY: digest(folder / DICTIONARY)}
+        write_facts(learned, PREPARED_FORMAT, {"num_pairs": len(pairs), "files": checksums})
     return {"dictionary": DICTIONARY}
 
 
-def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(PREPARED_FORMAT.stamp(facts)), encoding="utf-8", newline="\n")
-
-
 def _read_facts(path: Path) -> dict[str, Any]:
-    """Read a file of `run/data`; one of format 1 may be a bare number of pairs."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return PREPARED_FORMAT.strip(path, {"num_pairs": content} if isinstance(content, int) else content)
+    """Read a record of `run/data`; one of format 1 may be a bare number of pairs."""
+    with suppress(OSError, ValueError):
+        return {"num_pairs": int(path.read_bytes())}
+    return read_facts(path, PREPARED_FORMAT, "prepare the data again")
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
@@ -341,10 +487,17 @@ def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
 def _encode(
     files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
 ) -> int:
-    """Encode the training pairs unless that is done already, and count those that are too long."""
+    """Encode the training pairs unless that is done already, and count those that are too long.
+
+    Raises:
+        FileRefused: the earlier count is damaged.
+    """
     counted = data / "too_long.json"
-    if (data / "encoded.json").is_file() and counted.is_file():
-        return int(_read_facts(counted)["num_pairs"])
+    if (data / ENCODED).is_file() and counted.is_file():
+        num_pairs = _read_facts(counted).get("num_pairs")
+        if not isinstance(num_pairs, int):
+            raise FileRefused(f"{counted}: damaged: states no number of pairs")
+        return num_pairs
     source_tokenizer, target_tokenizer = tokenizers
     num_long = 0
 
@@ -359,7 +512,7 @@ def _encode(
                 yield source, target
 
     write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
-    _write_facts(counted, {"num_pairs": num_long})
+    write_facts(counted, PREPARED_FORMAT, {"num_pairs": num_long})
     return num_long
 
 

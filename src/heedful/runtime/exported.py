@@ -6,7 +6,6 @@ date and no longer used.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
-from heedful.files import sync
+from heedful.files import digest, move_aside, sync
 from heedful.formats import ENGINE_FORMAT
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
-from heedful.runtime.folder import ModelFolder, digest
+from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
 
 MANIFEST: Final = "engine.json"
@@ -184,12 +183,11 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
     for path in files_folder.iterdir():
         sync(path)
     final_path = folder.path / FOLDER / name
-    old = final_path.with_name(f".old-{name}-{os.getpid()}")
-    if final_path.exists():
-        final_path.replace(old)
+    old = move_aside(final_path) if final_path.exists() else None
     files_folder.replace(final_path)
     sync(final_path.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
     return final_path
 
 

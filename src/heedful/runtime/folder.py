@@ -3,7 +3,6 @@
 Renaming `heedful.json` into place is the only commit point: a failure before it leaves the old model intact.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 from heedful.custom_code import require_allowed
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.files import written_whole
+from heedful.files import digest, written_whole
 from heedful.formats import KEY, MODEL_FORMAT
 
 MANIFEST: Final = "heedful.json"
@@ -165,19 +164,6 @@ def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
         if own != other:
             raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
     return folder
-
-
-def digest(path: Path) -> str:
-    """Hash a file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The sha256 of its content, in hexadecimal.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _models_beside(path: Path) -> str:

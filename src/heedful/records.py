@@ -1,0 +1,66 @@
+"""Records: JSON files with a format version and a checksum, written whole; a damaged one is refused.
+
+Records of earlier versions of heedful have no checksum and are accepted without one.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from heedful.errors import FileRefused
+from heedful.files import written_whole
+from heedful.formats import Format
+
+CHECKSUM: Final = "sha256"
+"""Key of the sha256 of all other keys and values."""
+
+
+def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
+    """Write a record.
+
+    Args:
+        path: the file; it is replaced when the new one is complete.
+        kind: format of the record.
+        facts: content, as JSON values.
+
+    Raises:
+        OSError: the disk is full or refuses.
+    """
+    stamped = json.loads(json.dumps(kind.stamp(facts)))  # tuples become lists, as they will be read
+    with written_whole(path) as stream:
+        json.dump({**stamped, CHECKSUM: _checksum(stamped)}, stream, indent=1)
+
+
+def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
+    """Read a record.
+
+    Args:
+        path: the file.
+        kind: format of the record.
+        advice: end of the message about a damaged record, which says what to do.
+
+    Returns:
+        The content, without version and checksum.
+
+    Raises:
+        FileRefused: the file is missing, is not a JSON object, or does not match its checksum.
+        NewerFormat: a newer heedful wrote it.
+    """
+    try:
+        facts = json.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise FileRefused(f"{path}: missing; {advice}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileRefused(f"{path}: damaged: {error}; {advice}") from None
+    if not isinstance(facts, dict):
+        raise FileRefused(f"{path}: damaged: not a JSON object; {advice}")
+    content = kind.strip(path, facts)
+    if CHECKSUM in content and content.pop(CHECKSUM) != _checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
+        raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")
+    return content
+
+
+def _checksum(facts: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(facts, sort_keys=True).encode("ascii")).hexdigest()
