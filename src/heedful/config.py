@@ -6,15 +6,15 @@ for an unknown key also suggests a known one.
 """
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from heedful.errors import ConfigError, did_you_mean
+from heedful.errors import ConfigError, DamagedFile, did_you_mean
 from heedful.formats import SETTINGS_FORMAT
+from heedful.regular_files import parse_toml, read_text
 
 Tree = dict[str, Any]
 
@@ -42,10 +42,12 @@ def read_toml(path: Path) -> Tree:
         NewerFormat: a newer heedful wrote it.
     """
     try:
-        tree = tomllib.loads(path.read_bytes().decode("utf-8"))
+        tree = parse_toml(read_text(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such configuration file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except DamagedFile as error:
+        raise ConfigError(str(error)) from None
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     return SETTINGS_FORMAT.strip(path, tree)
 
@@ -74,8 +76,8 @@ def parse_overrides(settings: Sequence[str]) -> Tree:
         if not equals or not key.strip():
             raise ConfigError(f"--set {setting!r}: expected key.path=value, such as training.max_steps=1000")
         try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+            value = parse_toml(f"value = {text}")["value"]
+        except ValueError:
             value = text
         *parents, leaf = key.strip().split(".")
         node = tree

@@ -5,6 +5,7 @@ HeedfulError          1    base class; the code of an error without a more speci
 │   ├── ConfigError     2    a configuration key or value; the message names its dotted path
 │   └── DataError       2    a data file; the message names file:line where there is one
 ├── FileRefused         3    a model or checkpoint is corrupt, unsafe, foreign or incompatible
+│   ├── DamagedFile     3    a file cannot be what heedful wrote: a pipe, too large, not UTF-8, not JSON
 │   └── NewerFormat     3    a file was made by a newer heedful; it is left as it is
 ├── NonFiniteError      4    the loss or a gradient is not finite
 ├── ResourceError       5    out of disk, memory or device
@@ -60,6 +61,10 @@ class FileRefused(HeedfulError):
     """Model or checkpoint that is corrupt, unsafe, foreign or incompatible."""
 
     exit_code = 3
+
+
+class DamagedFile(FileRefused):
+    """File whose content cannot be read: no regular file, too large, not UTF-8 or not JSON."""
 
 
 class NewerFormat(FileRefused):

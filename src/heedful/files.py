@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from heedful.errors import UsageError
+from heedful.regular_files import open_regular
 
 _CHUNK_BYTES: Final = 1 << 20
 _UNFINISHED: Final = ".unfinished"
@@ -332,8 +333,11 @@ def digest(path: Path) -> str:
 
     Returns:
         The sha256 of its content, in hexadecimal.
+
+    Raises:
+        DamagedFile: the path is not a regular file.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -9,9 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.errors import FileRefused
+from heedful.errors import DamagedFile, FileRefused
 from heedful.files import written_whole
 from heedful.formats import Format
+from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 CHECKSUM: Final = "sha256"
 """Key of the sha256 of all other keys and values."""
@@ -49,13 +50,11 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
         NewerFormat: a newer heedful wrote it.
     """
     try:
-        facts = json.loads(path.read_bytes().decode("utf-8"))
+        facts = read_json_object(path, MOST_BULK_BYTES)
     except FileNotFoundError:
         raise FileRefused(f"{path}: missing; {advice}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileRefused(f"{path}: damaged: {error}; {advice}") from None
-    if not isinstance(facts, dict):
-        raise FileRefused(f"{path}: damaged: not a JSON object; {advice}")
+    except DamagedFile as error:
+        raise FileRefused(f"{str(error).rpartition('; ')[0]}; {advice}") from None
     content = kind.strip(path, facts)
     if CHECKSUM in content and content.pop(CHECKSUM) != _checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
         raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from heedful.config import read_toml, validate
-from heedful.errors import FileRefused, NewerFormat
+from heedful.errors import DamagedFile, FileRefused, NewerFormat
 from heedful.experiment import Experiment, build_model
 from heedful.tasks.table import TASKS
 from heedful.text.vocabulary import Vocabulary
@@ -99,7 +99,7 @@ def test_a_flipped_bit_is_never_taken_for_a_newer_format(tmp_path: Path):
         (tmp_path / "manifest.json").write_bytes(flipped)
         try:
             version, _ = read_manifest(tmp_path)
-        except ValueError:
+        except (ValueError, DamagedFile):
             continue
         assert version == 1, index  # no version at all: then its files have no hashes that fit
 

@@ -1,12 +1,15 @@
 """Describe a model: kind, training data, training, scores."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from heedful.cli.messages import aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.errors import FileRefused
 from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
+from heedful.regular_files import open_regular, parse_json
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 Row = tuple[str, str]
 
+_MOST_HEADER_BYTES: Final = 100_000_000
+"""Size limit of the header of a safetensors file, in bytes, as its own readers have it."""
 _ENGINES: Final = "engines"
 """Folder of exported engines in a model folder."""
 
@@ -79,18 +84,17 @@ def num_parameters(weights: Path) -> int:
 
     Returns:
         The number of parameters.
+
+    Raises:
+        FileRefused: the file is not in the format safetensors.
     """
-    with weights.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header: dict[str, Any] = json.loads(file.read(length))
-    total = 0
-    for name, tensor in header.items():
-        if name != "__metadata__":
-            count = 1
-            for size in tensor["shape"]:
-                count *= size
-            total += count
-    return total
+    try:
+        with open_regular(weights) as file:
+            length = int.from_bytes(file.read(8), "little")
+            header: dict[str, Any] = parse_json(file.read(min(length, _MOST_HEADER_BYTES)))
+        return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FileRefused(f"{weights}: not a safetensors file; copy the whole folder again") from None
 
 
 def _about_files(model: Path) -> list[Row]:

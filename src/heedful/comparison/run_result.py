@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from heedful.config import Config, ConfigType, validate
-from heedful.errors import ConfigError, FileRefused, ResourceError
+from heedful.errors import ConfigError, DamagedFile, FileRefused, ResourceError
 from heedful.files import written_whole
 from heedful.formats import COMPARISON_FORMAT
+from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 
 class RunResult(Config):
@@ -115,9 +116,9 @@ def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
         NewerFormat: a newer heedful wrote the file.
     """
     try:
-        facts = COMPARISON_FORMAT.strip(path, dict(json.loads(path.read_bytes().decode("utf-8"))))
+        facts = COMPARISON_FORMAT.strip(path, read_json_object(path, MOST_BULK_BYTES))
         return validate(kind, facts)
-    except (ConfigError, ValueError, TypeError) as error:
+    except (ConfigError, DamagedFile) as error:
         raise FileRefused(f"{path}: not what a comparison writes: {error}; delete it and run again") from None
 
 

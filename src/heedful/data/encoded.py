@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heedful.errors import FileRefused
 from heedful.formats import ENCODED_FORMAT
 from heedful.records import read_facts, write_facts
+from heedful.regular_files import open_regular
 
 Ids = NDArray[np.integer]
 ENCODED: Final = "encoded.json"
@@ -45,8 +46,9 @@ class StoredIds:
         self._path: Final = path
         self._dtype: Final = np.dtype(dtype)
         self._count: Final = count
-        self._descriptor: Final = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        weakref.finalize(self, os.close, self._descriptor)
+        file = open_regular(path)
+        weakref.finalize(self, file.close)
+        self._descriptor: Final = file.fileno()
         size, wanted = os.fstat(self._descriptor).st_size, count * self._dtype.itemsize
         if size != wanted:
             raise ValueError(f"{path.name} has {size} bytes, expected {wanted}")

@@ -361,7 +361,7 @@ def _tokenizers(
 def store_tokenizers(
     tokenizers: Mapping[str, tuple[Tokenizer, str]], folder: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Save tokenizers in a model folder, and record their checksums, unless they differ from those that a begun training depends on.
+    """Save tokenizers and record their checksums, unless a begun training depends on other tokenizers.
 
     Args:
         tokenizers: tokenizer and file name without suffix, by role.

@@ -5,7 +5,6 @@ padding token, ours from BOS: so our BOS gets the embedding of the padding token
 generated.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +38,7 @@ from heedful.export.marian_layout import (
 )
 from heedful.layers.positions import sinusoids
 from heedful.models.transformer import TransformerConfig
+from heedful.regular_files import MOST_BULK_BYTES, read_bytes, read_json_object
 from heedful.text.marian import MarianTokenizer
 from heedful.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
@@ -182,13 +182,9 @@ def read_marian(folder: Path) -> MarianModel:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json_object(path, MOST_BULK_BYTES)
     except OSError as error:
         raise FileRefused(f"{path}: {(error.strerror or 'not readable').lower()}; copy the whole folder") from None
-    except (ValueError, RecursionError) as error:
-        raise FileRefused(f"{path}: not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise FileRefused(f"{path}: expected a JSON object")
     return {key: value for key, value in content.items() if value is not None}
 
 
@@ -257,7 +253,7 @@ def _ordered(
 
 def _read_tokenizer(path: Path, vocabulary: Vocabulary) -> MarianTokenizer:
     try:
-        return MarianTokenizer(path.read_bytes(), vocabulary)
+        return MarianTokenizer(read_bytes(path, MOST_BULK_BYTES), vocabulary)
     except OSError as error:
         raise FileRefused(f"{path}: {(error.strerror or 'not readable').lower()}; copy the whole folder") from None
     except FileRefused as error:

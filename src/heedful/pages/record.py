@@ -1,14 +1,14 @@
 """Record of a training run, read from the model folder; missing or damaged parts are left out."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast, final
 
-from heedful.errors import UsageError
+from heedful.errors import DamagedFile, UsageError
 from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
+from heedful.regular_files import MOST_BULK_BYTES, parse_json, read_bytes
 
 METRICS: Final = "metrics.jsonl"
 HISTORY: Final = "history.jsonl"
@@ -92,7 +92,7 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
     objects: list[dict[str, Any]] = []
     for line in _text(path).split("\n"):
         try:
-            value = json.loads(line)
+            value = parse_json(line)
         except ValueError:
             continue
         if isinstance(value, dict):
@@ -122,14 +122,14 @@ def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8", "replace")
-    except OSError:
+        return read_bytes(path, MOST_BULK_BYTES).decode("utf-8", "replace")
+    except (OSError, DamagedFile):
         return ""
 
 
 def _tree(path: Path, kind: Format | None = None) -> dict[str, Any]:
     try:
-        value = json.loads(_text(path) or "{}")
+        value = parse_json(_text(path) or "{}")
     except ValueError:
         return {}
     tree = cast(dict[str, Any], value) if isinstance(value, dict) else {}

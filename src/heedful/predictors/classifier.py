@@ -1,6 +1,5 @@
 """Classifier: a loaded model that assigns a label to each text."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +16,7 @@ from heedful.data.rows import Columns
 from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.predictors.interface import Predictor
+from heedful.regular_files import MOST_BULK_BYTES, read_json
 from heedful.runtime.exported import find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
@@ -79,9 +79,11 @@ class Classifier(Predictor):
             folder.file("tokenizer"), self.text.source_units, self.text.normalization
         )
         try:
-            names = json.loads(folder.file("labels").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            names = read_json(folder.file("labels"), MOST_BULK_BYTES)
+        except OSError as error:
             raise FileRefused(f"{folder.file('labels')}: not readable: {error}") from None
+        if not isinstance(names, list):
+            raise FileRefused(f"{folder.file('labels')}: damaged: not a list of labels; copy the folder again")
         self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
         self.exported: Final = find_exported(folder, self.text.max_tokens)
         if engine not in ("auto", "torch"):

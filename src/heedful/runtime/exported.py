@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.errors import FileRefused, UsageError, did_you_mean
+from heedful.errors import DamagedFile, FileRefused, UsageError, did_you_mean
 from heedful.files import digest, move_aside, sync
 from heedful.formats import ENGINE_FORMAT
+from heedful.regular_files import read_json_object
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
 from heedful.runtime.folder import ModelFolder
@@ -193,10 +194,10 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
 
 def _read(path: Path) -> Mapping[str, Any] | None:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        facts = read_json_object(path)
+    except (OSError, DamagedFile):
         return None
-    if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict):
+    if not isinstance(facts.get("files"), dict):
         return None
     parity = facts.get("parity")
     return facts if isinstance(parity, dict) and parity.keys() == Parity.__dataclass_fields__.keys() else None

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from heedful.custom_code import require_allowed
-from heedful.errors import FileRefused, ResourceError, UsageError
+from heedful.errors import DamagedFile, FileRefused, ResourceError, UsageError
 from heedful.files import digest, written_whole
 from heedful.formats import KEY, MODEL_FORMAT
+from heedful.regular_files import read_json_object
 
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
@@ -86,14 +87,11 @@ def open_folder(path: Path) -> ModelFolder:
     if not path.is_dir():
         raise UsageError(f"{path}: {'not a folder' if path.exists() else 'no such model'}{_models_beside(path)}")
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json_object(path / MANIFEST)
     except FileNotFoundError:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
-    except (ValueError, RecursionError) as error:
-        raise FileRefused(f"{path / MANIFEST}: damaged: {error}") from None
-    if isinstance(manifest, dict):
-        MODEL_FORMAT.check(path / MANIFEST, manifest)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+    MODEL_FORMAT.check(path / MANIFEST, manifest)
+    if not isinstance(manifest.get("files"), dict):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
     for name, checksum in manifest["files"].items():
         if Path(name).name != name:
@@ -115,9 +113,9 @@ def refuse_newer(path: Path) -> None:
     Raises:
         NewerFormat: a newer heedful made the model.
     """
-    with suppress(OSError, ValueError, RecursionError):
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        if isinstance(manifest, dict) and isinstance(manifest.get(KEY), int):
+    with suppress(OSError, DamagedFile):
+        manifest = read_json_object(path / MANIFEST)
+        if isinstance(manifest.get(KEY), int):
             MODEL_FORMAT.check(path / MANIFEST, manifest)
 
 

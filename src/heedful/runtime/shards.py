@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.errors import FileRefused, UsageError
+from heedful.errors import DamagedFile, FileRefused, UsageError
 from heedful.files import sync, written_whole
 from heedful.formats import SHARDS_FORMAT
+from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 from heedful.text.lines import open_bytes, raw_lines, read_lines
 from heedful.text.text_files import check_file, fingerprint_file
 
@@ -175,10 +176,10 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
     record: dict[str, Any] = {"about": json.loads(json.dumps(about)), "sources": {}}
     if path.is_file():
         try:
-            before = SHARDS_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8")))
+            before = SHARDS_FORMAT.strip(path, read_json_object(path, MOST_BULK_BYTES))
             differing = [key for key in record["about"] if before["about"].get(key) != record["about"][key]]
             record["sources"] = dict(before["sources"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, DamagedFile, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileRefused(f"{path}: damaged: {error}; name another folder with --output") from None
         if differing:
             raise UsageError(f"{folder}: begun with another {differing[0]}; name another folder with --output")

@@ -11,7 +11,8 @@ import sentencepiece
 
 from heedful.errors import FileRefused, NewerFormat
 from heedful.formats import MARIAN_TOKENIZER_FORMAT
-from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_words
+from heedful.regular_files import MOST_BULK_BYTES, read_json_object
+from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, check_pieces, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"
@@ -46,6 +47,7 @@ class MarianTokenizer(Tokenizer):
             self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, TypeError) as error:
             raise FileRefused(f"not a SentencePiece model: {error}") from None
+        check_pieces(self._processor)
 
     @classmethod
     def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":
@@ -63,7 +65,7 @@ class MarianTokenizer(Tokenizer):
             NewerFormat: a newer heedful wrote it.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json_object(path, MOST_BULK_BYTES)
             MARIAN_TOKENIZER_FORMAT.check(path, content)
             tokens, model = content["tokens"], base64.b64decode(content["model"], validate=True)
             if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):

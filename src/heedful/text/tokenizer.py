@@ -138,6 +138,21 @@ class Tokenizer(ABC):
     def __len__(self) -> int: ...
 
 
+def check_pieces(processor: Any) -> None:
+    """Refuse a SentencePiece model with a piece that is not UTF-8, which would otherwise fail when it is first used.
+
+    Args:
+        processor: the loaded model.
+
+    Raises:
+        FileRefused: a piece is not UTF-8.
+    """
+    try:
+        processor.id_to_piece([*range(processor.get_piece_size())])
+    except UnicodeDecodeError as error:
+        raise FileRefused(f"not a SentencePiece model: a piece is not UTF-8: {error.reason}") from None
+
+
 @final
 class PieceTokenizer(Tokenizer):
     """Lossless SentencePiece tokenizer: a unigram model with byte fallback (Kudo and Richardson 2018).
@@ -163,6 +178,7 @@ class PieceTokenizer(Tokenizer):
         except (RuntimeError, TypeError) as error:
             raise FileRefused(f"tokenizer: not a SentencePiece model: {error}") from None
         processor = self._processor
+        check_pieces(processor)
         if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != (PAD, UNK, BOS, EOS):
             raise FileRefused("tokenizer: its pad, unk, bos, eos are not ids 0, 1, 2, 3")
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from heedful.errors import FileRefused
+from heedful.regular_files import MOST_BULK_BYTES, read_bytes
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import Normalization, PieceTokenizer, Tokenizer, Units, UnitTokenizer
 from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -31,6 +32,10 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
     if path.suffix == ".marian":
         return MarianTokenizer.load(path, normalization)
     try:
-        return PieceTokenizer(path.read_bytes(), normalization)
+        model = read_bytes(path, MOST_BULK_BYTES)
     except OSError as error:
         raise FileRefused(f"{path}: {error.strerror}") from None
+    try:
+        return PieceTokenizer(model, normalization)
+    except FileRefused as error:
+        raise FileRefused(f"{path}: {error}") from None

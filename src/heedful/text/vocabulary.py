@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, final
 
-from heedful.errors import FileRefused
+from heedful.errors import DamagedFile, FileRefused
 from heedful.formats import VOCABULARY_FORMAT
+from heedful.regular_files import MOST_BULK_BYTES, read_json
 
 PAD: Final = 0
 UNK: Final = 1
@@ -79,8 +80,8 @@ class Vocabulary:
             NewerFormat: a newer heedful wrote it.
         """
         try:
-            tokens = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError, OSError) as error:
+            tokens = read_json(path, MOST_BULK_BYTES)
+        except (DamagedFile, OSError) as error:
             raise FileRefused(f"{path}: not a vocabulary: {error}") from None
         if isinstance(tokens, dict):  # format 1 was the bare list
             tokens = VOCABULARY_FORMAT.strip(path, tokens).get("tokens")

@@ -21,8 +21,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from heedful.errors import FileRefused, NewerFormat, ResourceError
+from heedful.errors import DamagedFile, FileRefused, NewerFormat, ResourceError
 from heedful.files import sync, write_through
+from heedful.regular_files import open_regular, parse_json
 from heedful.training.checkpoint_formats import MANIFEST, manifest_bytes, read_manifest, upgrade
 
 _NAME: Final = re.compile(r"\d{6,}")
@@ -171,14 +172,17 @@ def _read(folder: Path, parameter_order: Sequence[str]) -> Checkpoint:
         tensors: dict[str, Mapping[str, Tensor]] = {}
         version, hashes = read_manifest(folder)
         for name, stated in {_STATE: None, **hashes}.items():
-            raw = (folder / name).read_bytes() if Path(name).name == name else b""
+            raw = b""
+            if Path(name).name == name:
+                with open_regular(folder / name) as file:
+                    raw = file.read()
             if sha256(raw).hexdigest() != stated:
                 raise _Damaged(f"{folder / name}: not as it was written")
             if name == _STATE:
-                content = json.loads(raw)
+                content = parse_json(raw)
             else:
                 tensors[name.removesuffix(_TENSORS)] = load(raw)
         step, state = int(content["step"]), dict(content["state"])
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, DamagedFile, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise _Damaged(f"{folder}: damaged checkpoint: {error}") from None
     return Checkpoint(step, upgrade(version, tensors, parameter_order, folder), state)

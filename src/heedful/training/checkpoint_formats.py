@@ -20,6 +20,7 @@ from torch import Tensor
 
 from heedful.errors import FileRefused
 from heedful.formats import CHECKPOINT_FORMAT, KEY
+from heedful.regular_files import read_json_object
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,13 +55,12 @@ def read_manifest(folder: Path) -> tuple[int, Mapping[str, str]]:
 
     Raises:
         NewerFormat: a newer heedful wrote it.
-        ValueError: the manifest is damaged.
+        DamagedFile: the manifest is not a file of JSON.
+        ValueError: the manifest is damaged otherwise.
         OSError: it does not exist, or cannot be read.
     """
     path = folder / MANIFEST
-    facts = json.loads(path.read_bytes().decode())
-    if not isinstance(facts, dict):
-        raise ValueError(f"{MANIFEST} is not a manifest")
+    facts = read_json_object(path)
     if KEY not in facts:
         return 1, facts
     stated = facts.pop("sha256", None)

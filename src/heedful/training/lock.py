@@ -16,8 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from heedful.errors import UsageError
+from heedful.errors import DamagedFile, UsageError
 from heedful.files import NoLocks, lock, write_through
+from heedful.regular_files import read_json_object
 
 NAME: Final = "lock"
 
@@ -93,10 +94,8 @@ def _is_alive(path: Path) -> bool:
 
 
 def _read(path: Path) -> dict[str, str]:
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
-        if isinstance(content, dict):
-            return {str(key): str(value) for key, value in content.items()}
+    with suppress(OSError, DamagedFile):
+        return {key: str(value) for key, value in read_json_object(path).items()}
     return {}
 
 

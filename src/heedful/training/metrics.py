@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from heedful.files import written_whole
 from heedful.formats import METRICS_FORMAT
+from heedful.regular_files import MOST_BULK_BYTES, parse_json, read_bytes
 
 
 @final
@@ -60,11 +61,12 @@ class MetricsLog:
             step: step of the checkpoint.
 
         Raises:
+            DamagedFile: the log is not a regular file.
             NewerFormat: a newer heedful wrote a line; nothing is changed.
         """
         if not self.path.is_file():
             return
-        lines = self.path.read_bytes().split(b"\n")[:-1]
+        lines = read_bytes(self.path, MOST_BULK_BYTES).split(b"\n")[:-1]
         remaining = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
         if len(b"\n".join([*remaining, b""])) != self.path.stat().st_size:
             with written_whole(self.path) as file:
@@ -75,7 +77,7 @@ class MetricsLog:
 def _logged_step(path: Path, line: bytes) -> float:
     """Step of a line; an unreadable line counts as later than all."""
     try:
-        facts = json.loads(line)
+        facts = parse_json(line)
         if isinstance(facts, dict):
             METRICS_FORMAT.check(path, facts)
         return int(facts["step"])
