@@ -4,10 +4,13 @@ Records of earlier versions of heedful have no checksum and are accepted without
 """
 
 import json
+from abc import ABC
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heedful.errors import DamagedFile, FileRefused
 from heedful.files import written_whole
@@ -59,6 +62,29 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     if CHECKSUM in content and content.pop(CHECKSUM) != _checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
         raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")
     return content
+
+
+class Kinds(BaseModel, ABC):
+    """Kinds of the values that readers of a record rely on; a subclass has a field for each, and ignores other keys."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    @classmethod
+    def complaint(cls, facts: Mapping[str, Any]) -> str:
+        """Describe the first value of a record that is not of its kind.
+
+        Args:
+            facts: content of the record.
+
+        Returns:
+            Such as "languages: input should be a valid list"; empty if all values are right.
+        """
+        try:
+            cls.model_validate(facts)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            return f"{'.'.join(map(str, first['loc']))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        return ""
 
 
 def _checksum(facts: Mapping[str, Any]) -> str:
