@@ -72,6 +72,7 @@ many_files.run_with_ray = run_elsewhere
 sys.exit(main(["translate", *sys.argv[1:]]))
 '''
 QUICK = [
+    "training.export=false",
     "training.max_steps=2",
     "training.batch_tokens=256",
     "training.validate_every=2",

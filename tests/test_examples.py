@@ -14,7 +14,7 @@ EXAMPLES = ROOT / "examples"
 SIZES = ("embedding_size", "hidden_size", "alignment_size", "maxout_size")
 SHORT = {
     **{f"model.{size}": 16 for size in SIZES},
-    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256},
+    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256, "training.export": False},
 }
 
 
@@ -67,7 +67,7 @@ def test_write_linked_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["text.source_units=words", "text.target_units=words", "training.alignment_weight=3"]
     quick = ["training.optimizer.learning_rate=0.02", "training.optimizer.schedule.warmup_steps=20", "model.dropout=0"]
     sizes = [f"model.{size}=24" for size in SIZES]
-    settings = [*words, *quick, *sizes, "training.max_steps=70", "training.batch_tokens=512"]
+    settings = [*words, *quick, *sizes, "training.export=false", "training.max_steps=70", "training.batch_tokens=512"]
     folder = str(tmp_path / "dates.model")
     set_all = [part for setting in settings for part in ("--set", setting)]
     assert (

@@ -1,6 +1,7 @@
 """Every command and line of Python in the README, the guide and the page on attention works, in both languages."""
 
 import ast
+import json
 import re
 import runpy
 import shlex
@@ -23,9 +24,9 @@ LANGUAGES = ("", ".zh")
 SIZES = ("embedding_size", "hidden_size", "alignment_size", "maxout_size")
 SHORT = {
     **{f"model.{size}": 16 for size in SIZES},
-    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256},
+    **{"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256, "training.export": False},
 }
-SET = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
+SET = [word for key, value in SHORT.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 
 
 def page(name: str) -> str:

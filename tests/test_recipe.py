@@ -419,7 +419,8 @@ def test_one_file_does_not_tell_its_languages(tmp_path: Path):
 
 def options(*settings: str) -> dict[str, object]:
     tree = dict(setting.split("=", 1) for setting in (*CHARACTERS, *QUICK, *SIZES["transformer"], *settings))
-    return {key: json.loads(value) if value[0].isdigit() else value for key, value in tree.items()}
+    values = {key: json.loads(value) if value[0].isdigit() else value for key, value in tree.items()}
+    return {"training.export": False, **values}
 
 
 def test_training_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -175,15 +175,8 @@ class Backends:
             from heedful.models.interface import Seq2Seq
             from heedful.models.store import load_model
 
-            model = load_model(self._folder, self._sizes, self._torch_device())
+            model = load_model(self._folder, self._sizes, self._device)
             if not isinstance(model, Seq2Seq):
                 raise FileRefused(f"{self._folder.path}: its model is no sequence-to-sequence model")
             self._model = model
         return self._model
-
-    def _torch_device(self) -> str:
-        if self._device != "auto":
-            return self._device
-        import torch
-
-        return "cuda" if torch.cuda.is_available() else "cpu"

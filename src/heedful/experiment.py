@@ -32,6 +32,7 @@ FREE_ON_RESUME: Final = (
     "training.max_minutes",
     "training.patience",
     "training.parallel",
+    "training.export",
     "training.tensorboard",
     "search.",
 )

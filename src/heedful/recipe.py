@@ -34,6 +34,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.kept_scores import kept_scores
 from heedful.predictors.table import PREDICTORS, PredictorT
 from heedful.predictors.translator import Translator
+from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import claim
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.table import find_task
@@ -310,7 +311,35 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     if not len(started.data.test):
         return ""
     task = find_task(started.experiment.task)
-    return kept_scores(task.open(started.folder, device), started.data.test, say)
+    return kept_scores(task.open(started.folder, device, "torch"), started.data.test, say)
+
+
+def export_engines(started: Started, say: Callable[[str], None]) -> None:
+    """Export the engines that run the trained model without PyTorch, unless it has them already.
+
+    A failed export is reported in one line and costs nothing but its time: the model then runs with PyTorch.
+
+    Args:
+        started: facts about a completed run.
+        say: callback for a line before the work, which takes seconds, and for the result of each export.
+    """
+    folder, experiment = started.folder, started.experiment
+    if not experiment.training.export:
+        return
+    task = find_task(experiment.task)
+    predictor = task.open(folder, engine="torch")
+    earlier = find_exported(predictor.folder, experiment.text.max_tokens)
+    exports = {
+        name: export for name, export in task.exports(predictor).items() if name not in earlier or earlier[name].fault
+    }
+    if exports:
+        say(f"exporting to {' and '.join(exports)}, to run the model without PyTorch; takes a few seconds")
+    for name, export in exports.items():
+        try:
+            say(f"engine {export().summary()}")
+        except Exception as error:  # whatever the exporters raise, the model is trained and saved
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            say(f"no engine {name}, the model runs with PyTorch: {reason.removesuffix('; use --engine torch')}")
 
 
 class TrainOptions(TypedDict, total=False):
@@ -429,6 +458,8 @@ def train_model(
     train(recipe, watch, begun, say)
     if runs and (scores := score_test(runs[0], device, say)):
         say(scores.rstrip())
+    if runs:
+        export_engines(runs[0], say)
     return learned.open(_folder(recipe, _files(learned, recipe)), device)
 
 

@@ -50,7 +50,11 @@ def train(source: Path, folder: Path) -> tuple[int, str]:
     """Exit code and standard error of a training of three validations that is selected by the toy metric."""
     (folder / "pairs.tsv").write_text("".join(f"a{n}\t{n}c\n" for n in range(40)), encoding="utf-8")
     sizes = ("embedding_size", "hidden_size", "maxout_size")
-    settings = [f"model.{size}=8" for size in sizes] + ["training.max_steps=3", "training.validate_every=1"]
+    settings = [f"model.{size}=8" for size in sizes] + [
+        "training.export=false",
+        "training.max_steps=3",
+        "training.validate_every=1",
+    ]
     options = [word for setting in (*settings, "training.select_by=toy") for word in ("--set", setting)]
     done = heedful(source, "train", str(folder / "pairs.tsv"), "--out", str(folder / "m"), *options)
     return done.returncode, done.stderr

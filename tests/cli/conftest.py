@@ -25,6 +25,7 @@ precision = "float32"
 batch_tokens = 256
 validate_every = 4
 max_steps = 8
+export = false
 [training.optimizer]
 learning_rate = 0.01
 [search]

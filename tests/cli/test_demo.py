@@ -19,6 +19,7 @@ FAST = (
     "model.maxout_size=8",
     "training.precision=float32",
     "training.max_steps=2",
+    "training.export=false",
     "training.validate_every=2",
     "search.max_length_ratio=1.0",
     "search.max_length_offset=2",

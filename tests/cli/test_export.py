@@ -25,15 +25,14 @@ class Blocker:
             raise ModuleNotFoundError(f"blocked: {name}", name="torch")
 
 sys.meta_path.insert(0, Blocker())
-from heedful.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
+COMMAND = "from heedful.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
-def without_torch(*arguments: object, stdin: str = "") -> Done:
-    """Run `heedful` in a fresh process in which importing torch or numba fails."""
+def without_torch(*arguments: object, stdin: str = "", script: str = COMMAND) -> Done:
+    """Run `heedful`, or another script, in a fresh process in which importing torch or numba fails."""
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKED, *map(str, arguments)],
+        [sys.executable, "-c", BLOCKED + script, *map(str, arguments)],
         input=stdin,
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
         capture_output=True,
@@ -202,6 +201,75 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     assert heedful("translate", copied, "--beam", "1", stdin=b"abc\n").err == "engine torch\n"
     named = heedful("translate", copied, "--beam", "1", "--engine", "ctranslate2-int8", stdin=b"abc\n")
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
+
+
+def with_export(settings: Path, *changes: tuple[str, str]) -> Path:
+    """The settings of the tests, with exports at the end of a training."""
+    text = settings.read_text(encoding="utf-8").replace("export = false", "export = true")
+    for before, after in changes:
+        text = text.replace(before, after)
+    settings.write_text(text, encoding="utf-8")
+    return settings
+
+
+def test_a_training_ends_with_the_engines_that_serve_its_model(trained: Trained, settings: Path, tmp_path: Path):
+    path, config = tmp_path / "m", with_export(settings, ("beam = 2", "beam = 1"))
+    done = heedful("train", trained.data, "--out", path, "--config", config)
+    assert done.code == 0, done.err
+    assert "exporting to onnx and ctranslate2, to run the model without PyTorch" in done.err
+    assert sorted(each.name for each in (path / "engines").iterdir()) == ["ctranslate2", "onnx"]
+    for name in ("onnx", "ctranslate2"):
+        assert f"engine {path / 'engines' / name}: " in done.err
+    manifest = (path / "engines" / "onnx" / "engine.json").read_bytes()
+    translated = without_torch("translate", path, stdin=LINES)
+    assert (translated.code, translated.err) == (0, "engine ctranslate2\n")
+    assert translated.out == heedful("translate", path, "--engine", "torch", stdin=LINES.encode()).out
+    script = f"import heedful; print(heedful.load({str(path)!r}).translate(['abc'], beam=2)[0].text)"
+    loaded = without_torch(script=script)
+    assert loaded.code == 0, loaded.err
+    # The same command finds the engines, and exports only what is missing.
+    shutil.rmtree(path / "engines" / "ctranslate2")
+    again = heedful("train", trained.data, "--out", path, "--config", config)
+    assert "exporting to ctranslate2, to run the model without PyTorch" in again.err
+    assert (path / "engines" / "onnx" / "engine.json").read_bytes() == manifest
+
+
+def test_a_model_without_an_engine_is_trained_and_one_line_says_so(trained: Trained, settings: Path, tmp_path: Path):
+    config = with_export(
+        settings, ("dropout = 0.0", 'dropout = 0.0\nencoder_attention = { normalizer = "projective_tree" }')
+    )
+    done = heedful("train", trained.data, "--out", tmp_path / "m", "--config", config)
+    assert done.code == 0, done.err
+    lines = [line for line in done.err.split("\n") if "no engine" in line]
+    assert lines == [
+        "no engine onnx, the model runs with PyTorch: onnx: a tree needs a loop over spans, and exported graphs have "
+        "no loops"
+    ]
+    assert heedful("translate", tmp_path / "m", "abc").code == 0
+
+
+def test_a_failed_export_costs_no_model(
+    trained: Trained, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("the exporter broke\nhere and there")
+
+    monkeypatch.setattr("heedful.tasks.translation.export_engine", fail)
+    done = heedful("train", trained.data, "--out", tmp_path / "m", "--config", with_export(settings))
+    assert done.code == 0, done.err
+    assert "no engine onnx, the model runs with PyTorch: the exporter broke\n" in done.err
+    assert f"next:  heedful translate {tmp_path / 'm'}" in done.out
+
+
+def test_a_missing_runtime_is_named_before_any_work(trained: Trained, monkeypatch: pytest.MonkeyPatch):
+    def work(*arguments: object) -> None:
+        raise AssertionError("exported before asking for ONNX Runtime")
+
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr("heedful.export.engine.export_graphs", work)
+    done = heedful("export", trained.model, "--to", "onnx")
+    assert (done.code, len(done.errors)) == (6, 1)
+    assert "running ONNX models needs onnxruntime" in done.errors[0]
 
 
 def test_an_engine_that_gives_other_numbers_is_not_kept(copied: Path, monkeypatch: pytest.MonkeyPatch):

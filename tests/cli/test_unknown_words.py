@@ -21,6 +21,7 @@ SETTINGS = [
     "model.maxout_size=16",
     "model.dropout=0.0",
     "training.max_steps=60",
+    "training.export=false",
     "training.validate_every=30",
     "training.batch_tokens=512",
     "training.optimizer.learning_rate=0.02",

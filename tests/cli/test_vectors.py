@@ -22,6 +22,7 @@ SETTINGS = [
     "model.kind=rnnsearch",
     *(f"model.{size}=6" for size in SIZES),
     "training.max_steps=4",
+    "training.export=false",
     "training.validate_every=2",
     "training.precision=float32",
     "training.average=0",

@@ -305,7 +305,8 @@ def sweep_torchrun(root: Path, size: int, record: Record) -> float:
     words = ["".join("abcdef"[(number * 7 + place * 3) % 6] for place in range(2 + number % 7)) for number in range(99)]
     data = root / "words.tsv"
     data.write_bytes("".join(f"{word}{n}\t{word.upper()}{n}\n" for n, word in enumerate(words)).encode())
-    settings = "precision=float32 batch_tokens=128 validate_every=10 max_steps=60 optimizer.learning_rate=0.01".split()
+    settings = "export=false precision=float32 batch_tokens=128 validate_every=10 max_steps=60".split()
+    settings.append("optimizer.learning_rate=0.01")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(size), "-m", "heedful", "train"]
     command += [str(data), *(word for each in settings for word in ("--set", f"training.{each}"))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_PORT": "0"}

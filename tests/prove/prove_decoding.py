@@ -200,7 +200,20 @@ def train_small(folder: Path, minutes: float, num_sentences: int) -> tuple[Path,
     pairs, model = folder / "pairs.tsv", folder / "dates.model"
     written = "".join(f"{source}\t{target}\n" for source, target in generate(20_000, seed=1))
     pairs.write_text(written, encoding="utf-8", newline="\n")
-    commands = [("train", pairs, "--preset", "tiny", "--minutes", minutes, "--out", model, "--quiet")]
+    commands = [
+        (
+            "train",
+            pairs,
+            "--preset",
+            "tiny",
+            "--minutes",
+            minutes,
+            "--out",
+            model,
+            "--quiet",
+            *("--set", "training.export=false"),
+        )
+    ]
     commands += [("export", model, "--to", engine, "--quiet") for engine in ("onnx", "ctranslate2")]
     for command in commands:
         if code := run([str(part) for part in command]):

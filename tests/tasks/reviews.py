@@ -32,6 +32,7 @@ SETTINGS = (
     "training.batch_tokens=256",
     "training.validate_every=20",
     "training.precision=float32",
+    "training.export=false",
     "training.optimizer.learning_rate=0.02",
     "training.optimizer.schedule.warmup_steps=5",
 )

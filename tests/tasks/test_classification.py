@@ -125,11 +125,12 @@ def test_python_trains_and_scores_the_test_set(tmp_path: Path, capsys: pytest.Ca
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in values.items()
     }
     data = write_reviews(tmp_path / "reviews.tsv")
-    settings = values | {"training.max_steps": 60}
+    settings = values | {"training.max_steps": 60, "training.export": True}
     model = train_model(data, kind=Classifier, task="classification", out=tmp_path / "m", settings=settings)
     assert (tmp_path / "m" / "run" / "test.json").is_file()
     assert "accuracy" in capsys.readouterr().out
     assert model.evaluate(data).accuracy > 90.0
+    assert model.exported["onnx"].parity.is_exact
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from heedful.cli.options import (
     Quiet,
     ReadTokens,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -77,16 +76,16 @@ def run(
     messages = Messages(quiet)
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
+    from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
     from heedful.evaluation.alignment_error import gold_links
-    from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
-    translator = load(model, choose_device(device), kind=Translator)
+    translator = load_to_run(model, "auto", device, kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target, (*data, gold)) as output:

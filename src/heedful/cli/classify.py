@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
-from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
 
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification
@@ -35,10 +35,10 @@ def run(
     """Classify texts."""
     use_threads(threads)
     require_one(texts, source)
+    from heedful.cli.scoring import load_to_run
     from heedful.predictors.classifier import WINDOW_TEXTS, Classifier
-    from heedful.predictors.table import load
 
-    classifier = load(model, device if engine == "onnx" else choose_device(device), engine, kind=Classifier)
+    classifier = load_to_run(model, engine, device, kind=Classifier)
 
     def labels(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
         for result in classifier.stream(window):

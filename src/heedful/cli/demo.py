@@ -75,6 +75,7 @@ def run(
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
+    from heedful.recipe import export_engines
     from heedful.tasks.interface import Recipe
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
@@ -86,6 +87,7 @@ def run(
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))
+    export_engines(started, messages.say)
     print(f"\nmodel: {out}\nnext:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
 
 

@@ -24,7 +24,6 @@ from heedful.cli.options import (
     ReplaceUnknown,
     ReportFormat,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -83,8 +82,9 @@ def run(
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
         from heedful.predictors.perplexity import perplexity
+        from heedful.predictors.translator import Translator
 
-        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else ())
+        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
         chosen_search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
         search = tell_engine(translator, chosen_search, False, messages)
         evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
@@ -107,12 +107,13 @@ def run(
 
 def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":
     """Open a model of a task other than translation, which has no search options."""
-    from heedful.predictors.table import load
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.interface import Predictor
     from heedful.runtime.folder import open_folder
 
     if open_folder(model).task == "translation":
         return None
-    return load(model, device if engine == "onnx" else choose_device(device), engine)
+    return load_to_run(model, engine, device, kind=Predictor)
 
 
 def _print_scored(

@@ -24,7 +24,6 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
-    from heedful.runtime.exported import Exported
 
 
 def run(
@@ -64,7 +63,7 @@ def run(
         from heedful.export.labels import export_classifier
 
         num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-        print(_described(export_classifier(predictor.model(), predictor.folder, num_tokens, most)))
+        print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
         return
     if not isinstance(predictor, Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
@@ -77,16 +76,7 @@ def run(
 
     draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    print(_described(export_engine(translator.model(), translator.folder, to, int8, draw, most)))
-
-
-def _described(exported: "Exported") -> str:
-    parity = exported.parity
-    size = sum(path.stat().st_size for path in exported.path.iterdir())
-    return (
-        f"{exported.path}: {size / 1e6:.1f} MB; log probabilities within {parity.max_difference:.1e} of PyTorch's, "
-        f"{parity.num_same} of {parity.num_outputs} outputs the same"
-    )
+    print(export_engine(translator.model(), translator.folder, to, int8, draw, most).summary())
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

@@ -28,7 +28,6 @@ from heedful.cli.options import (
     Quiet,
     ReadTokens,
     Threads,
-    choose_device,
     parse_columns,
     use_threads,
 )
@@ -53,13 +52,13 @@ def run(
     """Score pairs."""
     use_threads(threads)
     messages = Messages(quiet)
+    from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    translator = load(model, choose_device(device), kind=Translator)
+    translator = load_to_run(model, "auto", device, kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -9,12 +9,15 @@ from heedful.cli.options import choose_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.table import PredictorT
     from heedful.predictors.translator import Translator
     from heedful.search.config import SearchConfig
     from heedful.search.constraints import Constraints
 
 
-def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] = ()) -> "Translator":
+def load_to_run(
+    path: Path, engine: str, device: str, ensemble: Sequence[Path] = (), *, kind: "type[PredictorT]"
+) -> "PredictorT":
     """Open a model for inference; PyTorch is imported only if it runs the model.
 
     Args:
@@ -22,24 +25,21 @@ def load_to_run(path: Path, engine: str, device: str, ensemble: Sequence[Path] =
         engine: value of --engine.
         device: value of --device.
         ensemble: folders of models that decode together with it.
+        kind: expected class of the predictor.
 
     Returns:
-        The translator.
+        The predictor.
 
     Raises:
         UsageError: the model, engine or device does not exist, or they cannot be combined.
     """
     from heedful.predictors.table import load
-    from heedful.predictors.translator import Translator
 
     if device not in ("auto", "cpu"):
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        return load(path, choose_device(device), "torch", ensemble, kind=Translator)
-    if engine == "torch":
-        return load(path, choose_device(device), engine, ensemble, kind=Translator)
-    # Choosing a device imports PyTorch, so it waits until PyTorch is needed.
-    return load(path, device, engine, ensemble, kind=Translator)
+        device = choose_device(device)  # imports PyTorch, so the default waits until PyTorch is needed
+    return load(path, device, engine, ensemble, kind=kind)
 
 
 def tell_engine(

@@ -100,11 +100,12 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.recipe import score_test
+    from heedful.recipe import export_engines, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
     print(score_test(started, device, messages.say), end="")
+    export_engines(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
 

@@ -203,8 +203,9 @@ class _Work:
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
+        from heedful.predictors.translator import Translator
 
-        return load_to_run(self.model, self.engine, self.device, self.ensemble)
+        return load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
 
     def resolved(self) -> "_Work":
         """Copy with absolute paths, for a worker in another folder."""

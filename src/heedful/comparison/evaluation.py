@@ -95,7 +95,7 @@ def evaluate_run(
     Returns:
         The result of the run.
     """
-    translator = load(folder, str(training["device"]), ensemble=ensemble, kind=Translator)
+    translator = load(folder, str(training["device"]), "torch", ensemble, kind=Translator)
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
     outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
     reference_perplexity = perplexity(translator, measured)

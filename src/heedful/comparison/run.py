@@ -138,7 +138,7 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
         return validate(RunResult, facts)
     first, *others = plan.folders(row, result.seed)
     try:
-        rate = alignment_error(load(first, plan.recipe.device, ensemble=others, kind=Translator), plan.gold)
+        rate = alignment_error(load(first, plan.recipe.device, "torch", others, kind=Translator), plan.gold)
     except (UsageError, FileRefused) as error:  # the model is gone
         runner.warn(f"{row.name}, seed {result.seed}: not aligned: {error}")
         return validate(RunResult, facts)

@@ -14,6 +14,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import Backend
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
+from heedful.runtime.onnx import import_runtime, onnx_backend
 from heedful.search.inputs import InputDraw
 from heedful.version import __version__
 
@@ -39,9 +40,12 @@ def export_engine(
         The engine, with its measured parity.
 
     Raises:
+        MissingExtra: a package that writes or runs the engine is not installed; raised before any work.
         UsageError: this kind of engine cannot run the model.
         FileRefused: the engine's results differ from PyTorch's; its files are deleted.
     """
+    if kind == "onnx":
+        import_runtime()
     name = f"{kind}-int8" if is_int8 else kind
     path = folder.path / FOLDER / name
     path.parent.mkdir(exist_ok=True)
@@ -62,8 +66,7 @@ def export_engine(
 def _write(model: Seq2Seq, path: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
-        from heedful.runtime.onnx import onnx_backend as open_backend
-
+        open_backend = onnx_backend
         export_graphs(model, path, max_length, is_int8, draw)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend

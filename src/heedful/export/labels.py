@@ -15,6 +15,7 @@ from heedful.models.text_classifier import TextClassifier, label_run
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
 from heedful.runtime.labels import GRAPH, LabelGraph, label_log_probs
+from heedful.runtime.onnx import import_runtime
 from heedful.search.inputs import TokenArrays, token_draw, token_sequences
 from heedful.version import __version__
 
@@ -51,10 +52,11 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         The engine, with its measured parity.
 
     Raises:
-        MissingExtra: the packages that write graphs are not installed.
+        MissingExtra: a package that writes or runs graphs is not installed.
         UsageError: the model cannot be written as a graph.
         FileRefused: the graph's results differ from PyTorch's; its files are deleted.
     """
+    import_runtime()
     draw = token_draw(num_tokens)
     path = folder.path / FOLDER / ENGINE
     path.parent.mkdir(exist_ok=True)

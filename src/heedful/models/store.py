@@ -95,7 +95,7 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
     Args:
         folder: verified.
         sizes: those that tokenizers and labels give: the arguments of the model configuration's `build`.
-        device: where to.
+        device: PyTorch device; "auto" = a CUDA device if there is one, else the CPU.
 
     Returns:
         The model in evaluation mode.
@@ -123,4 +123,6 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])  # into aligned memory: what is mapped gives other last bits
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     return model.to(device).eval()

@@ -56,7 +56,7 @@ class Classifier(Predictor):
     """Loaded text classifier."""
 
     def __init__(
-        self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
     ) -> None:
         """Load a model's tokenizer and labels; its weights are loaded on first use.
 

@@ -45,7 +45,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def __init__(
-        self, folder: ModelFolder, device: str = "cpu", engine: str = "torch", ensemble: Sequence[ModelFolder] = ()
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
     ) -> None:
         """Open a model; all predictors share this signature.
 

@@ -24,7 +24,7 @@ PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
 def load(
     path: str | Path,
     device: str = "cpu",
-    engine: str = "torch",
+    engine: str = "auto",
     ensemble: Sequence[str | Path] = (),
     code: Sequence[str] = (),
 ) -> Predictor: ...
@@ -34,7 +34,7 @@ def load(
 def load(
     path: str | Path,
     device: str = "cpu",
-    engine: str = "torch",
+    engine: str = "auto",
     ensemble: Sequence[str | Path] = (),
     code: Sequence[str] = (),
     *,
@@ -45,7 +45,7 @@ def load(
 def load(
     path: str | Path,
     device: str = "cpu",
-    engine: str = "torch",
+    engine: str = "auto",
     ensemble: Sequence[str | Path] = (),
     code: Sequence[str] = (),
     *,
@@ -55,8 +55,9 @@ def load(
 
     Args:
         path: a model folder.
-        device: PyTorch device.
-        engine: torch, "auto" or the name of an exported engine.
+        device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+        engine: torch, the name of an exported engine, or "auto": on the CPU an exported engine whose results equal
+            PyTorch's, which needs no PyTorch, and PyTorch in its absence or on another device.
         ensemble: folders of further models that predict together with the first, such as those of other seeds.
         code: classes outside the package that the model may import, each ``module:Class``; a model that needs another
             class is refused.
@@ -78,4 +79,6 @@ def load(
     if not issubclass(PREDICTORS[folder.task], kind):
         expected = ", ".join(name for name, predictor in PREDICTORS.items() if issubclass(predictor, kind))
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
+    if engine == "auto" and device not in ("auto", "cpu"):
+        engine = "torch"  # exported engines compute on the CPU
     return PREDICTORS[folder.task](folder, device, engine, [open_folder(Path(each)) for each in ensemble])

@@ -49,7 +49,7 @@ class Translator(Predictor):
         self,
         folder: ModelFolder,
         device: str = "cpu",
-        engine: str = "torch",
+        engine: str = "auto",
         ensemble: Sequence[ModelFolder] = (),
     ) -> None:
         """Load a model's tokenizers; its weights are loaded on first use.

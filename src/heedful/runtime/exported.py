@@ -90,6 +90,18 @@ class Exported:
         """Parity measured at export."""
         return Parity(**{field.name: self.facts["parity"][field.name] for field in fields(Parity)})
 
+    def summary(self) -> str:
+        """Describe the engine in one line.
+
+        Returns:
+            Its folder, size and parity with PyTorch.
+        """
+        size = sum(path.stat().st_size for path in self.path.iterdir())
+        return (
+            f"{self.path}: {size / 1e6:.1f} MB; log probabilities within {self.parity.max_difference:.1e} of "
+            f"PyTorch's, {self.parity.num_same} of {self.parity.num_outputs} outputs the same"
+        )
+
     def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
         """Say whether the engine supports a search, without loading it.
 

@@ -7,8 +7,8 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import FileRefused, MissingExtra
-from heedful.runtime.onnx import num_threads
+from heedful.errors import FileRefused
+from heedful.runtime.onnx import import_runtime, num_threads
 from heedful.search.inputs import TokenArrays
 
 Floats = NDArray[np.float32]
@@ -57,13 +57,9 @@ class LabelGraph:
             threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:
-            MissingExtra: ONNX Runtime is not installed.
             FileRefused: the file is missing or damaged.
         """
-        try:
-            import onnxruntime
-        except ModuleNotFoundError:
-            raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+        onnxruntime = import_runtime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = num_threads(threads)

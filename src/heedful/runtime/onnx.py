@@ -45,13 +45,9 @@ class Graphs:
             threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:
-            MissingExtra: ONNX Runtime is not installed.
             FileRefused: a file is missing or damaged.
         """
-        try:
-            import onnxruntime
-        except ModuleNotFoundError:
-            raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+        onnxruntime = import_runtime()
         self.folder: Final = folder
         self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
         self._sessions: Final[dict[str, InferenceSession]] = {}
@@ -230,6 +226,22 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
     """
     graphs = Graphs(folder)
     return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length)
+
+
+def import_runtime() -> Any:
+    """Import ONNX Runtime.
+
+    Returns:
+        The module `onnxruntime`.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+    return onnxruntime
 
 
 def num_threads(threads: int) -> int:

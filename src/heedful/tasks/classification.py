@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final, final
@@ -27,10 +28,14 @@ from heedful.data.prepare import (
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
+from heedful.export.labels import ENGINE, export_classifier
 from heedful.files import digest, written_whole
 from heedful.formats import PREPARED_FORMAT
 from heedful.models.text_classifier import TextClassifier, label_run
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.interface import Predictor
 from heedful.records import read_facts, write_facts
+from heedful.runtime.exported import Exported
 from heedful.runtime.labels import label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
@@ -138,6 +143,12 @@ class Classification(Task[PairFile, ClassificationData]):
             return Validation(scores, samples[0], samples)
 
         return validate
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        if not isinstance(predictor, Classifier):
+            return {}
+        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+        return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
 
 
 def _read(folder: Path, config: TextConfig) -> ClassificationData:

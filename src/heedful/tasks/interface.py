@@ -17,6 +17,7 @@ from heedful.errors import ConfigError
 from heedful.experiment import Experiment, build_model
 from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
+from heedful.runtime.exported import Exported
 from heedful.training.loop import Validation
 from heedful.training.loss import TrainingStep
 
@@ -222,17 +223,29 @@ class Task(ABC, Generic[FileT, DataT]):
             A function that validates a model in evaluation mode.
         """
 
-    def open(self, folder: Path, device: str = "cpu") -> Predictor:
+    def open(self, folder: Path, device: str = "cpu", engine: str = "auto") -> Predictor:
         """Open a trained model.
 
         Args:
             folder: the model's folder.
             device: PyTorch device.
+            engine: torch, "auto" or the name of an exported engine.
 
         Returns:
             The predictor of the task.
         """
-        return load(folder, device)
+        return load(folder, device, engine)
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        """List the engines that training ends by exporting; by default, none.
+
+        Args:
+            predictor: the trained model, opened on the CPU with PyTorch.
+
+        Returns:
+            For each engine its name and the function that writes it and compares it with PyTorch.
+        """
+        return {}
 
 
 def _takes(build: object, sizes: tuple[Any, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, final
 
@@ -19,13 +20,20 @@ from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, re
 from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions
 from heedful.experiment import Experiment, has_attention
+from heedful.export.engine import EngineKind, export_engine
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.models.table import PRESETS
+from heedful.models.transformer import Transformer
+from heedful.predictors.interface import Predictor
+from heedful.predictors.translator import Translator
+from heedful.runtime.ctranslate2 import why_not
 from heedful.runtime.engine import decode_sorted
+from heedful.runtime.exported import Exported
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig
+from heedful.search.inputs import token_draw
 from heedful.tasks.interface import Prepared, Recipe, Task
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
@@ -114,6 +122,16 @@ class Translation(Task[PairFile, TranslationData]):
 
     def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         return Validator(data.pairs, experiment, data.languages[1])
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        if not isinstance(predictor, Translator):
+            return {}
+        model, search = predictor.model(), predictor.search
+        draw, most = token_draw(len(predictor.source_tokenizer)), predictor.text.max_tokens
+        kinds: list[EngineKind] = ["onnx"]
+        if isinstance(model, Transformer) and model.is_scaled_dot_softmax and why_not(search, False) is None:
+            kinds.append("ctranslate2")  # of other models or for other searches it would never be used
+        return {kind: partial(export_engine, model, predictor.folder, kind, False, draw, most) for kind in kinds}
 
 
 @final

@@ -34,6 +34,8 @@ class TrainingConfig(Config):
     max_target_tokens: int = Field(default=0, ge=0)
     """Largest number of target tokens to train on, over all epochs, with EOS and without padding."""
     max_minutes: float = Field(default=0.0, ge=0.0)
+    export: bool = True
+    """Whether training ends by exporting the model to the engines that run it without PyTorch."""
     tensorboard: bool = False
     """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
     validate_every: int = Field(default=0, ge=0)
