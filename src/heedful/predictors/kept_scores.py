@@ -1,16 +1,11 @@
 """Test scores of a model, stored in its folder so that they are computed only once."""
 
 from collections.abc import Callable, Sized
-from pathlib import Path
-from typing import Any, Final
 
-from heedful.errors import FileRefused, NewerFormat
 from heedful.formats import TEST_SCORES_FORMAT
+from heedful.pages.record import TEST, read_scores
 from heedful.predictors.interface import Predictor
-from heedful.records import read_facts, write_facts
-
-TEST: Final = "run/test.json"
-"""File of the scores and of the entry in `heedful.json` about the weights that they belong to."""
+from heedful.records import write_facts
 
 
 def kept_scores(predictor: Predictor, items: Sized, say: Callable[[str], None]) -> str:
@@ -33,23 +28,3 @@ def kept_scores(predictor: Predictor, items: Sized, say: Callable[[str], None]) 
     facts = {"weights": weights, "text": measured.summary(), **measured.to_dict()}
     write_facts(path, TEST_SCORES_FORMAT, facts)
     return measured.summary()
-
-
-def read_scores(model: Path) -> dict[str, Any]:
-    """Read the test scores stored in a model folder.
-
-    Args:
-        model: the folder.
-
-    Returns:
-        The scores; empty if there are none, or if they are damaged and so have to be computed again.
-
-    Raises:
-        NewerFormat: a newer heedful wrote them.
-    """
-    try:
-        return read_facts(model / TEST, TEST_SCORES_FORMAT, "")
-    except NewerFormat:
-        raise
-    except FileRefused:
-        return {}
