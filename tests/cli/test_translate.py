@@ -64,7 +64,7 @@ def test_empty_input_gives_empty_output(trained: Trained, tmp_path: Path):
 
 def test_a_terminal_is_prompted_and_answered_line_by_line(trained: Trained):
     done = heedful("translate", trained.model, stdin=b"abc\nfed\n", is_terminal=True)
-    assert (done.code, done.err) == (0, "> > > \n")
+    assert (done.code, done.err) == (0, "Type a text and press Enter. To leave: Ctrl-D\n> > > \n")
     assert len(lines_of(done.out)) == 2
 
 

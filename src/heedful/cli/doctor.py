@@ -1,6 +1,9 @@
 """Report on this installation and this machine.
 
 Lists package versions and missing packages, PyTorch's devices and number formats, processor, memory and disk.
+
+Examples:
+  heedful doctor
 """
 
 import os
