@@ -71,6 +71,14 @@ class _ScoresKinds(Kinds):
 
 
 @final
+class _AboutKinds(Kinds):
+    """Kinds of the entries of heedful.json that are shown."""
+
+    kind: str = ""
+    languages: list[str] = Field(default=[])
+
+
+@final
 class _StateKinds(Kinds):
     """Kinds of the entries of a checkpoint's state that are shown."""
 
@@ -137,6 +145,7 @@ def read_run(model: Path) -> RunRecord:
     about = _object(model / "heedful.json")
     if about:
         MODEL_FORMAT.check(model / "heedful.json", about)
+    about = {} if _AboutKinds.complaint(about) else about
     return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, read_scores(model), state)
 
 
