@@ -4,6 +4,8 @@ import signal
 from types import FrameType, TracebackType
 from typing import Final, Self, final
 
+LOST_READER: Final = int(getattr(signal, "SIGPIPE", 13))
+"""Number of the signal for a process whose output nobody reads any more; Windows does not have it."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
