@@ -1,7 +1,10 @@
 """Options shared by all commands, and the setup that they imply."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -16,11 +19,37 @@ from heedful.training.memory_settings import use_large_pages
 if TYPE_CHECKING:
     from heedful.data.rows import Columns
 
+_STANDARD_INPUT: Final = Path("-")
 DATA: Final = "Data"
 FILES: Final = "Input and output"
 MODEL: Final = "Model"
 SEARCH: Final = "Search"
 SPEED: Final = "Speed"
+
+
+def store_standard_input(context: typer.Context, paths: list[Path] | None) -> list[Path] | None:
+    """Replace `-` by a file with the content of standard input, because data are read more than once.
+
+    Args:
+        context: context of the command; while the shell completes a command, nothing is read.
+        paths: data files of the command line.
+
+    Returns:
+        The files; the stored one is deleted when the process ends.
+    """
+    if context.resilient_parsing or not paths:
+        return paths
+    return [_stored() if path == _STANDARD_INPUT else path for path in paths]
+
+
+def _stored() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="heedful-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "standard-input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
 
 Device = Annotated[
     str,
@@ -48,8 +77,9 @@ DataPaths = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA",
-        help="One file of pairs (TSV, CSV, JSONL, Parquet, Arrow), or two aligned ones.",
+        help="One file of pairs (TSV, CSV, JSONL, TMX, Parquet, Arrow), or two aligned ones; - is standard input.",
         show_default=False,
+        callback=store_standard_input,
     ),
 ]
 ColumnsText = Annotated[
@@ -63,11 +93,23 @@ ColumnsText = Annotated[
 ]
 Dev = Annotated[
     list[Path] | None,
-    typer.Option("--dev", metavar="FILE", help="Validation pairs; twice for two aligned files.", rich_help_panel=DATA),
+    typer.Option(
+        "--dev",
+        metavar="FILE",
+        help="Validation pairs; twice for two aligned files.",
+        rich_help_panel=DATA,
+        callback=store_standard_input,
+    ),
 ]
 Test = Annotated[
     list[Path] | None,
-    typer.Option("--test", metavar="FILE", help="Test pairs; twice for two aligned files.", rich_help_panel=DATA),
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Test pairs; twice for two aligned files.",
+        rich_help_panel=DATA,
+        callback=store_standard_input,
+    ),
 ]
 Languages = Annotated[
     str,
