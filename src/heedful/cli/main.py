@@ -9,7 +9,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Annotated, Final, ParamSpec
 
 import typer
@@ -63,8 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_debug:
             traceback.print_exception(cause)
         if message:
-            with suppress(BrokenPipeError):
-                print_message(f"heedful: {message}")
+            print_message(f"heedful: {message}")
     _flush_or_give_up()
     return status
 

@@ -28,19 +28,6 @@ class Messages:
             text: one line.
         """
         if not self.is_quiet:
-            with suppress(BrokenPipeError):
-                print_message(text)
-
-    def report(self, text: str) -> None:
-        """Print a line about the progress of long work unless quiet.
-
-        Args:
-            text: one line.
-
-        Raises:
-            BrokenPipeError: the reader of standard error has left, as `head` does, so the work may be stopped.
-        """
-        if not self.is_quiet:
             print_message(text)
 
     def warn(self, text: str) -> None:
@@ -49,23 +36,19 @@ class Messages:
         Args:
             text: one line.
         """
-        with suppress(BrokenPipeError):
-            print_message(f"heedful: warning: {text}")
+        print_message(f"heedful: warning: {text}")
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error; if the disk behind it is full, drop it, because results matter more.
+    """Print a line on standard error; if that fails, drop it, because results matter more.
 
     Args:
         text: one line.
-
-    Raises:
-        BrokenPipeError: the reader of standard error has left.
     """
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
-        raise
+        pass  # a signal says the same to a training, which it stops
     except OSError:
         discard_output(sys.stderr)
 

@@ -42,7 +42,7 @@ def followed(messages: Messages) -> "Generator[Watcher]":
         with Live(display, console=display.console, refresh_per_second=4):
             yield display
     else:
-        yield PlainLines(messages.report)
+        yield PlainLines(messages.say)
 
 
 @final

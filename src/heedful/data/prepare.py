@@ -5,37 +5,32 @@ pairs; results that are damaged are made again. Memory is constant except for 8 
 """
 
 import random
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeGuard, TypeVar, final
+from typing import Any, Final, final
 
 from heedful.data.corpus import Pair, PairFile, group_references, split_of
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
-from heedful.data.encoded import ENCODED, SIDES, EncodedCorpus, write_encoded
-from heedful.data.leakage import SeenPairs, leakage
-from heedful.data.same_data import has_begun
+from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
+from heedful.data.leakage import describe_leaks
+from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
+from heedful.data.prepared_files import TOKENIZERS, is_texts, read_prepared, repaired, store_tokenizers, verify_files
 from heedful.errors import DataError, FileRefused, NewerFormat
-from heedful.files import digest, unfinished
 from heedful.formats import PREPARED_FORMAT
-from heedful.records import read_facts, write_facts
-from heedful.text.dictionary import align_pairs, learn_dictionary
+from heedful.records import write_facts
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
     Units,
-    UnitTokenizer,
     choose_size,
     train_tokenizer,
 )
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
-
-Result = TypeVar("Result")
 
 MIN_PAIRS: Final = 10
 HELD_OUT_PAIRS: Final = 1000
@@ -43,16 +38,8 @@ HELD_OUT_PAIRS: Final = 1000
 TOKENIZER_LINES: Final = 1_000_000
 """Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
 
-TOKENIZERS: Final = "run/data/tokenizers.json"
 PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
-DICTIONARY: Final = "dictionary.tsv"
-LEARNED: Final = "dictionary.json"
-"""Record of the dictionary, in `run/data`."""
-DICTIONARY_PAIRS: Final = 100_000
-"""Number of pairs that a dictionary is learned from; of a larger corpus, a fixed random sample."""
-DICTIONARY_PLACES: Final = 8_000_000
-"""Largest number of source words times target words of these pairs; takes half a gigabyte of memory."""
 SHORT_ITEMS: Final = 20.0
 """Mean number of characters up to which the texts of a corpus count as words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
@@ -109,18 +96,6 @@ class EvaluationSet:
         if not (is_texts(sources) and isinstance(references, list) and all(map(is_texts, references))):
             raise ValueError("sources and references are no lists of texts")
         return cls(sources, references)
-
-
-def is_texts(value: object) -> TypeGuard[list[str]]:
-    """Tell whether a JSON value is a list of texts.
-
-    Args:
-        value: the value.
-
-    Returns:
-        Whether it is.
-    """
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 @final
@@ -198,35 +173,6 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     return replace(prepared, report=(*prepared.report, damage)) if damage else prepared
 
 
-def repaired(read_or_make: Callable[[], Result], folder: Path) -> tuple[Result, str]:
-    """Prepare data, and if stored results of an earlier call are damaged, delete them and prepare again.
-
-    Args:
-        read_or_make: function that reads the stored results, or prepares the data.
-        folder: the model folder, whose data files are those that its run was begun with (see `claim_data`).
-
-    Returns:
-        The result, and a line about the damage; empty if there was none.
-
-    Raises:
-        FileRefused: the results are damaged and cannot be made again.
-        NewerFormat: a newer heedful wrote them; nothing is changed.
-    """
-    try:
-        return read_or_make(), ""
-    except NewerFormat:
-        raise
-    except FileRefused as error:
-        damage = str(error)
-    data = folder / "run" / "data"
-    for entry in data.iterdir() if data.is_dir() else ():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        elif entry != folder / TOKENIZERS:  # it has the checksums of tokenizers that a begun training depends on
-            entry.unlink()
-    return read_or_make(), f"{damage.partition('; ')[0]}; prepared again from the data files"
-
-
 def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
     """Cache key: file sizes, mtimes, text settings. Fingerprints catch edits that keep the mtime."""
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
@@ -248,7 +194,7 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     data = folder / "run" / "data"
     if not ((data / PREPARED).is_file() and (data / ENCODED).is_file()):
         return None
-    content = _read_facts(data / PREPARED)
+    content = read_prepared(data / PREPARED)
     if any(content.get(name) != facts[name] for name in facts):
         return None
     source, target, names = _load_tokenizers(config, folder)
@@ -259,7 +205,7 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileRefused(f"{data / PREPARED}: damaged: {error}") from None
     if "dictionary" in names:
-        verify_files(folder, _read_facts(data / LEARNED))
+        verify_dictionary(folder)
     train = EncodedCorpus.read(data, (len(source), len(target)))
     return Prepared(source, target, names, train, dev, test, report)
 
@@ -278,7 +224,10 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]
     lines = [*described, *report.notes, report.summary()]
     source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
-    names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
+    if config.target_units == "words" and config.source_units != "characters":
+        # Before training, so that a model that is stopped early has a dictionary too.
+        rows = partial(_rows, files, split, config, "train")
+        names |= store_dictionary(lambda: _sample(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
         lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
@@ -288,7 +237,8 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
     dev, test = _held_out(files, split, config)
     lines += _describe(files, split, len(train), dev, test)
-    lines += _leaks(files, split, config)
+    evaluation = {"validation": files.dev, "test": files.test}
+    lines += describe_leaks(partial(_rows, files, split, config, "train"), evaluation)
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
@@ -353,118 +303,19 @@ def _tokenizers(
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
         source, target = (train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides)
         stems = ("tokenizer-source", "tokenizer-target")
-    made = dict(zip(SIDES, zip((source, target), stems, strict=True), strict=True))
-    names, _ = store_tokenizers({f"{side}_tokenizer": value for side, value in made.items()}, folder)
+    by_role = {"source_tokenizer": (source, stems[0]), "target_tokenizer": (target, stems[1])}
+    names, _ = store_tokenizers(by_role, folder)
     return source, target, names
 
 
-def store_tokenizers(
-    tokenizers: Mapping[str, tuple[Tokenizer, str]], folder: Path
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Save tokenizers and record their checksums, unless a begun training depends on other tokenizers.
-
-    Args:
-        tokenizers: tokenizer and file name without suffix, by role.
-        folder: the model folder.
-
-    Returns:
-        File names by role, and checksums by file name.
-
-    Raises:
-        FileRefused: a training has begun with other tokenizers; nothing is changed.
-    """
-    known = _known_tokenizers(folder)
-    with unfinished(folder / "tokenizers", is_folder=True) as temporary:
-        names = {role: tokenizer.save(temporary, stem) for role, (tokenizer, stem) in tokenizers.items()}
-        checksums = {name: digest(temporary / name) for name in names.values()}
-        for name in checksums if known is not None else ():
-            earlier = (known or {}).get(name) or (digest(folder / name) if (folder / name).is_file() else "")
-            if earlier != checksums[name]:
-                raise FileRefused(
-                    f"{folder / name}: missing, damaged or made by another version, and the training depends on it; "
-                    "restore it, or delete the folder to start over"
-                )
-        for name in checksums:
-            (temporary / name).replace(folder / name)
-    (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
-    write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
-    return names, checksums
-
-
-def _known_tokenizers(folder: Path) -> dict[str, str] | None:
-    """Recorded checksums of the tokenizers that a begun training depends on; None if no training has begun."""
-    if not has_begun(folder):
-        return None
-    try:
-        return _checksums(_read_facts(folder / TOKENIZERS))
-    except FileRefused:
-        return {}
-
-
-def _checksums(facts: Mapping[str, Any]) -> dict[str, str]:
-    files = facts.get("files")
-    return {str(name): str(value) for name, value in files.items()} if isinstance(files, dict) else {}
-
-
-def verify_files(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Check files against their recorded checksums.
-
-    Args:
-        folder: the model folder.
-        facts: a record, whose "files" has checksums by file name; records of earlier versions have none.
-
-    Raises:
-        FileRefused: a file is missing or damaged.
-    """
-    for name, recorded in _checksums(facts).items():
-        if not (folder / name).is_file() or digest(folder / name) != recorded:
-            raise FileRefused(f"{folder / name}: missing or changed since it was written")
-
-
 def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    facts = _read_facts(folder / TOKENIZERS)
-    verify_files(folder, facts)
+    facts = read_prepared(folder / TOKENIZERS)
     names = {role: str(facts.get(role)) for role in ("source_tokenizer", "target_tokenizer")}
     form = config.normalization
     source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
-    return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
-
-
-def _dictionary(
-    files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
-) -> dict[str, str]:
-    """Learn a dictionary for word models with unknown words, unless it exists already.
-
-    The dictionary is learned before training, so that a model that is stopped early has it too.
-    """
-    if config.target_units != "words" or config.source_units == "characters":
-        return {}
-    learned = folder / "run" / "data" / LEARNED
-    if learned.is_file() and (folder / DICTIONARY).is_file():
-        verify_files(folder, _read_facts(learned))
-    else:
-        pairs: list[tuple[list[str], list[str]]] = []
-        num_places = 0
-        for pair in _sample(_rows(files, split, config, "train"), DICTIONARY_PAIRS):
-            words = [
-                UnitTokenizer.split(tokenizer.normalize(text), "words")
-                for tokenizer, text in zip(tokenizers, (pair.source, pair.target), strict=True)
-            ]
-            num_places += len(words[0]) * len(words[1])
-            if num_places > DICTIONARY_PLACES:
-                break
-            pairs.append((words[0], words[1]))
-        learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
-        checksums = {DICTIONARY: digest(folder / DICTIONARY)}
-        write_facts(learned, PREPARED_FORMAT, {"num_pairs": len(pairs), "files": checksums})
-    return {"dictionary": DICTIONARY}
-
-
-def _read_facts(path: Path) -> dict[str, Any]:
-    """Read a record of `run/data`; one of format 1 may be a bare number of pairs."""
-    with suppress(OSError, ValueError):
-        return {"num_pairs": int(path.read_bytes())}
-    return read_facts(path, PREPARED_FORMAT, "prepare the data again")
+    target = load_tokenizer(folder / names["target_tokenizer"], config.target_units, form)
+    verify_files(folder, facts)  # after the versions, so that files of a newer heedful are not taken for damaged
+    return source, target, names
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
@@ -494,7 +345,7 @@ def _encode(
     """
     counted = data / "too_long.json"
     if (data / ENCODED).is_file() and counted.is_file():
-        num_pairs = _read_facts(counted).get("num_pairs")
+        num_pairs = read_prepared(counted).get("num_pairs")
         if not isinstance(num_pairs, int):
             raise FileRefused(f"{counted}: damaged: states no number of pairs")
         return num_pairs
@@ -537,17 +388,3 @@ def _describe(files: Sources, split: Split, num_train: int, dev: EvaluationSet, 
             "too few pairs to hold any out: validation is on the training pairs and says nothing about new ones"
         )
     return lines
-
-
-def _leaks(files: Sources, split: Split, config: TextConfig) -> Iterator[str]:
-    """Report evaluation rows that are in the training pairs; a split of ours has none."""
-    evaluation_files = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
-    if not evaluation_files:
-        return
-    seen = SeenPairs()
-    for _ in seen.watch(_rows(files, split, config, "train")):
-        pass
-    for name, file in evaluation_files:
-        overlap = leakage(seen, file)
-        if overlap.num_pairs or overlap.num_sources:
-            yield f"{name}: {overlap.summary()}"

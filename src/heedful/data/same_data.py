@@ -94,9 +94,9 @@ def claim_data(folder: Path, fingerprints: Mapping[str, Any]) -> None:
     """
     path = folder / FINGERPRINTS
     if not has_begun(folder):
-        if made := next((name for name in _MADE_BY_TRAINING if (folder / name).exists()), ""):
+        if product := next((name for name in _MADE_BY_TRAINING if (folder / name).exists()), ""):
             raise UsageError(
-                f"{folder}: has {made}, but no {EXPERIMENT}, so it cannot be resumed; choose another --out"
+                f"{folder}: has {product}, but no {EXPERIMENT}, so it cannot be resumed; choose another --out"
             )
         # Remains of a refused or interrupted attempt with other data must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)

@@ -16,15 +16,8 @@ from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
-from heedful.data.prepare import (
-    MIN_PAIRS,
-    TOKENIZER_LINES,
-    Split,
-    is_texts,
-    repaired,
-    store_tokenizers,
-    verify_files,
-)
+from heedful.data.prepare import MIN_PAIRS, TOKENIZER_LINES, Split
+from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
@@ -158,7 +151,6 @@ def _read(folder: Path, config: TextConfig) -> ClassificationData:
         FileRefused: a file is missing or damaged.
     """
     facts = read_facts(folder / PREPARED, PREPARED_FORMAT, "prepare the data again")
-    verify_files(folder, facts)
     try:
         labels, report, name = facts["labels"], facts["report"], str(facts["tokenizer"])
         dev, test = (LabelledTexts(**facts[part]) for part in ("dev", "test"))
@@ -168,6 +160,7 @@ def _read(folder: Path, config: TextConfig) -> ClassificationData:
     if not all(map(is_texts, lists)):
         raise FileRefused(f"{folder / PREPARED}: damaged: its texts are no lists of texts")
     tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
+    verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
     return ClassificationData(
         sizes=(len(tokenizer), len(labels)),
         facts={"tokenizer": name, "labels": LABELS},

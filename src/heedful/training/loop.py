@@ -19,7 +19,7 @@ from heedful.training.distributed import Alone, Ranks
 from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process
 from heedful.training.schedule import rate_factor
-from heedful.training.signals import LOST_READER, StopRequest
+from heedful.training.signals import StopRequest
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
 from heedful.training.train_state import TrainState
@@ -168,7 +168,6 @@ class Trainer:
         self._window = _Window()
         self._passed = 0.0
         self._is_ready = False
-        self._lost_reader = 0
         self._saved_at = time.monotonic()
 
     def run(self) -> Outcome:
@@ -178,7 +177,7 @@ class Trainer:
             How it ended.
 
         Raises:
-            Stopped: SIGINT or SIGTERM, or nobody reads the progress any more; everything is saved.
+            Stopped: SIGINT or SIGTERM; everything is saved.
             NonFiniteError: the loss or a gradient is not finite; the weights are unaffected.
             ResourceError: the last save failed, with earlier ones untouched; or another process was lost.
         """
@@ -193,7 +192,7 @@ class Trainer:
                 self._times.mark("batch preparation")
                 with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
                     self._update(drawn)
-                    number, is_save_due = self._agree(stop.signal_number or self._lost_reader)
+                    number, is_save_due = self._agree(stop.signal_number)
                     self._times.mark("optimizer")
                 course.finished = self._limit_reached()
                 # The last step is validated too, so that a run shorter than an epoch still leaves a model.
@@ -288,7 +287,7 @@ class Trainer:
         self._times.mark("validation")
         self._save()
         if validations:
-            self._show(replace(progress, validation=validations[0], is_best=is_best))
+            self._watch(replace(progress, validation=validations[0], is_best=is_best))
         self._window = _Window()
 
     @property
@@ -337,15 +336,8 @@ class Trainer:
 
     def _report(self) -> None:
         if self._ranks.is_first and time.monotonic() - self._window.started >= REPORT_SECONDS:
-            self._show(self._progress())
+            self._watch(self._progress())
             self._window = _Window()
-
-    def _show(self, progress: Progress) -> None:
-        """Report progress; if nobody reads it any more, the training is saved and stopped after the next step."""
-        try:
-            self._watch(progress)
-        except BrokenPipeError:
-            self._lost_reader = LOST_READER
 
     def _save(self) -> None:
         checkpoint = Checkpoint(self._course.step, self._learner.tensors(), vars(self._course))

@@ -1,12 +1,11 @@
-"""Handling of Ctrl-C and SIGTERM: finish the step, save and stop."""
+"""Handling of Ctrl-C, SIGTERM and SIGPIPE: finish the step, save and stop."""
 
 import signal
 from types import FrameType, TracebackType
 from typing import Final, Self, final
 
-LOST_READER: Final = int(getattr(signal, "SIGPIPE", 13))
-"""Number of the signal for a process whose output nobody reads any more; Windows does not have it."""
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name))
+"""Signals that stop a training; SIGPIPE means that nobody reads the progress any more, and Windows does not have it."""
 
 
 @final
