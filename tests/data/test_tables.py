@@ -1,6 +1,7 @@
 """Tables in Parquet and Arrow are the same pairs as JSONL, and are refused by name where they are damaged."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
 from heedful.data.tables import data_lines, is_table
 from heedful.errors import DataError, MissingExtra
+from heedful.installation import install_command
 
 ROWS = [{"id": number, "de": f'Wort {number}\t"ä"\u2028', "en": f"word {number}"} for number in range(2500)]
 
@@ -72,7 +74,7 @@ def test_without_pyarrow_the_install_line_is_said(head: bytes, tmp_path: Path, m
     path = tmp_path / "a.arrow"
     path.write_bytes(head + bytes(100))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'heedful\[parquet\]'") as caught:
+    with pytest.raises(MissingExtra, match=re.escape(install_command("parquet"))) as caught:
         find_pairs([path])
     assert caught.value.exit_code == 6
 
