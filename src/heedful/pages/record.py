@@ -11,7 +11,7 @@ from pydantic import Field
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
 from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
 from heedful.records import Kinds, read_facts
-from heedful.regular_files import MOST_BULK_BYTES, parse_json, read_bytes
+from heedful.regular_files import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 
 METRICS: Final = "run/metrics.jsonl"
 HISTORY: Final = "run/history.jsonl"
@@ -110,6 +110,14 @@ class RunRecord:
     def best(self) -> Mapping[str, Any]:
         """Validation of the selected model; empty before the first validation."""
         return next((line for line in reversed(self.validations) if line.get("is_best")), {})
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Configuration as a tree; empty where it is missing or damaged."""
+        try:
+            return parse_toml(self.config)
+        except ValueError:
+            return {}
 
     @property
     def metric(self) -> str:
