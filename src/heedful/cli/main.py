@@ -9,13 +9,13 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Annotated, Final, ParamSpec
 
 import typer
 
 from heedful.cli.failures import explain
 from heedful.cli.help import Command, Group
+from heedful.cli.messages import discard_output, print_message
 from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
@@ -62,8 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_debug and not isinstance(cause, typer.TyperException):
             traceback.print_exception(cause)
         if message:
-            with suppress(OSError):
-                print(f"heedful: {message}", file=sys.stderr, flush=True)
+            print_message(f"heedful: {message}")
     _flush_or_give_up()
     return status
 
@@ -182,9 +181,9 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush standard output and error; if that fails, keep Python from flushing again at exit."""
+    """Flush standard output and error; where that fails, keep Python from flushing again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            discard_output(stream)
