@@ -88,6 +88,8 @@ def checked(function: Any) -> Any:
         # Sizes are symbols while a graph is recorded, and comparing them would make them numbers.
         if config.jaxtyping_disable or torch.compiler.is_exporting() or torch.compiler.is_compiling():
             return function(*values, **named)
+        if any(isinstance(value, torch.Tensor) and value.is_nested for value in (*values, *named.values())):
+            return function(*values, **named)  # nested tensors have no shape
         call = (*map(_shape_of, values), *named, *map(_shape_of, named.values()))
         if call in seen:
             return function(*values, **named)
