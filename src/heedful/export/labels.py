@@ -1,11 +1,6 @@
 """Export of a text classifier as one ONNX graph, whose parity with PyTorch is measured before it is committed."""
 
-<<<<<<< HEAD
-import os
-import shutil
 from pathlib import Path
-=======
->>>>>>> main
 from typing import Final, final
 
 import numpy as np
@@ -16,11 +11,8 @@ from heedful.errors import FileRefused, MissingExtra
 from heedful.export.documents import document_draw, record_levels
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable
 from heedful.export.records import flatten
-<<<<<<< HEAD
-from heedful.models.hierarchical import HierarchicalClassifier
-=======
 from heedful.files import unfinished
->>>>>>> main
+from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.label_model import LabelModel, label_run
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
@@ -68,40 +60,18 @@ def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, m
         FileRefused: the graph's results differ from PyTorch's; its files are deleted.
     """
     import_runtime()
-<<<<<<< HEAD
     draw = document_draw(num_tokens) if isinstance(model, HierarchicalClassifier) else token_draw(num_tokens)
-    unfinished = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        try:
-            _record(model, draw, unfinished, max_length)
-=======
-    draw = token_draw(num_tokens)
     path = folder.path / FOLDER / ENGINE
     path.parent.mkdir(exist_ok=True)
     with unfinished(path, is_folder=True) as temporary:
-        arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
-        inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
-        fields = flatten(inputs, "")
-        axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
-        listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
-        outputs = ["log_probs"] if model.attention is None else ["log_probs", "weights"]
-        module = _Labels(recordable(model, max_length), type(inputs))
         try:
-            record_graph(module, {}, listed, outputs, temporary / GRAPH, max_length)
->>>>>>> main
+            _record(model, draw, temporary, max_length)
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "train", "writing ONNX") from None
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
         texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
-<<<<<<< HEAD
-        runs = label_run(model), open_label_graphs(unfinished)
+        runs = label_run(model), open_label_graphs(temporary)
         wanted, exported = (run_labels(run, texts)[0] for run in runs)
-=======
-        runs = label_run(model), LabelGraph(temporary)
-        wanted, exported = (label_log_probs(run, texts)[0] for run in runs)
->>>>>>> main
         difference = float(np.abs(wanted - exported).max())
         same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
         parity = Parity(difference, wanted.size, len(texts), same)
