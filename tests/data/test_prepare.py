@@ -334,7 +334,7 @@ def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
             (model / module.TOKENIZERS).unlink()
         (model / "tokenizer.json").write_bytes(tokenizer[:-9] if not record else tokenizer)
         (model / "run/data/prepared.json").unlink(missing_ok=True)
-        other = write(tmp_path / "train.tsv", [("other words", str(i)) for i in range(200)] + rows(3))
+        other = write(tmp_path / "train.tsv", [(f"other words {i}", str(i)) for i in range(200)] + rows(3))
         with pytest.raises(FileRefused, match=r"tokenizer\.json: missing, damaged or made by another version"):
             prepared_from(other, tmp_path)
         assert (model / "tokenizer.json").read_bytes() == (tokenizer if record else tokenizer[:-9])
