@@ -14,6 +14,7 @@ from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
 from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.regular_files import open_regular, parse_json
+from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -37,10 +38,12 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Describe a model."""
-    from heedful.predictors.table import load
+    from heedful.predictors.table import find_predictor
     from heedful.predictors.translator import Translator
+    from heedful.runtime.folder import open_folder
 
-    predictor = load(model)
+    folder = open_folder(model, will_run=False)
+    predictor = find_predictor(folder)(folder)
     if isinstance(predictor, Translator):
         about = [*_about_model(predictor), *_about_files(model), *_about_engines(predictor)]
     else:
@@ -65,6 +68,7 @@ def _about_model(translator: "Translator") -> list[Row]:
         ("search", f"beam {search.beam}, {search.length_penalty} length penalty {search.alpha:g}"),
         *[(f"{side} vectors", str(text)) for side, text in dict(facts.get("vectors", {})).items()],
         *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
+        *_about_code(translator),
         ("written by", f"heedful {facts.get('heedful', '')}"),
     ]
 
@@ -76,8 +80,14 @@ def _about_other(predictor: "Predictor") -> list[Row]:
         ("task", folder.task),
         ("kind", str(folder.facts.get("kind", ""))),
         ("parameters", f"{num_parameters(folder.file('weights')):,}"),
+        *_about_code(predictor),
         ("written by", f"heedful {folder.facts.get('heedful', '')}"),
     ]
+
+
+def _about_code(predictor: "Predictor") -> list[Row]:
+    names = [str(name) for name in predictor.folder.facts.get("code", ())]
+    return [("code", f"{name}; to run the model, add --code {name}") for name in names]
 
 
 def num_parameters(weights: Path) -> int:
@@ -137,7 +147,7 @@ def _about_training(model: Path) -> list[Row]:
     best = next((record for record in reversed(records) if record.get("is_best")), last)
     shown = ", ".join(f"{name} {value:.3f}" for name, value in best["scores"].items())
     rows = [
-        ("trained", f"{last['step']:,} steps, {last['epoch']:.1f} epochs, {duration(last['seconds'])}"),
+        ("trained", f"{counted(last['step'], 'step')}, {last['epoch']:.1f} epochs, {duration(last['seconds'])}"),
         ("best", f"{shown}; on validation, at step {best['step']:,}"),
     ]
     tested = model / "run" / "test.json"
