@@ -15,6 +15,7 @@ import typer
 
 from heedful.cli.failures import explain
 from heedful.cli.help import Command, Group
+from heedful.cli.messages import discard_output, print_message
 from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
@@ -61,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_debug:
             traceback.print_exception(cause)
         if message:
-            print(f"heedful: {message}", file=sys.stderr, flush=True)
-        _flush_or_give_up()
+            print_message(f"heedful: {message}")
+    _flush_or_give_up()
     return status
 
 
@@ -179,8 +180,9 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush standard output; if that fails, keep Python from flushing again at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Flush standard output and error; where that fails, keep Python from flushing again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            discard_output(stream)

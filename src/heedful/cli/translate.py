@@ -247,7 +247,7 @@ class _Work:
         search, exact = self.options.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, constraints, exact)
         about = {
-            "model": translator.folder.facts["files"][translator.folder.facts["weights"]],
+            "model": translator.folder.facts["files"][translator.folder.file("weights").name],
             "ensemble": [str(each) for each in self.ensemble],
             "search": search.model_dump(mode="json"),
             "engine": translator.backends.searching(search, self.written.align, constraints, exact).name,

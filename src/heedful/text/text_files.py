@@ -113,7 +113,7 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             future: Future[Fingerprint] = Future()
-            if _BEGUN.setdefault(_identity(path), future) is future:
+            if _BEGUN.setdefault(file_identity(path), future) is future:
                 waiting.append((path, future))
 
     def run() -> None:
@@ -128,10 +128,20 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
         Thread(target=run, name="fingerprints", daemon=True).start()
 
 
-def _identity(path: Path) -> tuple[int, ...]:
-    """Device, inode, size and modification time, which change with the file."""
+def file_identity(path: Path) -> tuple[int, ...]:
+    """Return numbers that change whenever the content of a file changes.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Device, inode, size, and times of the last change of the content and of the file's own entry.
+
+    Raises:
+        OSError: there is no such file.
+    """
     stat = path.stat()
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def fingerprint_file(path: Path) -> Fingerprint:
@@ -149,7 +159,7 @@ def fingerprint_file(path: Path) -> Fingerprint:
     """
     begun = None
     with suppress(OSError):
-        begun = _BEGUN.pop(_identity(path), None)
+        begun = _BEGUN.pop(file_identity(path), None)
     return _read_fingerprint(path) if begun is None else {**begun.result(), "name": path.name}
 
 
