@@ -152,6 +152,19 @@ def test_a_part_that_is_a_link_is_not_followed(tmp_path: Path):
     assert precious.read_text() == "kept\n"
 
 
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("path", [Path("/"), Path(), Path("..")], ids=str)
+def test_a_folder_is_refused(writer: Writer, path: Path):
+    with pytest.raises(UsageError, match="a folder; name a file in it"):
+        write(writer, path)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_name_that_is_not_utf_8_can_be_written_down(writer: Writer, tmp_path: Path):
+    write(writer, tmp_path / "file", os.fsdecode(b"odd\xff.tsv"))
+    assert (tmp_path / "file").read_bytes() == b"odd?.tsv"
+
+
 KILLED = """
 import os, sys
 from pathlib import Path

@@ -17,12 +17,16 @@ from heedful.formats import SETTINGS_FORMAT
 from heedful.regular_files import parse_toml, read_text
 
 Tree = dict[str, Any]
+MOST_SIZE: Final = 1 << 20
+"""Upper bound of the sizes of a model: widths of layers, numbers of heads and positions."""
+MOST_STEPS: Final = 10**12
+"""Upper bound of the counts of a training: steps, epochs, tokens."""
 
 
 class Config(BaseModel):
-    """Frozen, strict configuration: unknown keys are errors, and "10" is not 10."""
+    """Frozen, strict configuration: unknown keys are errors, "10" is not 10, and numbers are finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
 
 
 ConfigType = TypeVar("ConfigType", bound=Config)

@@ -38,15 +38,16 @@ def written_whole(path: Path) -> Generator[TextIO]:
         path: final name.
 
     Yields:
-        A text stream. If the body raises or the process is killed, an existing file at `path` is unchanged.
+        A text stream; characters that UTF-8 cannot encode, as of odd file names, are replaced. If the body raises or
+        the process is killed, an existing file at `path` is unchanged.
     """
     target = _destination(path)
     if _is_special(target):
-        with target.open("w", encoding="utf-8", newline="\n") as stream:
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             yield stream
         return
     with unfinished(target) as temporary:
-        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             _copy_attributes(target, stream.fileno())
             yield stream
             stream.flush()
@@ -225,6 +226,13 @@ def _open_locked(path: Path) -> int:
 
 
 def _destination(path: Path) -> Path:
+    """Path of the file behind a symbolic link, or the path itself.
+
+    Raises:
+        UsageError: the path is a folder.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; name a file in it")
     return path.resolve() if path.is_symlink() else path
 
 

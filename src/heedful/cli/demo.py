@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli.messages import Messages, aligned
-from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, prepare_training
+from heedful.cli.options import (
+    MOST_MINUTES,
+    MOST_SEED,
+    Debug,
+    Device,
+    Quiet,
+    Threads,
+    choose_device,
+    prepare_training,
+)
 from heedful.errors import UsageError
 from heedful.files import written_whole
 
@@ -64,8 +73,12 @@ SAMPLES: Final = {
 
 def run(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder.")] = Path("dates.model"),
-    minutes: Annotated[float, typer.Option(min=0, metavar="FLOAT", help="Longest training time; 0 = no limit.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of data, weights and order.")] = 1,
+    minutes: Annotated[
+        float, typer.Option(min=0, max=MOST_MINUTES, metavar="FLOAT", help="Longest training time; 0 = no limit.")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, metavar="INTEGER", help="Seed of data, weights and order.")
+    ] = 1,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
         message, status = explain(cause)
-        if is_debug:
+        if is_debug and not isinstance(cause, typer.TyperException):
             traceback.print_exception(cause)
         if message:
             print_message(f"heedful: {message}")
@@ -135,6 +135,7 @@ def _global_options(
             help="Allow a model to import this class from outside the package; may stand anywhere and be repeated.",
         ),
     ] = "",
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.")] = False,
 ) -> None: ...
 
 

@@ -34,6 +34,7 @@ from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
+    MOST_THREADS,
     SPEED,
     BatchTokens,
     Beam,
@@ -94,6 +95,7 @@ Workers = Annotated[
     int,
     typer.Option(
         min=0,
+        max=MOST_THREADS,
         metavar="INTEGER",
         help="Number of processes with --ray; 0 = one per physical core.",
         rich_help_panel=SPEED,

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
-from heedful.regular_files import read_json_object
+from heedful.regular_files import open_regular, read_json_object
 from heedful.text.lines import Lines, read_lines
 from heedful.text.text_files import Fingerprint, check_file, file_identity, fingerprint_file
 
@@ -41,9 +41,9 @@ def is_table(path: Path) -> bool:
     if is_tmx(path) or (path / _STATE).is_file():
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(8)
-    except OSError:
+    except (OSError, DamagedFile):
         return False
     return head.startswith(_MAGIC) or (head.startswith(_CONTINUATION) and path.suffix.lower() in SUFFIXES)
 
