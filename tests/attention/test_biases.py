@@ -13,7 +13,7 @@ from heedful.attention.biases import BIASES, Alibi, Biased, RelativeBuckets, Rel
 from heedful.attention.dispatch import attend, explain
 from heedful.attention.interface import Score
 from heedful.attention.masks import causal, padding
-from heedful.attention.scores import Additive, Dot, Function, Location, ScaledDot
+from heedful.attention.scores import Dot, Function, Location, ScaledDot
 from heedful.attention.simplex import Sparsemax
 from heedful.attention.softmax import Softmax
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
@@ -23,7 +23,7 @@ SIZE = 4
 
 def values_of(bias: ScoreBias, num_queries: int, num_keys: int, query: Tensor | None = None) -> Tensor:
     """All biases, of queries that are the last."""
-    query = torch.zeros(num_queries, SIZE, dtype=torch.float64) if query is None else query
+    query = torch.zeros(max(1, bias.num_heads), num_queries, SIZE).double() if query is None else query
     return bias(query, torch.arange(num_queries) + num_keys - num_queries, torch.arange(num_keys))
 
 
@@ -96,8 +96,8 @@ def test_relative_keys(is_causal: bool):
     torch.manual_seed(0)
     bias = RelativeKeys(0, SIZE, is_causal=is_causal, max_distance=2).double()
     query = torch.randn(3, SIZE, dtype=torch.float64)
-    found = values_of(bias, 3, 7, query)
-    weight = bias.weight.tolist()
+    found = values_of(bias, 3, 7, query).detach()
+    weight = bias.weight.detach().tolist()
     for row in range(3):
         for key in range(row + 5 if is_causal else 7):
             clipped = max(-2, min(2, key - (row + 4)))
@@ -134,13 +134,13 @@ def test_queries_one_by_one_over_growing_keys_are_all_at_once(kind: str):
         assert float((one - whole[:, step : step + 1]).detach().abs().max()) <= 1e-14
 
 
-NUM_MANY = 3100
+NUM_MANY = 3000
 
 
 @pytest.mark.parametrize("kind", BIASES)
 def test_thousands_of_keys_are_attended_in_tiles(kind: str, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(0)
-    score = Biased(Additive(SIZE, SIZE, 2).double(), fresh(kind, num_heads=1))
+    score = Biased(ScaledDot(SIZE, SIZE), fresh(kind, num_heads=1))
     query, key = (torch.randn(1, NUM_MANY, SIZE).double().requires_grad_() for _ in range(2))
     rows = [0, 1, 1700, NUM_MANY - 1]
     sizes: list[int] = []
@@ -152,7 +152,7 @@ def test_thousands_of_keys_are_attended_in_tiles(kind: str, monkeypatch: pytest.
 
     monkeypatch.setattr(type(score.bias), "forward", watched)
     attended = attend(query, key, key, score=score, mask=padding(torch.tensor(NUM_MANY - 7)))
-    assert attended.kernel in {"additive_cpu", "plain"}
+    assert attended.kernel == "plain"
     assert len(sizes) > 4
     assert max(sizes) < NUM_MANY / 4
     leaves = [query, key, *score.parameters()]
@@ -161,10 +161,7 @@ def test_thousands_of_keys_are_attended_in_tiles(kind: str, monkeypatch: pytest.
     monkeypatch.undo()
     # The same four rows by plain operations, each with its own position.
     biases = torch.cat([score.bias(query[:, [r]], torch.tensor([r]), torch.arange(NUM_MANY)) for r in rows], dim=-2)
-    inner = score.score
-    assert isinstance(inner, Additive)
-    maps = inner.map_query(query[:, rows])[:, :, None] + inner.map_key(key)[:, None]
-    scores = torch.tanh(maps) @ inner.vector + biases
+    scores = query[:, rows] @ key.mT / SIZE**0.5 + biases
     wanted = torch.softmax(scores.masked_fill(torch.arange(NUM_MANY) >= NUM_MANY - 7, -torch.inf), dim=-1) @ key
     assert float((chosen - wanted).detach().abs().max()) <= 1e-13
     for one, other in zip(found, torch.autograd.grad(wanted.sin().sum(), leaves), strict=True):
@@ -201,6 +198,7 @@ def test_named_kernels_that_take_no_bias_say_so():
     assert reasons["plain"] == ""
 
 
+@pytest.mark.wrong_shapes
 def test_heads_that_the_scores_do_not_have_are_refused():
     query = torch.zeros(3, SIZE)
     for shape in ((3, SIZE), (4, 3, SIZE)):

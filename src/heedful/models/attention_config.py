@@ -47,6 +47,8 @@ class AttentionConfig(Config):
     """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
     projection_size: int = Field(default=0, ge=0)
     """Size that queries and keys are projected to before they are compared; 0 = no projection."""
+    has_query_bias: bool = False
+    """Whether the additive score adds a learned vector to the mapped query."""
     bandwidth: float = Field(default=1.0, gt=0.0)
     """Bandwidth of the kernel, for distance scores."""
     num_buckets: int = Field(default=32, ge=2, le=1024)
@@ -114,7 +116,7 @@ class AttentionConfig(Config):
 
 _SETTINGS: Final = ("temperature", "alpha", "is_hard")
 """Settings that apply to a normalizer if its constructor takes them."""
-_SCORE_SETTINGS: Final = ("bandwidth",)
+_SCORE_SETTINGS: Final = ("bandwidth", "has_query_bias")
 """Settings that apply to a score if its constructor takes them."""
 _BIAS_SETTINGS: Final = ("num_buckets", "max_distance")
 """Settings that apply to a bias if its constructor takes them."""
