@@ -59,7 +59,7 @@ class ScoreBias(nn.Module, ABC):
         """Compute the biases of a tile.
 
         Args:
-            query: [*batch, query, query_size]; of size 0 unless `reads_query`. Its dtype is that of the result.
+            query: [*batch, query, size] queries; of size 0 unless `reads_query`. Its dtype is that of the result.
             query_positions: [query] position of each query among the keys.
             key_positions: [key] position of each key.
 
