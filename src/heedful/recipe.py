@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, val
 from heedful.custom_code import allow_code, is_custom, named_code
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
-from heedful.data.same_data import claim_data
+from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
 from heedful.errors import (
     ConfigError,
     EndedElsewhere,
@@ -47,9 +47,6 @@ from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
-
-EXPERIMENT: Final = "run/experiment.toml"
-
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -131,11 +128,13 @@ class _Run:
 
 
 def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
-    claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
+    watch = DataWatch(files)
+    claim_data(folder, watch.fingerprints)
     suited = task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
     data = task.prepare(files, first, folder, recipe)
+    watch.check()
     experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)

@@ -1,10 +1,11 @@
-"""Handling of Ctrl-C and SIGTERM: finish the step, save and stop."""
+"""Handling of Ctrl-C, SIGTERM and SIGPIPE: finish the step, save and stop."""
 
 import signal
 from types import FrameType, TracebackType
 from typing import Final, Self, final
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name))
+"""Signals that stop a training; SIGPIPE means that nobody reads the progress any more, and Windows does not have it."""
 
 
 @final
