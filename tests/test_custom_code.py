@@ -113,7 +113,15 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     assert json.loads((tmp_path / "m/heedful.json").read_text())["code"] == [word]
     refused = run(tmp_path, "translate", "m", "12")
     assert refused.returncode == 3
-    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; if you trust it, add --code {word}"
+    permission = f"if you trust it, add --code {word}, or in Python code=['{word}']"
+    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; {permission}"
+    # Describing and packing a model runs none of its code.
+    described = run(tmp_path, "info", "m")
+    assert (described.returncode, described.stderr) == (0, "")
+    assert f"{word}; to run the model, add --code {word}" in described.stdout
+    packed = run(tmp_path, "pack", "m", "-o", "packed")
+    assert (packed.returncode, packed.stderr) == (0, "")
+    assert "imported" not in described.stdout + packed.stdout
     assert "imported" not in refused.stdout
     opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
     assert opened.returncode == 0, opened.stderr
@@ -142,8 +150,11 @@ def test_what_is_a_name_of_a_class():
     assert is_custom("mine.scores:Mine")
     for word in ("additive", "mine.scores", ":Mine", "mine:", "C:\\temp", "a b:C", "mine:x.y"):
         assert not is_custom(word), word
-    tree = {"model": {"kind": "luong", "attention": {"score": "a.b:C", "normalizer": "d:E"}}, "text": {"note": "x:y"}}
-    assert named_code(tree) == {"a.b:C", "d:E"}
+    tree = {
+        "model": {"kind": "luong", "attention": {"score": "a.b:C", "bias": "f:G", "normalizer": "d:E"}},
+        "text": {"note": "x:y"},
+    }
+    assert named_code(tree) == {"a.b:C", "d:E", "f:G"}
 
 
 def test_only_what_was_named_is_imported():
