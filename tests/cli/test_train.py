@@ -177,6 +177,26 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, settings: Pat
     assert done.out.startswith(f"finished: {step + 1} steps")
 
 
+def test_ctrl_c_after_training_says_that_the_model_is_complete(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(*arguments: object) -> str:
+        raise KeyboardInterrupt
+
+    model = tmp_path / "m"
+    command = ("train", trained.data, "--out", model, "--config", trained.config)
+    with monkeypatch.context() as patch:
+        patch.setattr("heedful.recipe.kept_scores", interrupt)
+        done = heedful(*command)
+    assert done.code == 130
+    said = f"heedful: stopped after training: the model in {model} is complete; run the same command for the rest"
+    assert done.err.strip().split("\n")[-1] == said
+    again = heedful(*command)
+    assert again.code == 0
+    assert again.out.startswith("already finished")
+    assert "test:" in again.out
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")
 def test_a_quota_ends_the_training_with_exit_5_and_keeps_what_was_saved(copied: tuple[object, ...]):
     import resource

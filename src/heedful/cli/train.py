@@ -100,11 +100,13 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.recipe import export_engines, score_test
+    from heedful.recipe import export_engines, judge, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
-    print(score_test(started, device, messages.say), end="")
+    print(score_test(started, outcome, device, messages.say), end="")
+    if line := judge(started, outcome):
+        print(line)
     export_engines(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
@@ -169,7 +171,7 @@ def describe(started: "Started", preset: str) -> list[str]:
         f"vocabulary: {started.data.vocabulary}",
         f"folder: {started.folder}",
     ]
-    return [*lines, f"resuming at step {started.step:,}"] if started.step else lines
+    return [*lines, f"resuming at step {started.step:,}"] if started.step else [*lines, *started.advice]
 
 
 def ending(started: "Started", outcome: "Outcome") -> str:

@@ -71,6 +71,9 @@ class EvaluationSet:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def __getitem__(self, selection: slice) -> "EvaluationSet":
+        return EvaluationSet(self.sources[selection], self.references[selection])
+
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "EvaluationSet":
         """Group rows by source.

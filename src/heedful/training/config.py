@@ -40,6 +40,8 @@ class TrainingConfig(Config):
     """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
     validate_every: int = Field(default=0, ge=0)
     """Steps between validations; 0 = about an epoch."""
+    validation_items: int = Field(default=0, ge=0)
+    """Number of validation items that are used, evenly spaced; 0 = the usual number of the task."""
     patience: int = Field(default=8, ge=1)
     """Number of consecutive validations without a better score after which training ends."""
     select_by: str = "auto"
