@@ -25,6 +25,19 @@ _WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig)
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Training settings that are chosen from the corpus by default, and the value of each that asks for this choice."""
 
+CHOSEN: Final = (
+    "model.",
+    "text.source_units",
+    "text.target_units",
+    "text.max_characters",
+    "text.max_tokens",
+    *(f"training.{name}" for name in LEFT_OPEN),
+    "training.validation_items",
+    "training.optimizer.learning_rate",
+    "training.optimizer.mean_over",
+    "training.optimizer.schedule.warmup_steps",
+)
+"""Settings, or prefixes of settings, that a task may choose by data and time."""
 FREE_ON_RESUME: Final = (
     "training.max_steps",
     "training.max_epochs",
@@ -189,29 +202,28 @@ def has_attention(experiment: Experiment) -> bool:
     return not isinstance(experiment.model, _WITHOUT_ALIGNMENT)
 
 
-def earlier_settings(path: Path) -> Tree:
-    """Read the settings that a run was started with, so that the same command resumes it whatever it was planned by.
+def earlier_settings(path: Path, task: str) -> Tree:
+    """Read the chosen settings of an earlier run, so that the same command resumes it, however they were chosen.
 
     Args:
-        path: file of the settings; if it does not exist, there is nothing to resume.
+        path: file of the settings that the run was started with; if it does not exist, there is nothing to resume.
+        task: name of the task; a run of another one has no settings for it.
 
     Returns:
-        Values for `load_experiment`, without those that may change when a run is resumed; empty without a run.
+        Values of `CHOSEN` for `load_experiment`; empty without a run.
     """
     if not path.is_file():
         return {}
-    return _without_free(validate(Experiment, read_toml(path)).model_dump(mode="json"))
+    experiment = validate(Experiment, read_toml(path))
+    return _chosen(experiment.model_dump(mode="json")) if experiment.task == task else {}
 
 
-def _without_free(tree: Tree, path: str = "") -> Tree:
-    kept: Tree = {}
-    for key, value in tree.items():
-        here = f"{path}.{key}" if path else key
-        if isinstance(value, dict):
-            kept[key] = _without_free(value, here)
-        elif not here.startswith(FREE_ON_RESUME):
-            kept[key] = value
-    return kept
+def _chosen(tree: Tree, path: str = "") -> Tree:
+    """Values of `CHOSEN` in a tree of settings."""
+    here = {key: f"{path}.{key}" if path else key for key in tree}
+    tables = {key: _chosen(value, here[key]) for key, value in tree.items() if isinstance(value, dict)}
+    values = {key: value for key, value in tree.items() if key not in tables and here[key].startswith(CHOSEN)}
+    return values | {key: table for key, table in tables.items() if table}
 
 
 def check_resumable(folder: Path, path: Path, experiment: Experiment, section: str = "") -> None:

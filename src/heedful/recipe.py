@@ -146,7 +146,7 @@ def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
     claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
-    earlier = earlier_settings(folder / EXPERIMENT)
+    earlier = earlier_settings(folder / EXPERIMENT, task.name)
     suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read

@@ -53,9 +53,9 @@ def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Pat
     scores = run.watched[-1].validation
     assert scores is not None
     assert scores.scores.keys() == {"loss", "accuracy", "macro_f1"}
-    text = score_test(run.started[0], "cpu", lambda line: None)
+    text = score_test(run.started[0], outcome, "cpu", lambda line: None)
     assert "accuracy" in text
-    assert score_test(run.started[0], "cpu", pytest.fail) == text  # once for each model
+    assert score_test(run.started[0], outcome, "cpu", pytest.fail) == text  # once for each model
     classifier = load(tmp_path / "m")
     assert isinstance(classifier, Classifier)
     assert [found.label for found in classifier.classify(GOOD)] == ["good"] * 4
