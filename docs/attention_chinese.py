@@ -152,4 +152,9 @@ CHINESE: Final = {
     "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient": (
         "自注意力里采样到的键没有回报；gumbel_softmax 也采样，而且有梯度"
     ),
+    # transforms
+    "yes": "可以",
+    "no": "不行",
+    "in the values only": "仅对值",
+    "fixed numbers of queries and keys": "查询数和键数须固定",
 }

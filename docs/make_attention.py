@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from attention_chinese import CHINESE
 from attention_in_models import model_tables, variants
 from attention_pictures import PICTURES
+from attention_transforms import transform_tables
 
 from heedful.cli.list import Mechanism, list_kernels, list_masks, list_normalizers, list_scores
 
@@ -40,6 +41,14 @@ PAGES: Final = (
             "normalizers": ("normalizer", "weights", "source", "time", "memory", "kernels"),
             "masks": ("mask", "effect", "source", "time", "stored as", "kernels"),
             "kernels": ("kernel", "description", "memory beyond inputs and outputs"),
+            "transforms": (
+                "mechanism",
+                "gradients of gradients",
+                "`torch.func`: `vmap`, `jacrev`, `hessian`",
+                "`torch.compile`, whole",
+                "`torch.export`, any numbers of items, queries and keys",
+                "ONNX",
+            ),
             "models": ("attention", "scores", *variants()),
             "refusals": ("number", "reason for the refusal"),
         },
@@ -52,6 +61,14 @@ PAGES: Final = (
             "normalizers": ("归一化", "权重", "出处", "时间", "内存", "内核"),
             "masks": ("掩码", "作用", "出处", "时间", "保存为", "内核"),
             "kernels": ("内核", "说明", "输入输出之外的内存"),
+            "transforms": (
+                "机制",
+                "二阶导数",
+                "`torch.func`：`vmap`、`jacrev`、`hessian`",
+                "`torch.compile`，整图",
+                "`torch.export`，样本数、查询数、键数任意",
+                "ONNX",
+            ),
             "models": ("注意力", "打分函数", *variants()),
             "refusals": ("编号", "拒绝的理由"),
         },
@@ -93,6 +110,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
         "normalizers": rows_of(list_normalizers()),
         "masks": rows_of(list_masks()),
         "kernels": [(f"`{name}`", what, memory) for name, what, memory in list_kernels()],
+        **transform_tables(),
         **model_tables(),
     }
 

@@ -72,7 +72,8 @@ def _check_class(owner: type) -> None:
     for name, value in [*vars(owner).items()]:
         function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         if inspect.isfunction(function) and is_shaped(function):
-            setattr(owner, name, checked(value))
+            # A wrapper of ours is inside, so that compilers find nothing of jaxtyping.
+            setattr(owner, name, staticmethod(checked(function)) if isinstance(value, staticmethod) else checked(value))
 
 
 def checked(function: Any) -> Any:

@@ -24,6 +24,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
+from heedful.installation import install_command
+
 
 class HeedfulError(Exception):
     """Base of all exceptions that heedful raises on purpose."""
@@ -93,7 +95,7 @@ class MissingExtra(HeedfulError):
     exit_code = 6
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'heedful[{extra}]'")
+        super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
 
 
 class EndedElsewhere(HeedfulError):

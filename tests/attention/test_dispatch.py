@@ -251,6 +251,7 @@ def test_autocast(score: str, normalizer: str):
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         context = attend(*case.inputs, score=case.score, mask=case.mask, normalizer=made).context
     assert bool(torch.isfinite(context).all())
+    assert context.dtype == torch.bfloat16
 
 
 def test_one_need_may_be_given_by_its_name():

@@ -63,7 +63,6 @@ REFUSED: dict[str, tuple[Write, list[str]]] = {
     "one pair": (one_file(b"a\tb\n"), ["a.tsv", "at least 10", "give more rows"]),
     "one column": (one_file(b"hello\nworld\n"), ["a.tsv:1", "column"]),
     "ragged": (one_file(PAIRS.encode() + b"lonely\n"), ["a.tsv:31", "column"]),
-    "UTF-16": (one_file(PAIRS.encode("utf-16")), ["a.tsv", "UTF-16", "iconv -f UTF-16 -t UTF-8"]),
     "UTF-16 without mark": (one_file(PAIRS.encode("utf-16-le")), ["a.tsv", "UTF-16LE", "iconv"]),
     "GBK": (one_file(CHINESE.encode("gbk")), ["a.tsv:1:1", "GB18030", "iconv -f GB18030 -t UTF-8"]),
     "Latin-1": (one_file("für\tfor\n".encode("latin-1") * 30), ["a.tsv:1:2", "ISO-8859-1", "iconv"]),

@@ -1,6 +1,10 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+from tests.architecture.package import SOURCE
 from tests.cli.command import heedful
 
 GOOD = "".join(f"source number {number}\ttarget number {number}\n" for number in range(1200))
@@ -61,3 +65,23 @@ def test_a_terminal_gets_a_table_that_shows_texts_as_they_are(tmp_path: Path, mo
     assert "[b]a.tsv" in drawn
     assert report.summary() in drawn
     assert "training keeps the first of each" in drawn
+
+
+def test_data_may_come_from_standard_input(tmp_path: Path):
+    content = "".join(f"word {number}\tWort {number}\n" for number in range(1200))
+    (tmp_path / "a.tsv").write_text(content)
+    by_file, by_input = (heedful("check", name, stdin=content.encode()) for name in (tmp_path / "a.tsv", "-"))
+    assert by_input.code == by_file.code == 0
+    assert "1,200 of 1,200 rows usable" in by_input.out
+    assert "standard-input: separated by tabs" in by_input.out
+    done = heedful("check", "-", "--test", "-", stdin=content.encode())
+    assert done.code == 2
+    assert "standard-input: empty" in done.out
+
+
+def test_standard_input_is_not_left_behind(tmp_path: Path):
+    program = "from heedful.cli.main import main; print(main(['check', '-']))"
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], input=GOOD.encode(), env=environment, capture_output=True)
+    assert done.stdout.endswith(b"\n0\n"), done.stderr
+    assert [*tmp_path.iterdir()] == []

@@ -5,6 +5,7 @@ import pytest
 
 from heedful import __version__
 from heedful.cli.doctor import _is_older, _package
+from heedful.installation import install_command
 from tests.cli.command import heedful
 
 
@@ -27,23 +28,23 @@ def test_without_pytorch(monkeypatch: pytest.MonkeyPatch):
     done = heedful("doctor")
     assert done.code == 0
     assert "PyTorch" in done.out
-    assert "missing: pip install 'heedful[train]'; models cannot be trained" in done.out
+    assert f"missing: {install_command('train')}; models cannot be trained" in done.out
 
 
 @pytest.mark.parametrize(
     ("requirement", "row"),
     [
-        ("nowhere-package>=2", ("nowhere-package", "missing: pip install heedful")),
-        ("nowhere.package>=2.1; extra == 'gpu'", ("nowhere.package (gpu)", "missing: pip install 'heedful[gpu]'")),
+        ("nowhere-package>=2", ("nowhere-package", f"missing: {install_command()}")),
+        ("nowhere.package>=2.1; extra == 'gpu'", ("nowhere.package (gpu)", f"missing: {install_command('gpu')}")),
         ("ray[data]>=999999; extra == 'dev'", None),
         ("numpy", ("numpy", metadata.version("numpy"))),
         (
             'numpy>=999; extra == "train"',
-            ("numpy (train)", f"{metadata.version('numpy')}, older than 999: pip install 'heedful[train]'"),
+            ("numpy (train)", f"{metadata.version('numpy')}, older than 999: {install_command('train')}"),
         ),
         (
             "nothing>=3.5; sys_platform == 'linux' and extra == 'gpu'",
-            ("nothing (gpu)", "missing: pip install 'heedful[gpu]'"),
+            ("nothing (gpu)", f"missing: {install_command('gpu')}"),
         ),
     ],
 )

@@ -6,6 +6,7 @@ import typer
 
 from heedful.cli.failures import Failure, explain
 from heedful.errors import DataError, EndedElsewhere, LostProcess, MissingExtra, NonFiniteError, ResourceError, Stopped
+from heedful.installation import install_command
 
 
 class OutOfMemoryError(RuntimeError):
@@ -23,7 +24,7 @@ def system_error(number: int, name: str | None = None) -> OSError:
         (NonFiniteError("step 7"), 4, "error: step 7"),
         (ResourceError("disk"), 5, "error: disk"),
         (LostProcess("another process ended"), 5, "error: another process ended"),
-        (MissingExtra("PyTorch", "train", "training"), 6, "pip install 'heedful[train]'"),
+        (MissingExtra("PyTorch", "train", "training"), 6, install_command("train")),
         (ModuleNotFoundError("No module named 'torch._C'", name="torch._C"), 6, "needs torch: pip install"),
         (MemoryError(), 5, "out of memory"),
         (OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), 5, "smaller batches"),

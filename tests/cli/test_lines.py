@@ -1,6 +1,10 @@
 """Commands that answer lines: every text has its answer in order, whatever is wrong with some of them."""
 
 import io
+import os
+import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import pytest
 from heedful.cli.lines import answer_lines, opened_output, require_one
 from heedful.cli.messages import Messages
 from heedful.errors import UsageError
+from tests.architecture.package import SOURCE
 
 
 def shout(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
@@ -51,7 +56,61 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr("sys.stdin", Terminal(io.BytesIO(b"a\nb\n")))
     answer_lines(counted, (), None, None, Messages(False), 9, 5)
     assert windows == [1, 1]
-    assert capsys.readouterr() == ("0 A\n1 B\n", "> > > \n")
+    assert capsys.readouterr() == ("0 A\n1 B\n", "Type a text and press Enter. To leave: Ctrl-D\n> > > \n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        pytest.param(b"ac\x1b[Db\n", "0 ABC", id="left arrow"),
+        pytest.param(b"ab\n\x1b[Ac\n", "1 ABC", id="history"),
+        pytest.param(b"a\tb\n", "0 A\tB", id="tab"),
+        pytest.param("编\x7f编辑\n".encode(), "0 编辑", id="backspace over Chinese"),
+        pytest.param(b"a\xffb\n", "0 A\N{REPLACEMENT CHARACTER}B", id="not UTF-8"),
+    ],
+)
+def test_lines_are_edited_at_the_keyboard(keys: bytes, expected: str):
+    import pty
+
+    program = "from tests.cli.test_lines import answer; answer(window_lines=9); print('left')"
+    environment = os.environ | {
+        "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent}",
+        "TERM": "xterm",
+        "LC_ALL": "C.UTF-8",
+    }
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    try:
+        shown = _shown_until(ours, "> ")
+        assert "To leave: Ctrl-D" in shown
+        for line in keys.splitlines(keepends=True):
+            os.write(ours, line)
+            shown += _shown_until(ours, "\r\n> ")
+        os.write(ours, b"\x04")
+        shown += _shown_until(ours, "left")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert expected in shown.replace("\r", "").split("\n")
+
+
+def _shown_until(terminal: int, end: str) -> str:
+    """Text that a terminal shows, read until it ends so, or until nothing more comes."""
+    shown = b""
+    while select.select([terminal], [], [], 60.0)[0]:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # the other side has closed
+            break
+        if end.encode() in shown:
+            break
+    return shown.decode(errors="replace")
 
 
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path):

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from heedful.cli import progress
 from heedful.cli.messages import Messages
@@ -62,6 +63,19 @@ def test_the_live_display_shows_figures_and_the_sample():
     assert "bleu 24.00" in drawn
     assert "loss 3.124, bleu 25.10, at step 1,200" in drawn
     assert "ein [b]Mann[/b]" in drawn, "a text must not be read as markup"
+
+
+@pytest.mark.parametrize("width", [40, 80, 132])
+def test_the_bar_is_as_wide_as_the_terminal_and_no_line_is_wider(width: int):
+    console = Console(file=io.StringIO(), force_terminal=True, width=width)
+    display = LiveDisplay(console)
+    display(VALIDATED)
+    with console.capture() as captured:
+        console.print(display)
+    lines = Text.from_ansi(captured.get()).plain.split("\n")
+    assert width - 3 <= len(lines[0].rstrip()) <= width
+    assert max(map(len, lines)) <= width
+    assert " ".join(line.strip() for line in lines[1 : -(-len(where(VALIDATED)) // width) + 1]) == where(VALIDATED)
 
 
 def test_without_a_limit_the_bar_pulses():

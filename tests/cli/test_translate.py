@@ -64,7 +64,7 @@ def test_empty_input_gives_empty_output(trained: Trained, tmp_path: Path):
 
 def test_a_terminal_is_prompted_and_answered_line_by_line(trained: Trained):
     done = heedful("translate", trained.model, stdin=b"abc\nfed\n", is_terminal=True)
-    assert (done.code, done.err) == (0, "> > > \n")
+    assert (done.code, done.err) == (0, "Type a text and press Enter. To leave: Ctrl-D\n> > > \n")
     assert len(lines_of(done.out)) == 2
 
 
@@ -136,8 +136,15 @@ def test_cut_lines_are_told_with_their_numbers(trained: Trained, tmp_path: Path)
     assert [fact["was_cut"] for fact in facts] == [False, True, True, False]
 
 
-def test_utf16_is_refused(trained: Trained):
-    done = heedful("translate", trained.model, stdin="abc\ndef\n".encode("utf-16"))
+def test_utf16_is_read_by_its_mark(trained: Trained):
+    text = "abc\ndef\n"
+    assert heedful("translate", trained.model, stdin=text.encode("utf-16")).out == (
+        heedful("translate", trained.model, stdin=text.encode()).out
+    )
+
+
+def test_utf16_without_a_mark_is_refused(trained: Trained):
+    done = heedful("translate", trained.model, stdin="abc\ndef\n".encode("utf-16-le"))
     assert done.code == 2
     assert "UTF-16" in done.errors[0]
     assert "iconv" in done.errors[0]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from heedful.installation import install_command
 from heedful.text.vectors import read_vectors
 from tests.cli.command import heedful
 
@@ -48,7 +49,7 @@ def test_without_gensim_the_install_line_is_printed(corpus: Path, monkeypatch: p
     monkeypatch.setattr(builtins, "__import__", without)
     done = heedful("vectors", corpus, "--out", corpus.with_name("out.vec"))
     assert (done.code, done.out) == (6, "")
-    assert done.errors == ["heedful: error: training word vectors needs gensim: pip install 'heedful[vectors]'"]
+    assert done.errors == [f"heedful: error: training word vectors needs gensim: {install_command('vectors')}"]
     assert not corpus.with_name("out.vec").exists()
 
 

@@ -5,7 +5,7 @@ one planted to see that a contract refuses it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from zlib import crc32
 
 import torch
@@ -14,15 +14,13 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.masks import padding
-from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.reference import reference_scores
-from heedful.attention.scores import SCORES
 from heedful.attention.softmax import Softmax
 from heedful.errors import KernelUnsupported
 from tests.attention.cases import MASKS, Case, make_case, write_out
 from tests.contracts.errors import Attention, exceeded, measure
-from tests.contracts.oracle import ORACLES, existing, lowered, oracle
-from tests.contracts.shifted import Shifted, can_shift, shifted
+from tests.contracts.oracle import existing, lowered, oracle
+from tests.contracts.shifted import Shifted, shifted
 from tests.contracts.ways import PLAIN, Combination
 
 LEADING = ((2,), (), (1, 2), (2, 2))
@@ -353,47 +351,3 @@ def distance(one: Tensor, other: Tensor) -> float:
     if bool(difference.isnan().any()):
         return float("inf")
     return float(difference.max()) if difference.numel() else 0.0
-
-
-@dataclass(frozen=True)
-class Contract:
-    """A function that raises, and what it can be asked of."""
-
-    check: Callable[[Attention, Combination], None]
-    applies: Callable[[Combination], bool] = lambda combination: True
-    has_gradients: bool = False
-    strength: int = 1
-    """1: every score, mask and normalizer is tried; 2: every pair of these."""
-    is_crossed: bool = False
-    """Whether every score is tried with every normalizer, under one mask of many."""
-
-    def __str__(self) -> str:
-        return self.check.__name__
-
-
-def _kind(combination: Combination) -> type[Normalizer]:
-    return NORMALIZERS[combination.normalizer]
-
-
-def _is_unordered(combination: Combination) -> bool:
-    return not (
-        SCORES[combination.score].is_positional or _kind(combination).is_positional or _kind(combination).is_random
-    )
-
-
-CONTRACTS: tuple[Contract, ...] = (
-    Contract(equals_the_reference, lambda each: _kind(each) in ORACLES, strength=2),
-    Contract(weights_lie_in_their_set),
-    Contract(empty_rows_are_zero, has_gradients=True),
-    Contract(keys_may_change_places, _is_unordered),
-    Contract(queries_are_answered_one_by_one, lambda each: _kind(each).scope == "row"),
-    Contract(padding_is_invisible),
-    Contract(batch_changes_nothing),
-    Contract(gradients_are_right, has_gradients=True),
-    Contract(second_derivatives_are_right, has_gradients=True, is_crossed=True),
-    Contract(layouts_change_nothing),
-    Contract(shifts_of_scores_change_nothing, lambda each: _kind(each).is_shift_invariant and can_shift(each.score)),
-    Contract(agrees_with_plain),
-    Contract(summaries_are_of_the_weights),
-    Contract(errors_are_small, lambda each: _kind(each) is Softmax, has_gradients=True),
-)

@@ -15,7 +15,7 @@ from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from tests.attention.cases import MASKS
 from tests.attention.kernels.interpreter import quiet
-from tests.contracts.attention import CONTRACTS, Contract
+from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, covering, supported, ways
 
 

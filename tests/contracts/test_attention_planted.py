@@ -14,8 +14,9 @@ from heedful.attention.interface import Attended
 from heedful.attention.softmax import SOFTMAX
 from tests.attention.cases import Case
 from tests.contracts import attention as contracts
-from tests.contracts.attention import CONTRACTS, Attention, Contract
-from tests.contracts.errors import plain_scores
+from tests.contracts.errors import Attention, plain_scores
+from tests.contracts.nonfinite import hidden_nan_and_infinity_reach_nothing
+from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import PLAIN, Combination
 
 pytestmark = pytest.mark.wrong_shapes  # what is planted here, contracts must find
@@ -127,6 +128,16 @@ def divides_by_the_padded_length(case: Case) -> Attended:
 def leaks_padding(case: Case) -> Attended:
     found = formula(case)
     return replace(found, context=found.context + 1e-9 * case.value.sum(dim=-2, keepdim=True))
+
+
+def zeroes_hidden_values_alone(case: Case) -> Attended:
+    """The context is right, but gradients of queries are sums over keys that are not finite."""
+    return formula(replace(case, value=torch.nan_to_num(case.value, 0.0, 0.0, 0.0)))
+
+
+def zeroes_all_that_is_not_finite(case: Case) -> Attended:
+    query, key, value = (torch.nan_to_num(each, 0.0, 0.0, 0.0) for each in case.inputs)
+    return formula(replace(case, query=query, key=key, value=value))
 
 
 def detaches_the_keys(case: Case) -> Attended:
@@ -283,6 +294,9 @@ PLANTED: list[tuple[Check, Attention, Combination]] = [
     (contracts.padding_is_invisible, divides_by_the_padded_length, PADDED),
     (contracts.padding_is_invisible, leaks_padding, PADDED),
     (contracts.padding_is_invisible, forgets_the_mask, PADDED),
+    (hidden_nan_and_infinity_reach_nothing, formula, PADDED),
+    (hidden_nan_and_infinity_reach_nothing, zeroes_hidden_values_alone, PADDED),
+    (hidden_nan_and_infinity_reach_nothing, zeroes_all_that_is_not_finite, PADDED),
     (contracts.batch_changes_nothing, reads_the_other_items, DOT),
     (contracts.gradients_are_right, detaches_the_keys, DOT),
     (contracts.gradients_are_right, detaches_the_temperature, DOT),
@@ -318,8 +332,9 @@ def test_every_contract_has_something_planted():
     assert {check for check, _, _ in PLANTED} == {contract.check for contract in CONTRACTS}
 
 
-# Those two ask for what the formula does not give.
-TAKEN = [each for each in CONTRACTS if str(each) not in {"agrees_with_plain", "summaries_are_of_the_weights"}]
+# These ask for what the formula does not give.
+BEYOND = {"agrees_with_plain", "summaries_are_of_the_weights", "hidden_nan_and_infinity_reach_nothing"}
+TAKEN = [each for each in CONTRACTS if str(each) not in BEYOND]
 
 
 @pytest.mark.parametrize("combination", [DOT, PADDED, LOCAL, named("additive", "causal", "sparsemax")], ids=str)

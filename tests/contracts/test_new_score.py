@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.lowered import LoweredDot
 from heedful.attention.scores import SCORES
-from tests.contracts.attention import CONTRACTS, Contract
+from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, supported, ways
 
 

@@ -70,9 +70,22 @@ def fixes_the_sizes(case: Case) -> Attended:
     return replace(attended, context=attended.context + torch.zeros([int(size) for size in attended.context.shape]))
 
 
+def looks_at_numbers(case: Case) -> Attended:
+    attended = auto(case)
+    return attended if float(attended.context.detach().sum()) > 0 else replace(attended, context=attended.context + 0.0)
+
+
+def differs_when_traced(case: Case) -> Attended:
+    attended = auto(case)
+    return replace(attended, context=attended.context * (1.001 if torch.compiler.is_compiling() else 1.0))
+
+
+_COMPILERS = (transforms.exported_takes_any_size, transforms.compiled_is_the_same)
 PLANTED: list[tuple[Callable[[Attention, Combination], None], Attention]] = [
-    *((each.check, reads_memory) for each in TRANSFORMS if each.check is not transforms.exported_takes_any_size),
+    *((each.check, reads_memory) for each in TRANSFORMS if each.check not in _COMPILERS),
     (transforms.exported_takes_any_size, fixes_the_sizes),
+    (transforms.compiled_is_the_same, looks_at_numbers),
+    (transforms.compiled_is_the_same, differs_when_traced),
 ]
 
 

@@ -133,6 +133,23 @@ def exported_takes_any_size(attention: Attention, combination: Combination) -> N
         assert distance(given, wanted) <= 1e-11
 
 
+def compiled_is_the_same(attention: Attention, combination: Combination) -> None:
+    """Traced whole by the compiler, it gives the same contexts and gradients."""
+    case = make(combination, (2,))
+    module, lengths = Attend(attention, case), torch.tensor(LENGTHS)
+    torch.compiler.reset()
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    inputs = [[tensor.clone().requires_grad_() for tensor in case.inputs] for _ in range(2)]
+    contexts = [each(*tensors, lengths) for each, tensors in zip((module, compiled), inputs, strict=True)]
+    assert distance(*contexts) <= 1e-11
+    if contexts[0].requires_grad:
+        for result in contexts:
+            result.sin().sum().backward()
+        for one, other in zip(*inputs, strict=True):
+            assert (one.grad is None) == (other.grad is None)
+            assert one.grad is None or other.grad is None or distance(one.grad, other.grad) <= 1e-11
+
+
 @dataclass(frozen=True)
 class Transform:
     """A contract, and how many combinations it is asked of."""
@@ -153,4 +170,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(hessians_are_those_of_backward, wants_gradient=True),
     Transform(fake_tensors_have_the_shape),
     Transform(exported_takes_any_size, is_crossed=False),
+    Transform(compiled_is_the_same, is_crossed=False, wants_gradient=True),
 )

@@ -136,7 +136,6 @@ def test_the_name_and_the_fingerprint(tmp_path: Path):
             "我们\t是\n".encode("gb18030"),
             "f:1:1: byte 0xCE is not UTF-8; the file looks like GB18030; convert it: iconv -f GB",
         ),
-        ("ja\tyes\n".encode("utf-16"), "f:1:1: the file is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
         ("ja\tyes\n".encode("utf-16-le"), "f:1:1: the file is UTF-16LE, not UTF-8; convert it: iconv -f UTF-16LE"),
         (b"words here\tmore\na\tb\0c\n", "f:2:4: NUL character; remove it"),
         (b"PK\x03\x04" + b"\0" * 30, "f: a zip archive"),
@@ -251,3 +250,41 @@ def pairs_of(rows: list[tuple[str, str]]) -> list[Pair]:
 def test_references_are_grouped_in_order():
     rows = [("b", "y"), ("a", "x"), ("b", "z"), ("b", "y"), ("B", "y")]
     assert group_references(iter(pairs_of(rows))) == [("b", ["y", "z"]), ("a", ["x"]), ("B", ["y"])]
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs", "said"),
+    [
+        (
+            "1276\tLet's try.\t2\t我們試試看！\n1277\tSleep.\t5\t去睡觉。\n",
+            [("Let's try.", "我們試試看！"), ("Sleep.", "去睡觉。")],
+            "columns 2 and 4; columns 1 and 3 hold numbers; first pair: \"Let's try.\" -> '我們試試看！'",
+        ),
+        ("id\tsource\ttarget\n1\ta\tb\n2\tc\td\n", [("a", "b"), ("c", "d")], "columns 2 (source) and 3 (target)"),
+        ('"Hi"\t"Salut"\n"Bye ""you"""\t"Ciao"\n', [("Hi", "Salut"), ('Bye "you"', "Ciao")], "quoted as by Excel"),
+        ('{"id": "7", "de": "ja", "en": "yes"}\n', [("ja", "yes")], "keys 'de' and 'en'"),
+    ],
+)
+def test_identifiers_and_quotes_are_left_out_and_said(
+    tmp_path: Path, content: str, pairs: list[tuple[str, str]], said: str
+):
+    path = tmp_path / "a.tsv"
+    path.write_text(content, encoding="utf-8")
+    found = find_pairs([path])
+    assert [(pair.source, pair.target) for pair in found] == pairs
+    assert said in found.describe()
+
+
+def test_named_columns_may_be_identifiers(tmp_path: Path):
+    path = tmp_path / "a.tsv"
+    path.write_text("id\tsource\ttarget\n1\ta\tb\n", encoding="utf-8")
+    assert [(pair.source, pair.target) for pair in find_pairs([path], ("id", "source"))] == [("1", "a")]
+
+
+def test_one_of_two_aligned_files_asks_for_the_other(tmp_path: Path):
+    for name in ("train.de", "train.en", "other.fr"):
+        (tmp_path / name).write_text("ein Satz\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"for two aligned files, give both, such as \S*train\.de \S*train\.en$"):
+        find_pairs([tmp_path / "train.de"])
+    with pytest.raises(DataError, match=r"for two aligned files, give both$"):
+        find_pairs([tmp_path / "other.fr"])

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.data.rows import (
-    HEADER_WORDS,
     CellStyle,
     ColumnRows,
     Columns,
     JsonRows,
     csv_style,
-    is_header,
     is_quoted_tsv,
 )
 from heedful.errors import DataError
@@ -113,22 +111,6 @@ def test_too_few_keys_are_refused():
         JsonRows.of('{"text": "a"}', (1, 2), "f", 1)
 
 
-@pytest.mark.parametrize("cells", [("source", "target"), (" English", "GERMAN "), ("en", "de"), ("原文", "译文")])
-def test_headings_are_known(cells: tuple[str, str]):
-    assert is_header(*cells)
-
-
-@pytest.mark.parametrize(
-    "cells", [("it", "es"), ("Hund", "dog"), ("word", "Wort"), ("text", "text"), ("", ""), ("en", "")]
-)
-def test_words_are_no_headings(cells: tuple[str, str]):
-    assert not is_header(*cells)
-
-
-def test_heading_words_can_match():
-    assert all(word == word.strip().casefold() for word in HEADER_WORDS)
-
-
 # ---------------------------------------------------------------------------------------------- quotes and names
 QUOTABLE = st.text(st.one_of(st.sampled_from('",;\t '), st.characters(exclude_categories=["Cs"]))).map(
     lambda text: text.translate(dict.fromkeys(map(ord, "\0\r\n")))
@@ -201,6 +183,11 @@ def test_the_separator_of_csv(lines: list[str], separator: str):
         (['"a ""b"""\tc', "d, e\tf"], True),  # as pandas writes a quote
         (['"a\tb"\tc', "d\te"], True),
         (['"Hi"\tc'], False),  # nothing in it that had to be quoted
+        (['"Hi"\t"Salut"', '"Bye"\t"Au revoir"'], True),  # every cell
+        (['"Hi"\t"Salut"', '"Bye"\tAu revoir'], False),
+        (['"Hi"\t"Salut"'], False),  # one line may be a dialogue
+        (['1\t"Hi"\t"Salut"', '2\t"Bye"\t"Au revoir"'], True),  # every cell but numbers
+        (["1\t2", "3\t4"], False),
         (['"Hi, you\tc"'], False),
         (['"Hi, you"\tc', '"Hi\td'], False),
         (['say "Hi, you"\tc'], False),
@@ -227,14 +214,3 @@ def test_a_name_that_is_not_there_is_refused():
         ColumnRows.of("english\tgerman", ("englsh", 2), "f", 1)
     with pytest.raises(DataError, match="no key 'x'"):
         JsonRows.of('{"a": "b"}', ("a", "x"), "f", 1).cells('{"a": "b"}', "f", 1)
-
-
-@pytest.mark.parametrize("cells", [("source_text", "target_text"), ("text_en", "text_de"), ("src", "translation_de")])
-def test_compound_headings_are_headings(cells: tuple[str, str]):
-    assert is_header(*cells)
-    assert not is_header(cells[0], "Wort_art")
-
-
-@pytest.mark.parametrize("heading", ["text\tlabel", "Review\tSentiment", "sentence\tcategory", "文本\t标签"])
-def test_headings_of_labels_are_a_header(heading: str):
-    assert is_header(*heading.split("\t"))

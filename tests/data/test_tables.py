@@ -1,6 +1,7 @@
 """Tables in Parquet and Arrow are the same pairs as JSONL, and are refused by name where they are damaged."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
 from heedful.data.tables import data_lines, is_table
 from heedful.errors import DataError, MissingExtra
+from heedful.installation import install_command
 
 ROWS = [{"id": number, "de": f'Wort {number}\t"ä"\u2028', "en": f"word {number}"} for number in range(2500)]
 
@@ -72,7 +74,7 @@ def test_without_pyarrow_the_install_line_is_said(head: bytes, tmp_path: Path, m
     path = tmp_path / "a.arrow"
     path.write_bytes(head + bytes(100))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'heedful\[parquet\]'") as caught:
+    with pytest.raises(MissingExtra, match=re.escape(install_command("parquet"))) as caught:
         find_pairs([path])
     assert caught.value.exit_code == 6
 
@@ -84,3 +86,49 @@ def test_text_is_no_table(tmp_path: Path):
     assert [*data_lines(path)] == ["a\tb"]
     assert isinstance(data_lines(path), type(data_lines(tmp_path / "none")))
     assert not is_table(tmp_path / "none")
+
+
+def saved(folder: Path, rows: list[dict[str, Any]], num_shards: int, pyarrow: Any) -> Path:
+    """A folder such as `Dataset.save_to_disk` of Hugging Face's datasets writes."""
+    folder.mkdir(parents=True)
+    names = [f"data-{index:05}-of-{num_shards:05}.arrow" for index in range(num_shards)]
+    size = -(-len(rows) // num_shards)
+    for index, name in enumerate(names):
+        write(folder / f"stream-{name}", rows[index * size : (index + 1) * size], pyarrow).rename(folder / name)
+    state = {"_data_files": [{"filename": name} for name in names], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+    (folder / "dataset_info.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("num_shards", [1, 3])
+def test_a_saved_folder_gives_its_rows(num_shards: int, tmp_path: Path, pyarrow: Any):
+    folder = saved(tmp_path / "corpus", ROWS, num_shards, pyarrow)
+    pairs = find_pairs([folder])
+    assert [pair[:2] for pair in pairs] == [(row["de"], row["en"]) for row in ROWS]
+    assert pairs.name == "corpus"
+    before = pairs.fingerprint()
+    part = folder / f"data-00000-of-{num_shards:05}.arrow"
+    content = part.read_bytes()
+    part.write_bytes(content.replace(b"Wort 1\t", b"Wort 7\t"))
+    assert find_pairs([folder]).fingerprint() != before
+    part.write_bytes(content)
+    assert find_pairs([folder]).fingerprint() == before
+
+
+def test_a_saved_folder_of_several_parts_names_them(tmp_path: Path, pyarrow: Any):
+    for part in ("train", "validation"):
+        saved(tmp_path / "corpus" / part, ROWS[:3], 1, pyarrow)
+    (tmp_path / "corpus" / "dataset_dict.json").write_text('{"splits": ["train", "validation"]}')
+    with pytest.raises(DataError, match=r"several parts .* give one, such as \S*corpus.train, and others with --dev"):
+        find_pairs([tmp_path / "corpus"])
+
+
+@pytest.mark.parametrize(
+    "state", ["{}", "[]", "{", '{"_data_files": [{"filename": "../x.arrow"}]}', '{"_data_files": 1}']
+)
+def test_a_damaged_list_of_files_is_refused(state: str, tmp_path: Path, pyarrow: Any):
+    folder = saved(tmp_path / "corpus", ROWS[:3], 1, pyarrow)
+    (folder / "state.json").write_text(state)
+    with pytest.raises(DataError, match="save the folder again"):
+        find_pairs([folder])

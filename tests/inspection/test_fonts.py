@@ -1,5 +1,6 @@
 """The fonts chosen draw the whole text, and where they cannot, the note says so; nothing here raises."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from heedful.errors import MissingExtra
 from heedful.inspection.fonts import BASE_FAMILY, choose_fonts
+from heedful.installation import install_command
 from tests.inspection.drawn_fonts import install_only, make_font
 
 
@@ -61,5 +63,5 @@ def test_the_note_names_what_is_missing_and_what_to_install(
 
 def test_without_matplotlib_the_install_line_is_given(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'heedful\[train\]'"):
+    with pytest.raises(MissingExtra, match=re.escape(install_command("train"))):
         choose_fonts("a")

@@ -1,4 +1,5 @@
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from heedful.errors import MissingExtra
 from heedful.inspection import tensorboard
 from heedful.inspection.tensorboard import EVENTS, shown_in_tensorboard
+from heedful.installation import install_command
 from heedful.training.loop import Progress, Validation
 
 pytest.importorskip("tensorboard", reason="needs TensorBoard: pip install 'heedful[tensorboard]'")
@@ -86,5 +88,5 @@ def test_a_place_that_cannot_be_written_is_said_once(tmp_path: Path):
 def test_without_tensorboard_nothing_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     wanted = shown_in_tensorboard(print, tmp_path, True, pytest.fail)
-    with pytest.raises(MissingExtra, match=r"needs tensorboard: pip install 'heedful\[tensorboard\]'"):
+    with pytest.raises(MissingExtra, match=re.escape(f"needs tensorboard: {install_command('tensorboard')}")):
         wanted.__enter__()

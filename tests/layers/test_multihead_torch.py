@@ -14,6 +14,8 @@ from heedful.errors import ShapeError, UsageError
 from heedful.inspection.capture import capture
 from heedful.layers.multihead import MultiheadAttention
 
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+
 BATCH, HEADS, QUERIES, KEYS, SIZE = 3, 2, 4, 5, 6
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -361,11 +363,134 @@ def test_inside_torchs_transformer():
         assert distance(found, wanted) <= 1e-11
 
 
-def test_nested_tensors_are_refused():
-    layer = MultiheadAttention(SIZE, HEADS, batch_first=True)
-    nested = torch.nested.nested_tensor([torch.zeros(2, SIZE), torch.zeros(3, SIZE)], layout=torch.jagged)
-    with pytest.raises(UsageError, match=r"nested tensors are not supported.*key_padding_mask"):
-        layer(nested, nested, nested)
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("enable_nested_tensor", [False, True])
+@pytest.mark.parametrize("is_recording", [False, True])
+@pytest.mark.wrong_shapes  # jaxtyping cannot read the shape of a nested tensor
+def test_inside_torchs_encoder_at_inference_with_padding(
+    norm_first: bool, enable_nested_tensor: bool, is_recording: bool
+):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(
+        SIZE, HEADS, 8, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    ).eval()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "enable_nested_tensor is True")
+        theirs = nn.TransformerEncoder(layer, 2, nn.LayerNorm(SIZE).double(), enable_nested_tensor).eval()
+    ours = swap(theirs)
+    assert ours.use_nested_tensor == (enable_nested_tensor and not norm_first)
+    vectors = make_vectors("batch first", KEYS, SIZE)
+    for lengths in ([5, 2, 4], [4, 1, 3], [5, 5, 5]):
+        padding = torch.arange(KEYS) >= torch.tensor(lengths)[:, None]
+        for mask in (padding, torch.zeros(BATCH, KEYS, dtype=torch.float64).masked_fill(padding, -torch.inf)):
+            with torch.set_grad_enabled(is_recording):
+                wanted = theirs(vectors, src_key_padding_mask=mask)
+                found = ours(vectors, src_key_padding_mask=mask)
+            assert found.requires_grad == is_recording
+            assert distance(found[~padding], wanted[~padding]) <= 1e-12
+
+
+def test_a_copied_layer_takes_numbers_added_to_scores():
+    ours, theirs = pair("plain", "batch first")
+    vectors, table = make_vectors("batch first", KEYS, SIZE), adding(KEYS, KEYS)
+    found = copy.deepcopy(ours)(*[vectors] * 3, attn_mask=table)[0]
+    assert distance(found, theirs(*[vectors] * 3, attn_mask=table)[0]) <= 1e-12
+
+
+@pytest.mark.compiled
+def test_a_compiled_encoder_with_padding():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(SIZE, HEADS, 8, batch_first=True, dtype=torch.float64).eval()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "enable_nested_tensor is True")
+        ours = nn.TransformerEncoder(swap(layer), 2).eval()
+    theirs = nn.TransformerEncoder(layer, 2).eval()
+    vectors = make_vectors("batch first", KEYS, SIZE)
+    padding = torch.arange(KEYS) >= torch.tensor([5, 2, 4])[:, None]
+    compiled = torch.compile(ours, fullgraph=True, backend="eager")
+    found, wanted = (model(vectors, src_key_padding_mask=padding) for model in (compiled, theirs))
+    assert distance(found[~padding], wanted[~padding]) <= 1e-12
+
+
+LAYOUT_OF_NESTED = {"strided": torch.strided, "jagged": torch.jagged}
+
+
+def nest(lengths: list[int], size: int, layout: str) -> Tensor:
+    parts = [torch.randn(length, size, dtype=torch.float64) for length in lengths]
+    return torch.nested.nested_tensor(parts, layout=LAYOUT_OF_NESTED[layout], requires_grad=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUT_OF_NESTED)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.wrong_shapes  # jaxtyping cannot read the shape of a nested tensor
+def test_nested_tensors_are_attended_item_by_item(layout: str, options: str, batch_first: bool):
+    ours, theirs = pair(options, batch_first=batch_first)
+    query = nest([3, 4, 1], SIZE, layout)
+    key, value = (nest([5, 2, 4], size, layout) for size in (theirs.kdim, theirs.vdim))
+    table = adding(4, 5)
+    table[:, 0] = 0.0
+    for attn_mask in (None, table):
+        output, weights = ours(query, key, value, attn_mask=attn_mask, average_attn_weights=False)
+        assert output.is_nested
+        assert output.layout == query.layout
+        (output + query).unbind()  # lengths are those of the query, so that a residual connection works
+        assert weights is not None
+        alone: list[Tensor] = []
+        for index, items in enumerate(zip(query.unbind(), key.unbind(), value.unbind(), strict=True)):
+            num_queries, num_keys = items[0].shape[0], items[1].shape[0]
+            part = None if attn_mask is None else attn_mask[:num_queries, :num_keys]
+            wanted, wanted_weights = theirs(*items, attn_mask=part, average_attn_weights=False)
+            alone.append(wanted)
+            assert distance(output.unbind()[index], wanted) <= 1e-12
+            added = weights[index, :, :num_queries, 5:]
+            assert distance(torch.cat((weights[index, :, :num_queries, :num_keys], added), -1), wanted_weights) <= 1e-12
+            assert weights[index, :, num_queries:].count_nonzero() == 0
+        pairs = zip(output.unbind(), alone, strict=True)
+        losses = [torch.stack([part.sin().sum() for part in parts]).sum() for parts in zip(*pairs, strict=True)]
+        found = torch.autograd.grad(losses[0], [query, key, value, *ours.parameters()], retain_graph=True)
+        expected = torch.autograd.grad(losses[1], [query, key, value, *theirs.parameters()], retain_graph=True)
+        for one, two in zip(found, expected, strict=True):
+            for each, other in zip(one.unbind(), two.unbind(), strict=True):
+                assert distance(each, other) <= 1e-12
+
+
+@pytest.mark.wrong_shapes
+def test_nested_tensors_that_do_not_fit_are_refused():
+    layer = MultiheadAttention(SIZE, HEADS, batch_first=True, dtype=torch.float64)
+    nested, other = nest([2, 3], SIZE, "jagged"), nest([3, 2], SIZE, "jagged")
+    with pytest.raises(UsageError, match="nested tensors all three, or none"):
+        layer(nested, nested, torch.zeros(2, 3, SIZE).double())
+    with pytest.raises(UsageError, match="nested tensors have no padding"):
+        layer(nested, nested, nested, key_padding_mask=torch.zeros(2, 3, dtype=torch.bool))
+    with pytest.raises(ShapeError, match="nested keys and values differ in number"):
+        layer(nested, nested, other)
+    with pytest.raises(ShapeError, match=r"nested tensors are \[batch, position, size\], got 1, 1, 1 axes"):
+        layer(*[torch.nested.nested_tensor([])] * 3)
+    with pytest.raises(ShapeError, match="made for query size 6"):
+        layer(*[nest([2, 3], SIZE + 1, "jagged")] * 3)
+
+
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_numbers_in_narrower_types_are_converted(narrow: torch.dtype, need_weights: bool):
+    ours, theirs = pair("plain", "batch first")
+    vectors = make_vectors("batch first", KEYS, SIZE)
+    for name, shape in (("attn_mask", (KEYS, KEYS)), ("key_padding_mask", (BATCH, KEYS))):
+        table = adding(*shape).to(narrow)
+        found = ours(*[vectors] * 3, need_weights=need_weights, **{name: table})[0]
+        wanted = theirs(*[vectors] * 3, need_weights=need_weights, **{name: table.double()})[0]
+        assert found.dtype == torch.float64
+        assert distance(found, wanted) <= 1e-12
+    # A bias of the projections in a narrower type than their weights, which PyTorch allows here alone.
+    for layer in (ours, theirs):
+        layer.in_proj_bias = nn.Parameter(layer.in_proj_bias.detach().to(narrow))
+    for layer in (ours, theirs):
+        layer.eval()
+    for is_recording in (False, True):
+        with torch.set_grad_enabled(is_recording):
+            results = [layer(*[vectors] * 3, need_weights=need_weights)[0] for layer in (ours, theirs)]
+        assert distance(*results) <= 1e-12
 
 
 def test_dropout_is_of_weights_in_training_and_not_of_those_returned():
@@ -491,3 +616,29 @@ def test_it_can_be_recorded_with_a_mask(kind: str):
     given["attn_mask"] = KINDS[kind](KEYS, KEYS)
     wanted = ours(*(vectors,) * 3, need_weights=False, **given)[0]
     assert distance(recorded(*(vectors,) * 3, need_weights=False, **given)[0], wanted) <= 1e-14
+
+
+CALLS_THAT_TORCH_REFUSES: dict[str, tuple[list[tuple[int, ...]], dict[str, Tensor]]] = {
+    "key without batch": ([(4, 4, 4), (4, 4), (4, 4, 4)], {}),
+    "value without batch": ([(4, 4, 4), (4, 4, 4), (4, 4)], {}),
+    "padding mask without batch": ([(4, 4, 4)] * 3, {"key_padding_mask": ZEROS(4, dtype=torch.bool)}),
+    "mask of one axis": ([(4, 4, 4)] * 3, {"attn_mask": ZEROS(4, dtype=torch.bool)}),
+    "key with batch": ([(4, 4), (4, 4, 4), (4, 4)], {}),
+    "value with batch": ([(4, 4), (4, 4), (4, 4, 4)], {}),
+    "padding mask with batch": ([(4, 4)] * 3, {"key_padding_mask": ZEROS(1, 8, dtype=torch.bool)}),
+    "mask of one axis, no batch": ([(4, 4)] * 3, {"attn_mask": ZEROS(4, dtype=torch.bool)}),
+    "mask of five heads": ([(4, 4)] * 3, {"attn_mask": ZEROS(5, 4, 4, dtype=torch.bool)}),
+}
+
+
+@pytest.mark.parametrize("case", CALLS_THAT_TORCH_REFUSES)
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.wrong_shapes
+def test_calls_that_torch_refuses_are_refused(case: str, is_training: bool):
+    shapes, masks = CALLS_THAT_TORCH_REFUSES[case]
+    vectors = [torch.zeros(shape) for shape in shapes]
+    with torch.set_grad_enabled(is_training):
+        with pytest.raises(AssertionError):
+            nn.MultiheadAttention(4, 4, batch_first=True).train(is_training)(*vectors, **masks)
+        with pytest.raises(ShapeError):
+            MultiheadAttention(4, 4, batch_first=True).train(is_training)(*vectors, **masks)

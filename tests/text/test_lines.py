@@ -3,15 +3,17 @@
 import gzip
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heedful.errors import DataError
 from heedful.text import lines as lines_module
 from heedful.text.lines import read_chunks, read_lines
+from heedful.text.text_files import count_lines
 
 SEPARATORS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff\t "
 TEXTS = st.text(
@@ -104,8 +106,33 @@ def test_replacing_keeps_the_number_of_lines(raw: list[bytes]):
     assert len(list(read_lines(io.BytesIO(data), bad_bytes="replace"))) == len(raw) + 1
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_utf16_is_refused_even_where_bytes_are_replaced(encoding: str):
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_utf16_with_a_byte_order_mark_is_the_same_text(
+    encoding: str, packed: Callable[[bytes], bytes], text: str, tmp_path: Path
+):
+    text = f"ja\u4e2d😀{text}\n"
+    path = tmp_path / "a.txt"
+    path.write_bytes(packed(f"\ufeff{text}".encode(encoding)))
+    expected = list(read_lines(io.BytesIO(text.encode())))
+    for source in (path, io.BytesIO(path.read_bytes()), io.BufferedReader(io.BytesIO(path.read_bytes()))):
+        lines = read_lines(source)
+        assert list(lines) == expected
+        assert lines.had_byte_order_mark
+    assert count_lines(path) == len(expected)
+
+
+@pytest.mark.parametrize(("cut", "message"), [(b"\x00\xd8a\0", ":2:1: byte 0xED"), (b"a", ":2:1: byte 0xFF")])
+def test_damaged_utf16_is_refused(cut: bytes, message: str):
+    data = io.BytesIO("\ufeffok\n".encode("utf-16-le") + cut)
+    with pytest.raises(DataError, match=message):
+        list(read_lines(data))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_utf16_without_a_mark_is_refused_even_where_bytes_are_replaced(encoding: str):
     data = io.BytesIO("two words\nand two\n".encode(encoding))
     with pytest.raises(DataError, match=r"^input:1:1: the file is UTF-(16|16LE|16BE|32), not UTF-8; .*iconv -f UTF-"):
         list(read_lines(data, bad_bytes="replace"))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import torch
@@ -19,9 +21,17 @@ from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
-from heedful.attention.lowered import LoweredDistance, LoweredScore
+from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
+from heedful.attention.nonfinite import (
+    all_finite,
+    all_known_finite,
+    merged,
+    reached_queries,
+    with_hidden_zeroed,
+    with_zeros,
+)
 from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
@@ -113,6 +123,10 @@ def attend(
         UsageError: tensors are not of one floating-point type, or dropout is not in [0, 1).
         KernelUnsupported: the named kernel does not exist or cannot run this call.
 
+    NaN and infinity where a mask hides them reach no result and no gradient. Numbers are looked at on the CPU alone:
+    elsewhere, within `torch.func` and in compiled code, this holds for keys that are hidden from every query, in
+    exported graphs for none. A prepared key is computed before any mask is known, so its own gradient may see them.
+
     Scores must be finite: a dot product that overflows gives NaN, so that the error is visible (float16 scores are
     clamped to the largest float16 number). Infinite scores of a plain function are clamped likewise.
 
@@ -130,8 +144,16 @@ def attend(
     # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = _names(need) | _WATCHED if watch else _names(need)
-    call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
-    attended = _run(_choose(call.request, kernel), call._replace(normalizer=call.normalizer.seeded()))
+    lower = partial(_lower, scoring=score, masking=mask, dropout=dropout, need=wanted)
+    call = lower(query, key, value, normalizer=normalizer)
+    call = call._replace(normalizer=call.normalizer.seeded())
+    chosen = _choose(call.request, kernel)
+    attended = _run(chosen, call)
+    if call.rows is not None and not _is_finite(call, attended, query, key):
+        reached = reached_queries(call.pairs, value, call.rows)
+        if reached is not None:
+            clean = lower(*with_zeros(query, key, value, call.pairs), normalizer=call.normalizer)
+            attended = merged(reached, attended, _run(chosen, clean), call.normalizer.scope)
     if watch:
         watch(call.score, attended)
     return attended
@@ -241,25 +263,25 @@ def _lower(
     """
     require_instances(scoring, normalizer)
     score = scoring if isinstance(scoring, Score) else Function(scoring)
-    check_operands(query, key.key if isinstance(key, PreparedKey) else key, value, normalizer, dropout, need)
+    raw_key = key.key if isinstance(key, PreparedKey) else require_size(key, score.key_size, "key")
+    check_operands(query, raw_key, value, normalizer, dropout, need)
     require_size(query, score.query_size, "query")
+    leading = broadcast(query.shape[:-2], raw_key.shape[:-2])
+    num_queries, num_keys = query.shape[-2], raw_key.shape[-2]
+    rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
+    mode = _mode(query, raw_key, value)
+    if rows is not None and mode != "export" and not (mode == "eager" and value.device.type == "cpu"):
+        # Numbers are not looked at there, so hidden ones are replaced whatever they are.
+        key, value = with_hidden_zeroed(key, value, rows, len(leading))
     try:
-        prepared = key if isinstance(key, PreparedKey) else score.prepare(require_size(key, score.key_size, "key"))
+        prepared = key if isinstance(key, PreparedKey) else score.prepare(key)
         pairs = score.lower(query, prepared, normalizer.inverse_temperature)
     except RuntimeError:
         explain_types(score, query)
         raise
-    num_queries, num_keys = query.shape[-2], prepared.key.shape[-2]
-    mask = table_mask(masking, len(pairs.leading)) if isinstance(masking, Tensor) else masking
-    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
-    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
-        reach = padding(torch.full((), score.max_keys, device=query.device))
-        mask = reach if mask is None else mask & reach
-    rows = None if mask is None else mask.rows(num_queries, num_keys, query.device)
     learned = (*pairs.tensors(), value)
-    if rows is not None:
-        rows.require_leading(pairs.leading)
-        learned = learned if rows.gaussian is None else (*learned, rows.gaussian.centre)
+    if rows is not None and rows.gaussian is not None:
+        learned = (*learned, rows.gaussian.centre)
     request = Request(
         pairs=type(pairs),
         dtype=value.dtype,
@@ -273,10 +295,26 @@ def _lower(
         need=need,
         dropout=dropout,
         wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
-        mode=_mode(query, prepared.key, value),
+        mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
     )
     return _Call(score, pairs, value, rows, normalizer, request)
+
+
+def _bounds(
+    masking: Masking, score: Score, leading: torch.Size, num_queries: int, num_keys: int, device: torch.device
+) -> MaskBounds | None:
+    """Normal form of a mask, without the keys that the score does not reach; None = every query may attend to all."""
+    mask = table_mask(masking, len(leading)) if isinstance(masking, Tensor) else masking
+    # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
+    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
+        reach = padding(torch.full((), score.max_keys, device=device))
+        mask = reach if mask is None else mask & reach
+    if mask is None:
+        return None
+    rows = mask.rows(num_queries, num_keys, device)
+    rows.require_leading(leading)
+    return rows
 
 
 def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
@@ -295,9 +333,24 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
     """Compute attention that can be differentiated twice."""
     inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
+    device = call.request.device
+    is_wide = attended.context.dtype == torch.float32
+    if is_wide and torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        # The plain kernel's products are in the type of autocast, and no choice of a kernel may change a type.
+        attended = replace(attended, context=attended.context.to(torch.get_autocast_dtype(device)))
     if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
         return attended
     return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
+
+
+def _is_finite(call: _Call, attended: Attended, query: Tensor, key: Tensor | PreparedKey) -> bool:
+    """Tell whether no NaN or infinity can have reached a result or, later, a gradient; True where nothing is tested."""
+    if call.request.mode != "eager" or call.request.device != "cpu":
+        return True
+    if not all_finite(attended.context):
+        return False
+    keys = key.key if isinstance(key, PreparedKey) else key
+    return not call.request.wants_gradient or (all_finite(query) and all_known_finite(keys, call.value))
 
 
 def _choose(request: Request, name: str) -> Kernel:

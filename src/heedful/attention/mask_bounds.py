@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Real, Shaped
 from torch import Tensor
+from torch.nn import functional
 
 from heedful.errors import ShapeError
 
@@ -127,6 +128,42 @@ class MaskBounds:
             _check_leading(self.dense.dim() - 2, num_leading)
             full = full & lead(self.dense, num_leading, 2)
         return full
+
+    def reaches(self, marked: Bool[Tensor, "*#leading key"], num_leading: int) -> Bool[Tensor, "*#leading #query"]:
+        """Tell which queries may attend to at least one of the marked keys.
+
+        Args:
+            marked: [*leading, key] True = marked; aligned with the scores from the right.
+            num_leading: number of leading axes of the scores.
+
+        Returns:
+            [*leading, 1 or query] bool.
+        """
+        num_keys = marked.shape[-1]
+        if self.dense is not None:
+            return (self.allowed(num_leading, num_keys) & marked[..., None, :]).any(dim=-1)
+        start, stop = self.bounds(num_leading)
+        # Numbers of marked keys before each position, so that an interval is the difference of two of them.
+        before = functional.pad(marked.cumsum(dim=-1), (1, 0))
+        leading = torch.broadcast_shapes(before.shape[:-1], start.shape[:-1])
+        before = before.expand(*leading, num_keys + 1)
+        first, last = (
+            before.gather(-1, bound.clamp(0, num_keys).expand(*leading, bound.shape[-1])) for bound in (start, stop)
+        )
+        return last > first
+
+    def attended_keys(self, num_leading: int, num_keys: int) -> Bool[Tensor, "*leading key"] | None:
+        """Return the keys that every query may attend to, where the mask is the same for all queries.
+
+        Args:
+            num_leading: number of leading axes of the scores.
+            num_keys: number of keys.
+
+        Returns:
+            [*leading, key] True = may be attended to; None if the mask differs between queries.
+        """
+        parts = (self.start.shape[-1], self.stop.shape[-1], 1 if self.dense is None else self.dense.shape[-2])
+        return self.allowed(num_leading, num_keys)[..., 0, :] if parts == (1, 1, 1) else None
 
 
 def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:

@@ -123,7 +123,7 @@ class Uniform(Score):
     """
 
     def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
-        return PreparedKey(key[..., :1] * 0.0)
+        return PreparedKey(torch.zeros_like(key[..., :1]))
 
     def lower(
         self,
@@ -131,7 +131,7 @@ class Uniform(Score):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
-        return LoweredDot(query[..., :1] * 0.0, prepared.key)
+        return LoweredDot(torch.zeros_like(query[..., :1]), prepared.key)
 
 
 @final

@@ -4,6 +4,10 @@ Each target is scored by forced decoding, and the attention of each word gives i
 file of pairs, or two aligned files. Words are separated by spaces; for text without spaces, such as Chinese, use
 --tokens.
 
+Examples:
+  heedful align pairs.model pairs.tsv -o pairs.links
+  heedful align pairs.model test.de test.en --gold test.links
+
 Output, UTF-8, one line per pair:
   text     links such as 0-0 1-2: source word - target word, counted from 0
   jsonl    an object: links, tokens and log probability
@@ -24,6 +28,7 @@ import typer
 from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -43,6 +48,14 @@ if TYPE_CHECKING:
     from heedful.text.links import GoldLinks, Links
 
 _GOLD: Final = "Against manual links"
+Tokens = Annotated[
+    bool, typer.Option("--tokens", help="Align the model's tokens instead of words.", rich_help_panel=FILES)
+]
+GoldPath = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Manual links to compare with.", rich_help_panel=_GOLD)
+]
+OneBased = Annotated[bool, typer.Option("--one-based", help="FILE counts words from 1.", rich_help_panel=_GOLD)]
+Turned = Annotated[bool, typer.Option("--turned", help="FILE gives links as target-source.", rich_help_panel=_GOLD)]
 
 
 def run(
@@ -50,17 +63,11 @@ def run(
     data: DataPaths,
     target: OutputPath = None,
     output_format: LineFormat = "text",
-    tokens: Annotated[bool, typer.Option("--tokens", help="Align the model's tokens instead of words.")] = False,
+    tokens: Tokens = False,
     columns: ColumnsText = "1,2",
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Manual links to compare with.", rich_help_panel=_GOLD)
-    ] = None,
-    one_based: Annotated[
-        bool, typer.Option("--one-based", help="FILE counts words from 1.", rich_help_panel=_GOLD)
-    ] = False,
-    turned: Annotated[
-        bool, typer.Option("--turned", help="FILE gives links as target-source.", rich_help_panel=_GOLD)
-    ] = False,
+    gold: GoldPath = None,
+    one_based: OneBased = False,
+    turned: Turned = False,
     batch_tokens: ReadTokens = 4096,
     device: Device = "auto",
     threads: Threads = 0,

@@ -2,6 +2,10 @@
 
 DATA is as for `heedful train`. Errors stop training, warnings harm the model or its scores, notes are for information.
 The exit code is 2 if there are errors, or, with --strict, warnings.
+
+Examples:
+  heedful check pairs.tsv
+  heedful check train.de train.en --test test.de --test test.en --strict
 """
 
 import json
@@ -11,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -35,7 +40,9 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 2 on warnings, too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 2 on warnings, too.", rich_help_panel=FILES)
+    ] = False,
     output_format: ReportFormat = "text",
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,

@@ -11,8 +11,9 @@ align --gold. AER can be added later without training again.
 
 Examples:
   heedful compare grid.toml pairs.tsv --minutes-per-run 10
-  heedful compare grid.toml pairs.tsv --gold-pairs aligned.tsv --gold aligned.links
-  heedful compare grid.toml train.de train.en --dev val.de --dev val.en --test test.de --test test.en --seeds 1,2,3
+  heedful compare grid.toml pairs.tsv --gold-pairs links.tsv --gold links.txt
+  heedful compare grid.toml train.de train.en --test test.de --test test.en
+  heedful compare grid.toml pairs.tsv --seeds 1,2,3
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ import typer
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -39,6 +41,7 @@ from heedful.cli.options import (
 )
 from heedful.errors import UsageError
 
+_TRAINING: Final = "Training"
 _GOLD: Final = "Alignments against manual links"
 GoldPath = Annotated[
     Path | None,
@@ -56,6 +59,28 @@ GoldPairs = Annotated[
 ]
 OneBased = Annotated[bool, typer.Option("--one-based", help="FILE counts words from 1.", rich_help_panel=_GOLD)]
 Turned = Annotated[bool, typer.Option("--turned", help="FILE gives links as target-source.", rich_help_panel=_GOLD)]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder for runs and tables.", show_default="GRID.compare", rich_help_panel=FILES),
+]
+MinutesPerRun = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        metavar="FLOAT",
+        help="Longest training time per run; 0 = as the grid says.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Seeds = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B,...",
+        help="Seeds; each row is trained once with each.",
+        show_default="the grid's",
+        rich_help_panel=_TRAINING,
+    ),
+]
 
 
 def run(
@@ -65,16 +90,9 @@ def run(
     test: Test = None,
     columns: ColumnsText = "1,2",
     languages: Languages = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for runs and tables.", show_default="GRID.compare")
-    ] = None,
-    minutes_per_run: Annotated[
-        float, typer.Option(min=0, help="Longest training time per run; 0 = as the grid says.")
-    ] = 0,
-    seeds: Annotated[
-        str,
-        typer.Option(metavar="A,B,...", help="Seeds; each row is trained once with each.", show_default="the grid's"),
-    ] = "",
+    out: Out = None,
+    minutes_per_run: MinutesPerRun = 0,
+    seeds: Seeds = "",
     gold: GoldPath = None,
     gold_pairs: GoldPairs = None,
     one_based: OneBased = False,

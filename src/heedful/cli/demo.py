@@ -3,6 +3,10 @@
 Generates dates and numbers as people write them, in English and Chinese, and trains a model that converts them to a
 standard form (Mar 5th, 2021 becomes 2021-03-05). The model stays, to be used like any other, with a picture of its
 attention.
+
+Examples:
+  heedful demo
+  heedful demo --out /tmp/dates.model --seed 2
 """
 
 import shlex
@@ -60,8 +64,8 @@ SAMPLES: Final = {
 
 def run(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder.")] = Path("dates.model"),
-    minutes: Annotated[float, typer.Option(min=0, help="Longest training time; 0 = no limit.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, weights and order.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0, metavar="FLOAT", help="Longest training time; 0 = no limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of data, weights and order.")] = 1,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,

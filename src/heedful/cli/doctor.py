@@ -1,6 +1,9 @@
 """Report on this installation and this machine.
 
 Lists package versions and missing packages, PyTorch's devices and number formats, processor, memory and disk.
+
+Examples:
+  heedful doctor
 """
 
 import os
@@ -16,6 +19,7 @@ from typing import Final
 from heedful.cli.cores import physical_cores
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+from heedful.installation import install_command
 from heedful.version import __version__
 
 Row = tuple[str, str]
@@ -70,7 +74,7 @@ def _package(requirement: str) -> Row | None:
     if match is None or match["extra"] == _DEVELOPERS:
         return None
     name, extra, floor = match["name"], match["extra"], (match["floor"] or "").removeprefix(">=")
-    install = f"pip install 'heedful[{extra}]'" if extra else "pip install heedful"
+    install = install_command(extra or "")
     label = f"{name} ({extra})" if extra else name
     try:
         version = metadata.version(name)
@@ -88,7 +92,7 @@ def _pytorch() -> list[Row]:
     try:
         import torch
     except ModuleNotFoundError:
-        return [("PyTorch", "missing: pip install 'heedful[train]'; models cannot be trained")]
+        return [("PyTorch", f"missing: {install_command('train')}; models cannot be trained")]
     from heedful.attention.kernels.devices import UNTIMED, has_triton
     from heedful.training.precision import resolve_precision
 

@@ -2,16 +2,24 @@
 
 DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are printed with
 95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+
+Examples:
+  heedful evaluate pairs.model test.tsv
+  heedful evaluate pairs.model test.de test.en --metrics bleu,chrf
+  heedful evaluate new.model test.tsv --versus old.model --format json
 """
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
+    DATA,
+    BatchTokens,
     Beam,
     ColumnsText,
     DataPaths,
@@ -36,29 +44,47 @@ if TYPE_CHECKING:
 
     Scored = tuple[MeasuredTranslations, Perplexity]
 
+_MEASURES: Final = "Measures"
+Versus = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL", help="Baseline model, compared by paired bootstrap resampling.", rich_help_panel=_MEASURES
+    ),
+]
+MetricKeys = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B,...",
+        help="Metrics; see: heedful list metrics.",
+        show_default="what suits the model",
+        rich_help_panel=_MEASURES,
+        autocompletion=complete_metrics,
+    ),
+]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case.", rich_help_panel=_MEASURES)]
+Limit = Annotated[
+    int, typer.Option(min=0, metavar="INTEGER", help="Number of sources to score; 0 = all.", rich_help_panel=DATA)
+]
+BootstrapSeed = Annotated[
+    int, typer.Option(min=0, metavar="INTEGER", help="Seed of the bootstrap resamples.", rich_help_panel=_MEASURES)
+]
+
 
 def run(
     model: ModelPath,
     data: DataPaths,
-    versus: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Baseline model, compared by paired bootstrap resampling.")
-    ] = None,
-    metrics: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,...", help="Metrics; see: heedful list metrics.", show_default="what suits the model"
-        ),
-    ] = "",
+    versus: Versus = None,
+    metrics: MetricKeys = "",
     beam: Beam = None,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     columns: ColumnsText = "1,2",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Number of sources to score; 0 = all.")] = 0,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam.")] = 4096,
+    lowercase: Lowercase = False,
+    limit: Limit = 0,
+    batch_tokens: BatchTokens = 4096,
     output_format: ReportFormat = "text",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap resamples.")] = 12345,
+    seed: BootstrapSeed = 12345,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,

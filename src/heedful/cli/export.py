@@ -11,6 +11,11 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
 
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
+
+Examples:
+  heedful export pairs.model --to onnx
+  heedful export pairs.model --to ctranslate2 --int8
+  heedful export pairs.model --to huggingface marian
 """
 
 from pathlib import Path
@@ -30,10 +35,10 @@ def run(
     model: ModelPath,
     to: Annotated[
         Literal["onnx", "ctranslate2", "huggingface"],
-        typer.Option("--to", help="Target runtime.", show_default=False),
+        typer.Option("--to", metavar="onnx|ctranslate2|huggingface", help="Target runtime.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Folder to write with --to huggingface.", show_default=False)
+        Path | None, typer.Argument(metavar="OUT", help="Folder to write with --to huggingface.", show_default=False)
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     device: IdleDevice = "auto",

@@ -3,6 +3,10 @@
 DIR is in Hugging Face's layout: config.json, model.safetensors, source.spm, target.spm, vocab.json. The result works
 with translate, evaluate, align, score and export. Pickled weights, such as pytorch_model.bin, are refused, because
 reading a pickle can run code.
+
+Examples:
+  heedful import opus-mt-de-en
+  heedful import opus-mt-de-en --out de-en.model --languages de:en
 """
 
 from pathlib import Path
@@ -11,7 +15,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.messages import Messages
-from heedful.cli.options import Debug, IdleDevice, Languages, Quiet, Threads, parse_languages, use_threads
+from heedful.cli.options import Debug, IdleDevice, Quiet, Threads, parse_languages, use_threads
 from heedful.errors import UsageError
 
 
@@ -23,7 +27,10 @@ def run(
             "--output", "--out", "-o", metavar="MODEL", help="Model folder to write.", show_default="DIR.model"
         ),
     ] = None,
-    languages: Languages = "",
+    languages: Annotated[
+        str,
+        typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from config.json"),
+    ] = "",
     device: IdleDevice = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,

@@ -1,4 +1,8 @@
-"""Describe a model: kind, training data, training, scores."""
+"""Describe a model: kind, training data, training, scores.
+
+Examples:
+  heedful info pairs.model
+"""
 
 import json
 import math

@@ -7,11 +7,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, TextIO, cast, final
 
 import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.options import FILES
 from heedful.errors import UsageError
 from heedful.files import written_in_parts
 
@@ -19,15 +20,21 @@ if TYPE_CHECKING:
     from heedful.text.lines import Lines
 
 STANDARD: Final = Path("-")
+PROMPT: Final = "> "
+_END_OF_INPUT: Final = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 OutputFormat = Literal["text", "jsonl"]
-LineFormat = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
+LineFormat = Annotated[
+    OutputFormat, typer.Option("--format", metavar="text|jsonl", help="Output format.", rich_help_panel=FILES)
+]
 Texts = Annotated[
     list[str] | None,
     typer.Argument(metavar="TEXT", help="Texts.", show_default=False),
 ]
 InputPath = Annotated[
     Path | None,
-    typer.Option("--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input."),
+    typer.Option(
+        "--input", "-i", metavar="FILE", help="File of texts, one per line; - is standard input.", rich_help_panel=FILES
+    ),
 ]
 Answers = Callable[[list[str], int], Iterable[tuple[str, bool]]]
 """Function from successive texts and the index of the first among all: for each text the answer as it is written, line
@@ -69,6 +76,8 @@ def answer_lines(
         max_tokens: most tokens of a text that the model takes, for the warning.
     """
     is_prompting = not texts and source is None and sys.stdin.isatty()
+    if is_prompting:
+        messages.say(f"Type a text and press Enter. To leave: {_END_OF_INPUT}")
     cut = RepeatedWarning(messages, "lines were cut")
     with _opened_input(texts, source) as lines, opened_output(target, (source,)) as output:
         remaining = _watched(lines, messages, is_prompting)
@@ -93,6 +102,8 @@ def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines
         # The bytes of the argument, exactly as the shell passed them.
         joined = io.BytesIO(b"".join(os.fsencode(text) + b"\n" for text in texts))
         yield read_lines(joined, "argument", bad_bytes="replace")
+    elif source is None and sys.stdin.isatty() and sys.stdout.isatty():
+        yield read_lines(cast(BinaryIO, _Keyboard()), "standard input", bad_bytes="replace")
     elif source is None or source == STANDARD:
         yield read_lines(_standard_input(), "standard input", bad_bytes="replace")
     else:
@@ -107,13 +118,33 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+@final
+class _Keyboard(io.RawIOBase):
+    """Lines typed at a prompt, with line editing and the history of this session, which is not saved."""
+
+    def __init__(self) -> None:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+        try:
+            import readline  # from now on, input() edits lines
+        except ModuleNotFoundError:  # Windows, whose console edits lines itself
+            return
+        readline.set_completer(lambda text, state: None)  # otherwise the tab key completes names of files
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        try:
+            return input(PROMPT).encode("utf-8", "surrogateescape") + b"\n"
+        except EOFError:
+            return b""
+
+
 def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator[str]:
     """Lines of the input; prompts on a terminal, and warns of bytes that are not UTF-8."""
     replaced = RepeatedWarning(messages, "lines were not UTF-8")
     num_replaced = 0
     while True:
-        if is_prompting:
-            print("> ", end="", file=sys.stderr, flush=True)
+        if is_prompting and not sys.stdout.isatty():  # where results go elsewhere, so do prompts
+            print(PROMPT, end="", file=sys.stderr, flush=True)
         line = next(lines, None)
         if line is None:
             break

@@ -1,4 +1,9 @@
-"""List scores, masks, normalizers, kernels, models, presets or metrics."""
+"""List scores, masks, normalizers, kernels, models, presets, metrics or tasks.
+
+Examples:
+  heedful list presets
+  heedful list scores
+"""
 
 import inspect
 import itertools
@@ -12,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_type_hi
 
 import typer
 
+from heedful.cli.completion import completed
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.errors import UsageError, did_you_mean
@@ -32,27 +38,6 @@ NARROW: Final = 40
 """Minimum width of the text beside a name, in columns; in narrower terminals the text goes below."""
 PLACES: Final = 64
 """Number of keys and queries of example masks."""
-
-
-def run(
-    topic: Annotated[str, typer.Argument(help="Table to print.", metavar="TOPIC", show_default=False)],
-    device: IdleDevice = "auto",
-    threads: IdleThreads = 0,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """List a table.
-
-    Raises:
-        UsageError: the topic is unknown.
-    """
-    if topic not in TOPICS:
-        raise UsageError(f"list: no table {topic!r}{did_you_mean(topic, TOPICS)}")
-    rows = [*TOPICS[topic]()]
-    if sys.stdout.isatty():
-        print(wrapped(rows, shutil.get_terminal_size().columns))
-    else:
-        print(aligned([[cell or "-" for cell in row] for row in rows]))
 
 
 def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
@@ -352,3 +337,32 @@ TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "tasks": _tasks,
 }
 """All topics; each reads the table that the library itself uses."""
+
+
+def run(
+    topic: Annotated[
+        str,
+        typer.Argument(
+            help=f"Table to print: {', '.join(TOPICS)}.",
+            metavar="TOPIC",
+            show_default=False,
+            autocompletion=completed(lambda: TOPICS),
+        ),
+    ],
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """List a table.
+
+    Raises:
+        UsageError: the topic is unknown.
+    """
+    if topic not in TOPICS:
+        raise UsageError(f"list: no table {topic!r}{did_you_mean(topic, TOPICS)}")
+    rows = [*TOPICS[topic]()]
+    if sys.stdout.isatty():
+        print(wrapped(rows, shutil.get_terminal_size().columns))
+    else:
+        print(aligned([[cell or "-" for cell in row] for row in rows]))

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import io
+import itertools
 import os
 import sys
 import traceback
@@ -13,30 +14,23 @@ from typing import Annotated, Final, ParamSpec
 import typer
 
 from heedful.cli.failures import explain
+from heedful.cli.help import Command, Group
 from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
-COMMANDS: Final = (
-    "demo",
-    "train",
-    "translate",
-    "classify",
-    "evaluate",
-    "compare",
-    "align",
-    "score",
-    "export",
-    "import",
-    "pack",
-    "vectors",
-    "check",
-    "info",
-    "report",
-    "list",
-    "doctor",
-)
-"""All commands; each is a module here with a function `run` and its help as docstring."""
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Make a model": ("demo", "train", "compare", "import", "vectors"),
+    "Use a model": ("translate", "classify", "evaluate", "align", "score"),
+    "Ship a model": ("export", "pack"),
+    "Inspect": ("check", "info", "report", "list", "doctor"),
+}
+"""Commands by their heading in the help; each is a module here with a function `run` and its help as docstring."""
+COMMANDS: Final = tuple(itertools.chain.from_iterable(GROUPS.values()))
+"""All commands."""
+_DESCRIPTION: Final = """Attention sequence-to-sequence models, from text pairs to a model you own.
+
+Begin with: heedful demo. Every command explains itself: heedful train --help"""
 RENAMED: Final = {"import": "import_model"}
 """Modules of commands whose names are keywords of Python."""
 
@@ -106,22 +100,20 @@ def _run(words: Sequence[str]) -> int:
 
 def _app(names: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
+        cls=Group,
         name="heedful",
-        help="Attention sequence-to-sequence models, from text pairs to a model you own. Begin with: heedful demo",
+        help=_DESCRIPTION,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
         callback=_global_options,
     )
-    for name in names:
-        module = importlib.import_module(f"heedful.cli.{RENAMED.get(name, name)}")
-        app.command(name, help=_help(module.__doc__ or ""))(_carry(module.run))
+    for heading, commands in GROUPS.items():
+        for name in commands:
+            if name in names:
+                module = importlib.import_module(f"heedful.cli.{RENAMED.get(name, name)}")
+                register = app.command(name, cls=Command, help=module.__doc__, rich_help_panel=heading)
+                register(_carry(module.run))
     return app
-
-
-def _help(text: str) -> str:
-    """Help text whose paragraphs flow to the width of the terminal, except those with indented lines."""
-    paragraphs = text.strip().split("\n\n")
-    return "\n\n".join(part if "\n  " in part else part.replace("\n", " ") for part in paragraphs)
 
 
 def _print_version(is_asked: bool) -> None:

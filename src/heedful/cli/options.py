@@ -1,40 +1,85 @@
 """Options shared by all commands, and the setup that they imply."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from heedful.cli.completion import DEVICES, completed, engines
 from heedful.cli.cores import physical_cores
+from heedful.cli.help import COMMON
 from heedful.errors import UsageError
 from heedful.training.memory_settings import use_large_pages
 
 if TYPE_CHECKING:
     from heedful.data.rows import Columns
 
-_PANEL: Final = "Everywhere"
+_STANDARD_INPUT: Final = Path("-")
+DATA: Final = "Data"
+FILES: Final = "Input and output"
+MODEL: Final = "Model"
+SEARCH: Final = "Search"
+SPEED: Final = "Speed"
+
+
+def store_standard_input(context: typer.Context, paths: list[Path] | None) -> list[Path] | None:
+    """Replace `-` by a file with the content of standard input, because data are read more than once.
+
+    Args:
+        context: context of the command; while the shell completes a command, nothing is read.
+        paths: data files of the command line.
+
+    Returns:
+        The files; the stored one is deleted when the process ends.
+    """
+    if context.resilient_parsing or not paths:
+        return paths
+    return [_stored() if path == _STANDARD_INPUT else path for path in paths]
+
+
+def _stored() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="heedful-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "standard-input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
 
 Device = Annotated[
-    str, typer.Option(help="Device: auto, cpu, cuda, cuda:1, mps.", metavar="NAME", rich_help_panel=_PANEL)
+    str,
+    typer.Option(
+        help="Device: auto, cpu, cuda, cuda:1, mps.",
+        metavar="NAME",
+        rich_help_panel=COMMON,
+        autocompletion=completed(lambda: DEVICES),
+    ),
 ]
 Threads = Annotated[
-    int, typer.Option(min=0, help="Number of threads; 0 = one per physical core.", rich_help_panel=_PANEL)
+    int,
+    typer.Option(
+        min=0, metavar="INTEGER", help="Number of threads; 0 = one per physical core.", rich_help_panel=COMMON
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and warnings only.", rich_help_panel=_PANEL)]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=_PANEL)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and warnings only.", rich_help_panel=COMMON)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=COMMON)]
 # Commands that compute nothing accept it too, so that every command has the same set.
-IdleDevice = Annotated[str, typer.Option("--device", hidden=True)]
-IdleThreads = Annotated[int, typer.Option("--threads", min=0, hidden=True)]
+IdleDevice = Annotated[str, typer.Option("--device", metavar="NAME", hidden=True)]
+IdleThreads = Annotated[int, typer.Option("--threads", metavar="INTEGER", min=0, hidden=True)]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 DataPaths = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA",
-        help="One file of pairs (TSV, CSV, JSONL, Parquet, Arrow), or two aligned ones.",
+        help="One file of pairs (TSV, CSV, JSONL, TMX, Parquet, Arrow), or two aligned ones; - is standard input.",
         show_default=False,
+        callback=store_standard_input,
     ),
 ]
 ColumnsText = Annotated[
@@ -43,30 +88,81 @@ ColumnsText = Annotated[
         "--columns",
         metavar="N,M",
         help="Columns of source and target, by number or name; 2,1 swaps two files.",
+        rich_help_panel=DATA,
     ),
 ]
 Dev = Annotated[
     list[Path] | None,
-    typer.Option("--dev", metavar="FILE", help="Validation pairs; twice for two aligned files."),
+    typer.Option(
+        "--dev",
+        metavar="FILE",
+        help="Validation pairs; twice for two aligned files.",
+        rich_help_panel=DATA,
+        callback=store_standard_input,
+    ),
 ]
 Test = Annotated[
     list[Path] | None,
-    typer.Option("--test", metavar="FILE", help="Test pairs; twice for two aligned files."),
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Test pairs; twice for two aligned files.",
+        rich_help_panel=DATA,
+        callback=store_standard_input,
+    ),
 ]
 Languages = Annotated[
-    str, typer.Option(metavar="SRC:TGT", help="Language codes, such as de:en.", show_default="from file names")
+    str,
+    typer.Option(
+        metavar="SRC:TGT",
+        help="Language codes, such as de:en.",
+        show_default="from file names",
+        rich_help_panel=DATA,
+    ),
 ]
 OutputPath = Annotated[
     Path | None,
-    typer.Option("--output", "--out", "-o", metavar="FILE", help="Output file; named FILE.part until complete."),
+    typer.Option(
+        "--output",
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Output file; named FILE.part until complete.",
+        rich_help_panel=FILES,
+    ),
 ]
-ReadTokens = Annotated[int, typer.Option("--batch-tokens", min=1, help="Batch size: source positions scored together.")]
-Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses carried; 1 = greedy.", show_default="the model's")]
+ReadTokens = Annotated[
+    int,
+    typer.Option(
+        "--batch-tokens",
+        min=1,
+        metavar="INTEGER",
+        help="Batch size: source positions scored together.",
+        rich_help_panel=SPEED,
+    ),
+]
+BatchTokens = Annotated[
+    int,
+    typer.Option(min=1, metavar="INTEGER", help="Batch size: source positions times beam.", rich_help_panel=SPEED),
+]
+Beam = Annotated[
+    int | None,
+    typer.Option(
+        "--beam",
+        min=1,
+        metavar="INTEGER",
+        help="Hypotheses carried; 1 = greedy.",
+        show_default="the model's",
+        rich_help_panel=SEARCH,
+    ),
+]
 Engine = Annotated[
     str,
     typer.Option(
         help="Engine: auto, torch, onnx, ctranslate2, onnx-int8, ctranslate2-int8; see: heedful export --help.",
         metavar="NAME",
+        rich_help_panel=MODEL,
+        autocompletion=completed(engines),
     ),
 ]
 EnsembleModels = Annotated[
@@ -76,6 +172,7 @@ EnsembleModels = Annotated[
         metavar="MODEL",
         help="Decode with an ensemble of this model too, which must have the same vocabulary; may be repeated.",
         show_default=False,
+        rich_help_panel=MODEL,
     ),
 ]
 ReplaceUnknown = Annotated[
@@ -84,9 +181,13 @@ ReplaceUnknown = Annotated[
         "--replace-unknown/--keep-unknown",
         help="Replace unknown words by translations of the source words they attend to, or write <unk>.",
         show_default="the model's",
+        rich_help_panel=SEARCH,
     ),
 ]
-ReportFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
+ReportFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option("--format", metavar="text|json", help="Output format.", rich_help_panel=FILES),
+]
 
 
 def use_threads(threads: int) -> None:

@@ -2,6 +2,9 @@
 
 OUT is a new model folder, or an archive of one if its name ends in .zip or .tar. Every file is checked against its
 recorded hash; OUT is written completely or not at all.
+
+Examples:
+  heedful pack pairs.model -o pairs.zip
 """
 
 from pathlib import Path

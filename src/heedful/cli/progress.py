@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -78,7 +78,7 @@ class PlainLines:
 
 @final
 class LiveDisplay:
-    """Live progress: a bar, current figures, the last scores, and one sentence getting better."""
+    """Live progress: a bar of the terminal's width, figures, the last scores, and one sentence getting better."""
 
     def __init__(self, console: Console) -> None:
         """Prepare the display.
@@ -87,10 +87,9 @@ class LiveDisplay:
             console: a terminal.
         """
         self.console: Final = console
-        self._bar: Final = Progress(
-            SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), console=console
-        )
-        self._task: Final = self._bar.add_task("starting", total=None)
+        self._bar: Final = Progress(SpinnerColumn(), BarColumn(bar_width=None), console=console, expand=True)
+        self._task: Final = self._bar.add_task("", total=None)
+        self._where = "starting"
         self._last: Validation | None = None
         self._best = ""
 
@@ -105,12 +104,14 @@ class LiveDisplay:
             if progress.is_best:
                 self._best = f"{scores(progress.validation.scores)}, at step {progress.step:,}"
         total = 1.0 if progress.done else None
-        self._bar.update(self._task, description=where(progress), completed=progress.done, total=total)
+        self._bar.update(self._task, completed=progress.done, total=total)
+        self._where = where(progress)
 
     def __rich__(self) -> RenderableType:
         """Draw the display."""
+        above = Group(self._bar, Text(self._where))
         if self._last is None:
-            return self._bar
+            return above
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim", no_wrap=True)
         table.add_column()
@@ -119,7 +120,7 @@ class LiveDisplay:
         for label, text in zip(SAMPLE_LABELS, self._last.sample, strict=True):
             # Text, not str: rich would interpret brackets in the data as markup.
             table.add_row(label, Text(one_line(text), style="bold" if label == "model" else ""))
-        return Group(self._bar, table)
+        return Group(above, table)
 
 
 def where(progress: "TrainingProgress") -> str:

@@ -2,6 +2,10 @@
 
 The page is one HTML file that needs no network. Training also writes it when it ends; use this command for a training
 that is still running, or to write the page elsewhere.
+
+Examples:
+  heedful report pairs.model
+  heedful report pairs.model -o report.html
 """
 
 from pathlib import Path

@@ -3,6 +3,10 @@
 Targets are scored by forced decoding. DATA is one file of pairs, or two aligned files. Log probabilities are natural
 logarithms; EOS counts as a token.
 
+Examples:
+  heedful score pairs.model pairs.tsv -o scores.tsv
+  heedful score pairs.model test.de test.en --total
+
 Output, UTF-8, one line per pair:
   text       log probability TAB log probability per token TAB tokens
   jsonl      an object: all of this, token by token
@@ -19,6 +23,7 @@ import typer
 from heedful.cli.lines import LineFormat, OutputFormat, opened_output
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -41,7 +46,9 @@ def run(
     data: DataPaths,
     target: OutputPath = None,
     output_format: LineFormat = "text",
-    total: Annotated[bool, typer.Option("--total", help="Print only the sums over all pairs.")] = False,
+    total: Annotated[
+        bool, typer.Option("--total", help="Print only the sums over all pairs.", rich_help_panel=FILES)
+    ] = False,
     columns: ColumnsText = "1,2",
     batch_tokens: ReadTokens = 4096,
     device: Device = "auto",

@@ -6,28 +6,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
+from heedful.cli.options import SEARCH
+
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.search.config import SearchConfig
 
-_SEARCH: Final = "Search"
 _WORDING: Final = "Constraints on outputs"
 _SAMPLING: Final = "Sampling instead of search"
 
-SearchBeam = Annotated[
-    int | None,
-    typer.Option("--beam", min=1, help="Hypotheses carried; 1 = greedy.", rich_help_panel=_SEARCH, show_default=False),
+Nbest = Annotated[
+    int, typer.Option(min=1, metavar="INTEGER", help="Number of outputs per line.", rich_help_panel=SEARCH)
 ]
-Nbest = Annotated[int, typer.Option(min=1, help="Number of outputs per line.", rich_help_panel=_SEARCH)]
 Groups = Annotated[
-    int | None, typer.Option(min=1, help="Number of groups of diverse beam search.", rich_help_panel=_SEARCH)
+    int | None,
+    typer.Option(min=1, metavar="INTEGER", help="Number of groups of diverse beam search.", rich_help_panel=SEARCH),
 ]
 Diversity = Annotated[
     float | None,
     typer.Option(
         min=0.0,
+        metavar="FLOAT",
         help="Penalty, in nats, on tokens that earlier groups chose; default with --groups: 0.5.",
-        rich_help_panel=_SEARCH,
+        rich_help_panel=SEARCH,
     ),
 ]
 Prefix = Annotated[
@@ -48,15 +49,25 @@ Sample = Annotated[
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option(min=0.0, help="Softmax temperature; below 1 sharpens, above 1 flattens.", rich_help_panel=_SAMPLING),
+    typer.Option(
+        min=0.0,
+        metavar="FLOAT",
+        help="Softmax temperature; below 1 sharpens, above 1 flattens.",
+        rich_help_panel=_SAMPLING,
+    ),
 ]
 TopK = Annotated[
-    int | None, typer.Option(min=0, help="Sample from the N most probable tokens.", rich_help_panel=_SAMPLING)
+    int | None,
+    typer.Option(min=0, metavar="INTEGER", help="Sample from the N most probable tokens.", rich_help_panel=_SAMPLING),
 ]
 TopP = Annotated[
     float | None,
     typer.Option(
-        min=0.0, max=1.0, help="Sample from the fewest tokens with this total probability.", rich_help_panel=_SAMPLING
+        min=0.0,
+        max=1.0,
+        metavar="FLOAT",
+        help="Sample from the fewest tokens with this total probability.",
+        rich_help_panel=_SAMPLING,
     ),
 ]
 MinP = Annotated[
@@ -64,12 +75,14 @@ MinP = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
+        metavar="FLOAT",
         help="Sample from tokens at least this fraction as probable as the best.",
         rich_help_panel=_SAMPLING,
     ),
 ]
 SampleSeed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Seed of the sampled outputs.", rich_help_panel=_SAMPLING)
+    int | None,
+    typer.Option("--seed", min=0, metavar="INTEGER", help="Seed of the sampled outputs.", rich_help_panel=_SAMPLING),
 ]
 
 

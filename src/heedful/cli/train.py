@@ -5,19 +5,23 @@ for validation and testing.
 
 Examples:
   heedful train pairs.tsv
-  heedful train train.de train.en --dev val.de --dev val.en --preset small --minutes 30
-  heedful train words.tsv --set text.source_units=characters --set text.target_units=characters
+  heedful train pairs.csv --columns english,german --minutes 30
+  heedful train train.de train.en --dev dev.de --dev dev.en --preset base
+  heedful train reviews.tsv --task classification
+  heedful train words.tsv --set text.target_units=characters
 """
 
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.cli.completion import PRESETS, completed, tasks
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
+    FILES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -42,9 +46,71 @@ if TYPE_CHECKING:
     from heedful.tasks.interface import Recipe
     from heedful.training.loop import Outcome
 
+_TRAINING: Final = "Model and training"
 
-Minutes = Annotated[float, typer.Option(min=0, help="Longest training time; 0 = until validation stops improving.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of weights, order and dropout.", show_default="1")]
+Minutes = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        metavar="FLOAT",
+        help="Longest training time; 0 = until validation stops improving.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="INTEGER",
+        help="Seed of weights, order and dropout.",
+        show_default="1",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Preset of model and training; see: heedful list presets.",
+        show_default="small",
+        rich_help_panel=_TRAINING,
+        autocompletion=completed(lambda: PRESETS),
+    ),
+]
+SettingsFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="TOML file of settings.", rich_help_panel=_TRAINING)
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One setting, such as model.dropout=0.3; may be repeated.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+ModelFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model", rich_help_panel=FILES),
+]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Task to learn; see: heedful list tasks.",
+        show_default="translation",
+        rich_help_panel=_TRAINING,
+        autocompletion=completed(tasks),
+    ),
+]
+Profile = Annotated[
+    bool,
+    typer.Option(
+        "--profile",
+        help="Print the time of each part of a training step beside its lower bound.",
+        rich_help_panel=_TRAINING,
+    ),
+]
 
 
 def run(
@@ -53,23 +119,14 @@ def run(
     test: Test = None,
     columns: ColumnsText = "1,2",
     languages: Languages = "",
-    preset: Annotated[
-        str, typer.Option(help="Preset of model and training; see: heedful list presets.", show_default="small")
-    ] = "",
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file of settings.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as model.dropout=0.3; may be repeated."),
-    ] = None,
+    preset: Preset = "",
+    config: SettingsFile = None,
+    settings: Settings = None,
     minutes: Minutes = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model")
-    ] = None,
-    task: Annotated[str, typer.Option(help="Task to learn; see: heedful list tasks.", show_default="translation")] = "",
+    out: ModelFolder = None,
+    task: TaskName = "",
     seed: Seed = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Print the time of each part of a training step beside its lower bound.")
-    ] = False,
+    profile: Profile = False,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,

@@ -3,6 +3,12 @@
 Texts are arguments, lines of a file, or lines of standard input; on a terminal, each line is translated at once. Only
 line feeds end a line, an empty line gives an empty line, and a line too long for the model is truncated with a warning.
 
+Examples:
+  heedful translate pairs.model 'Where is the station?'
+  heedful translate pairs.model -i news.de -o news.en
+  heedful translate pairs.model --beam 10 --nbest 5 < news.de
+  heedful translate pairs.model --ray *.de --output translated --workers 4
+
 Output, UTF-8:
   text                 the translation
   text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0)
@@ -27,6 +33,10 @@ import typer
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
+    FILES,
+    SPEED,
+    BatchTokens,
+    Beam,
     Debug,
     Device,
     Engine,
@@ -48,7 +58,6 @@ from heedful.cli.search_options import (
     Require,
     Sample,
     SampleSeed,
-    SearchBeam,
     SearchOptions,
     Temperature,
     TopK,
@@ -64,15 +73,32 @@ if TYPE_CHECKING:
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
 
-Align = Annotated[bool, typer.Option("--align", help="Add word alignments.")]
-BatchTokens = Annotated[int, typer.Option(min=1, help="Batch size: source positions times beam; 1 = line by line.")]
+Align = Annotated[bool, typer.Option("--align", help="Add word alignments.", rich_help_panel=FILES)]
 Exact = Annotated[
-    bool, typer.Option("--exact", help="Make each output independent of the rest of its batch, to the bit; slower.")
+    bool,
+    typer.Option(
+        "--exact",
+        help="Make each output independent of the rest of its batch, to the bit; slower.",
+        rich_help_panel=SPEED,
+    ),
 ]
 Ray = Annotated[
-    bool, typer.Option("--ray", help="Take TEXT as files, and translate them into the folder --output with Ray Data.")
+    bool,
+    typer.Option(
+        "--ray",
+        help="Take TEXT as files, and translate them into the folder --output with Ray Data.",
+        rich_help_panel=SPEED,
+    ),
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Number of processes with --ray; 0 = one per physical core.")]
+Workers = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        metavar="INTEGER",
+        help="Number of processes with --ray; 0 = one per physical core.",
+        rich_help_panel=SPEED,
+    ),
+]
 
 _BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
 _BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
@@ -87,11 +113,9 @@ def run(
     align: Align = False,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
-    replace_unknown: ReplaceUnknown = None,
-    batch_tokens: BatchTokens = 4096,
-    exact: Exact = False,
-    beam: SearchBeam = None,
+    beam: Beam = None,
     nbest: Nbest = 1,
+    replace_unknown: ReplaceUnknown = None,
     groups: Groups = None,
     diversity: Diversity = None,
     prefix: Prefix = "",
@@ -103,9 +127,11 @@ def run(
     top_p: TopP = None,
     min_p: MinP = None,
     seed: SampleSeed = None,
-    device: Device = "auto",
+    batch_tokens: BatchTokens = 4096,
+    exact: Exact = False,
     ray: Ray = False,
     workers: Workers = 0,
+    device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
     debug: Debug = False,

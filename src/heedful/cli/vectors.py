@@ -2,6 +2,10 @@
 
 CORPUS is text, one sentence per line, words separated by spaces, optionally gzipped. The output is in word2vec text
 format, which other tools read too; use it with --set text.source_vectors=FILE or text.target_vectors=FILE.
+
+Examples:
+  heedful vectors news.de -o de.vec
+  heedful vectors pairs.tsv --column 1 --size 256 -o source.vec
 """
 
 from pathlib import Path
@@ -21,16 +25,21 @@ def run(
     ],
     target: Annotated[Path, typer.Option("--output", "--out", "-o", metavar="FILE", help="Output file.")],
     column: Annotated[
-        int, typer.Option(min=0, help="Tab-separated column to read; 0 = the whole line.", metavar="N")
+        int, typer.Option(min=0, help="Tab-separated column to read; 0 = the whole line.", metavar="INTEGER")
     ] = 0,
-    size: Annotated[int, typer.Option(min=1, help="Size of the vectors, equal to the model's embedding size.")] = 100,
+    size: Annotated[
+        int, typer.Option(min=1, metavar="INTEGER", help="Size of the vectors, equal to the model's embedding size.")
+    ] = 100,
     method: Annotated[
-        Literal["skip-gram", "cbow"], typer.Option(help="Architecture; cbow is faster, but worse on rare words.")
+        Literal["skip-gram", "cbow"],
+        typer.Option(metavar="skip-gram|cbow", help="Architecture; cbow is faster, but worse on rare words."),
     ] = "skip-gram",
-    window: Annotated[int, typer.Option(min=1, help="Context words on each side.")] = 5,
-    min_count: Annotated[int, typer.Option(min=1, help="Least frequency of a word with a vector.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes through the text.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
+    window: Annotated[int, typer.Option(min=1, metavar="INTEGER", help="Context words on each side.")] = 5,
+    min_count: Annotated[
+        int, typer.Option(min=1, metavar="INTEGER", help="Least frequency of a word with a vector.")
+    ] = 5,
+    epochs: Annotated[int, typer.Option(min=1, metavar="INTEGER", help="Passes through the text.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Random seed.")] = 1,
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,

@@ -16,9 +16,10 @@ from heedful.data.corpus import Pair, check_columns, check_one_side, row_format
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import SeenPairs
-from heedful.data.rows import Columns, RowFormat, is_header
+from heedful.data.rows import Columns, RowFormat
 from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
+from heedful.data.text_columns import is_header
 from heedful.errors import DataError
 from heedful.text.lines import Lines
 from heedful.text.scripts import main_script

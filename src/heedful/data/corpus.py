@@ -21,13 +21,13 @@ from heedful.data.rows import (
     JsonRows,
     RowFormat,
     csv_style,
-    is_header,
     is_quoted_tsv,
 )
-from heedful.data.tables import check_data_file, data_lines, is_table
+from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table
+from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
 from heedful.text.lines import Lines
-from heedful.text.text_files import fingerprint_file, stem, unequal
+from heedful.text.text_files import stem, unequal
 
 Split = Literal["train", "dev", "test"]
 
@@ -108,7 +108,7 @@ class PairFile:
         Returns:
             "columns", and "files": the name, size, sha256 and number of lines of each. JSON can hold it.
         """
-        return {"columns": list(self.columns), "files": [fingerprint_file(path) for path in self.paths]}
+        return {"columns": list(self.columns), "files": [fingerprint_table(path) for path in self.paths]}
 
     def _read_one(self, rows: RowFormat) -> Iterator[Pair]:
         lines = data_lines(self.paths[0], nul="refuse")
@@ -216,7 +216,7 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
         style = csv_style(lines)
     else:
         style = QUOTED_TABS if is_quoted_tsv(lines) else TABS
-    return ColumnRows.of(line, columns, str(path), number, style)
+    return ColumnRows.of(line, columns, str(path), number, style, lines)
 
 
 def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:

@@ -5,58 +5,23 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, cast, final
 
+from heedful.data.text_columns import ChosenColumns, choose_columns, is_header, is_id
 from heedful.errors import DataError, did_you_mean
+from heedful.text.text_files import aligned_with
 
 Columns = tuple[int | str, int | str]
 """Columns of source and target: 1-based numbers, headings, or JSON keys."""
 
-HEADER_WORDS: Final = frozenset(
-    (
-        "source target src tgt trg input output text translation reference sentence sentence1 sentence2 "
-        "original translated label labels class category sentiment review question answer article summary "
-        "document headline prompt completion word words phonemes phones pronunciation pinyin transliteration "
-        "name normalized lang1 lang2 english german french spanish portuguese italian dutch polish czech "
-        "russian ukrainian turkish arabic hebrew hindi vietnamese indonesian chinese mandarin cantonese "
-        "japanese korean swedish danish finnish greek en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv "
-        "da fi el en-us en-gb pt-br zh-cn zh-tw zh-hans zh-hant eng deu fra spa por rus ara zho jpn kor cmn "
-        "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 "
-        "汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题 标签 类别"
-    ).split()
-)
-"""Known column headings; a first row with one in both cells is a header. Codes that are words (es, it, is, no) are left
-out."""
-
 _QUOTED: Final = re.compile(r'"([^"]*(?:""[^"]*)*)"')
 _TAB_CELL: Final = re.compile(r'(?:^|(?<=\t))(?:"[^"]*(?:""[^"]*)*"(?=\t|$)|[^\t]*)')
+_SHOWN_KEYS: Final = 5
 _OPEN_QUOTE: Final = "a quoted cell continues on the next line; replace line breaks inside cells by spaces"
 _AFTER_QUOTE: Final = "text after a closing quote; double the quotes inside a quoted cell"
 # A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
-
-
-def is_header(source: str, target: str) -> bool:
-    """Tell whether a first row names the columns.
-
-    Args:
-        source: its source cell.
-        target: its target cell.
-
-    Returns:
-        Whether both are well-known headings and differ.
-
-    Example:
-        >>> is_header("English", "German"), is_header("word", "Wort")
-        (True, False)
-    """
-    cells = {source.strip().casefold(), target.strip().casefold()}
-    return len(cells) == 2 and all(cell in HEADER_WORDS or _is_compound(cell) for cell in cells)
-
-
-def _is_compound(cell: str) -> bool:
-    """Whether a cell joins known headings by underscores, such as "source_text"."""
-    return "_" in cell and HEADER_WORDS.issuperset(cell.split("_"))
 
 
 class RowFormat(ABC):
@@ -174,12 +139,15 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
         lines: the first non-empty lines.
 
     Returns:
-        Whether every cell with a quote needs its quotes (it contains a tab, a quote, or a comma, which no unquoted cell
-        contains), and all lines then have the same number of cells, two or more.
+        Whether every cell is in quotes but for whole numbers, on at least two lines; or every cell with a quote needs
+        its quotes (it contains a tab, a quote, or a comma, which no unquoted cell contains). All lines then have the
+        same number of cells, two or more.
     """
     counts = {len(QUOTED_TABS.split(line)) for line in lines}
     if len(counts) != 1 or counts == {1}:
         return False
+    if len(lines) > 1 and all('"' in line and _is_all_quoted(line) for line in lines):
+        return True
     has_reason, is_by_comma, has_bare_comma = False, False, False
     for line in lines:
         for cell in _TAB_CELL.findall(line) if '"' in line else line.split("\t"):
@@ -194,6 +162,10 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
             else:
                 return False
     return (has_reason or is_by_comma) and not (is_by_comma and has_bare_comma)
+
+
+def _is_all_quoted(line: str) -> bool:
+    return all(_QUOTED.fullmatch(cell) or cell.isdecimal() for cell in _TAB_CELL.findall(line))
 
 
 @final
@@ -211,19 +183,30 @@ class ColumnRows(RowFormat):
         self.num_columns: Final = num_columns
         self.columns = columns
         self._names = ("", "")
+        self._reason = ""
         self._style: Final = style
         self._source, self._target = columns[0] - 1, columns[1] - 1
 
     @classmethod
-    def of(cls, first: str, columns: Columns, name: str, number: int, style: CellStyle = TABS) -> "ColumnRows":
+    def of(
+        cls,
+        first: str,
+        columns: Columns,
+        name: str,
+        number: int,
+        style: CellStyle = TABS,
+        sample: Sequence[str] = (),
+    ) -> "ColumnRows":
         """Determine the number of columns, and find named columns, from the first line.
 
         Args:
             first: the first non-empty line.
-            columns: columns of source and target: 1-based numbers, or headings in the first line.
+            columns: columns of source and target: 1-based numbers, or headings in the first line; (1, 2) leaves out
+                columns of identifiers.
             name: the file, for messages.
             number: the line's 1-based number.
             style: separator and quoting.
+            sample: the first non-empty lines, in which identifiers are recognised.
 
         Returns:
             The format.
@@ -233,10 +216,17 @@ class ColumnRows(RowFormat):
         """
         cells = style.split(first, name, number)
         source, target = (_column(column, cells, name, number) for column in columns)
+        lenient = CellStyle(style.separator, "ordinary" if style.quotes == "ordinary" else "lenient")
+        is_named = any(isinstance(column, str) for column in columns)
+        chosen = ChosenColumns((source, target))
+        if not is_named:
+            chosen = choose_columns([cells, *map(lenient.split, sample[1:])], (source, target))
+        source, target = chosen.columns
         if len(cells) >= max(source, target):
             rows = cls(len(cells), (source, target), style)
             heads = cells[source - 1], cells[target - 1]
-            rows.has_header = any(isinstance(column, str) for column in columns) or is_header(*heads)
+            rows.has_header = is_named or chosen.has_header or is_header(*heads)
+            rows._reason = chosen.reason
             rows._names = heads if rows.has_header else ("", "")
             return rows
         num_columns = len(cells)
@@ -244,7 +234,9 @@ class ColumnRows(RowFormat):
         marks = [mark for mark in ("|||", ",", ";", "|") if num_columns == 1 and mark in first]
         separator = "a tab" if style.separator == "\t" else repr(style.separator)
         advice = f"columns are separated by {separator}{f', not by {marks[0]!r}' if marks else ''}"
-        raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, give both")
+        other = aligned_with(Path(name)) if num_columns == 1 else None
+        files = f"give both, such as {name} {other}" if other else "give both"
+        raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, {files}")
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = self._style.split(line, name, number)
@@ -257,7 +249,8 @@ class ColumnRows(RowFormat):
     def describe(self) -> str:
         named = zip(self.columns, self._names, strict=True)
         source, target = (f"{number} ({name})" if name else str(number) for number, name in named)
-        return f"{self._style.name}, columns {source} and {target}"
+        reason = f"; {self._reason}" if self._reason else ""
+        return f"{self._style.name}, columns {source} and {target}{reason}"
 
 
 def _column(column: int | str, cells: Sequence[str], name: str, number: int) -> int:
@@ -282,12 +275,14 @@ class JsonRows(RowFormat):
         self.source_key: Final = source_key
         self.target_key: Final = target_key
         self.columns = (source_key, target_key)
+        self._others: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, first: str, columns: Columns, name: str, number: int) -> "JsonRows":
         """Choose the keys from the first object.
 
-        "source" and "target" if both exist, else the only two keys with strings; `columns` (2, 1) swaps them.
+        "source" and "target" if both exist, else the only two keys with strings that are no identifiers; `columns`
+        (2, 1) swaps them.
         Otherwise, keys are numbered in their order in the object.
 
         Args:
@@ -304,7 +299,7 @@ class JsonRows(RowFormat):
         """
         row = _parse(first, name, number)
         keys = list(row)
-        texts = [key for key in keys if isinstance(row[key], str)]
+        texts = [key for key in keys if isinstance(row[key], str) and not is_id(key)]
         numbers = [column for column in columns if isinstance(column, int)]
         highest = max(numbers, default=0)
         if len(numbers) == 2 and highest == 2 and {"source", "target"} <= row.keys():
@@ -318,6 +313,7 @@ class JsonRows(RowFormat):
         rows = cls(source, target)
         if len(numbers) == 2:
             rows.columns = columns
+            rows._others = tuple(key for key in texts if key not in (source, target))
         return rows
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
@@ -325,7 +321,8 @@ class JsonRows(RowFormat):
         return _text(row, self.source_key, name, number), _text(row, self.target_key, name, number)
 
     def describe(self) -> str:
-        return f"keys {self.source_key!r} and {self.target_key!r}"
+        others = f"; also there: {', '.join(map(repr, self._others[:_SHOWN_KEYS]))}" if self._others else ""
+        return f"keys {self.source_key!r} and {self.target_key!r}{others}"
 
 
 def _parse(line: str, name: str, number: int) -> dict[str, Any]:

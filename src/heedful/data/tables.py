@@ -1,35 +1,45 @@
-"""Parquet and Arrow tables, such as Hugging Face's `datasets` writes, read as lines of JSON.
+"""Tables of texts, read as lines of JSON: Parquet, Arrow, folders that Hugging Face's `datasets` saves, and TMX.
 
-Every reader of JSONL thus reads them too, with the same keys, messages and row numbers. Only these files need pyarrow,
-from the extra `parquet`.
+Every reader of JSONL thus reads them too, with the same keys, messages and row numbers. All but TMX need pyarrow, from
+the extra `parquet`.
 """
 
+import hashlib
 import io
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast, final
 
-from heedful.errors import DataError, MissingExtra
+from heedful.data.tmx import is_tmx, tmx_rows
+from heedful.errors import DamagedFile, DataError, MissingExtra
+from heedful.regular_files import read_json_object
 from heedful.text.lines import Lines, read_lines
-from heedful.text.text_files import check_file
+from heedful.text.text_files import Fingerprint, check_file, fingerprint_file
 
 SUFFIXES: Final = (".parquet", ".arrow")
 _MAGIC: Final = (b"PAR1", b"ARROW1")
+_STATE: Final = "state.json"
+"""File in a folder saved by `Dataset.save_to_disk`."""
+_PARTS: Final = "dataset_dict.json"
+"""File in a folder saved by `DatasetDict.save_to_disk`."""
 _BATCH_ROWS: Final = 1024
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 """First bytes of an Arrow stream."""
 
 
 def is_table(path: Path) -> bool:
-    """Tell whether a file is a table, by its content and, for Arrow streams, its name.
+    """Tell whether a path is a table, by its content and, for Arrow streams and TMX, its name.
 
     Args:
-        path: a data file.
+        path: a data file or folder.
 
     Returns:
-        Whether it is a Parquet or Arrow table.
+        Whether it is a Parquet or Arrow table, a translation memory, or a folder saved by `Dataset.save_to_disk`.
     """
+    if is_tmx(path) or (path / _STATE).is_file():
+        return True
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -45,10 +55,34 @@ def check_data_file(path: Path) -> None:
         path: a data file.
 
     Raises:
-        DataError: the file does not exist, or is a folder, a pipe, empty, binary, or UTF-16.
+        DataError: the file does not exist, or is a folder, a pipe, empty or binary.
     """
+    if (path / _PARTS).is_file():
+        parts = sorted(child.name for child in path.iterdir() if (child / _STATE).is_file())
+        advice = f"such as {path / parts[0]}, and others with --dev and --test" if parts else "but none is there"
+        raise DataError(f"{path}: several parts saved by Hugging Face's datasets; give one, {advice}")
     if not is_table(path):
         check_file(path)
+
+
+def fingerprint_table(path: Path) -> Fingerprint:
+    """Compute the fingerprint of a data file or folder, which changes with any byte of its content.
+
+    Args:
+        path: a data file or folder.
+
+    Returns:
+        As from `fingerprint_file`; for a folder the sums over its files, and the hash of their hashes.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    if not path.is_dir():
+        return fingerprint_file(path)
+    parts = [fingerprint_file(part) for part in _saved_files(path)]
+    digest = hashlib.sha256("".join(str(part["sha256"]) for part in parts).encode()).hexdigest()
+    sums = {key: sum(int(part[key]) for part in parts) for key in ("size", "lines")}
+    return {"name": path.name, "sha256": digest, **sums}
 
 
 def data_lines(
@@ -98,12 +132,15 @@ def _json_rows(path: Path) -> Iterator[bytes]:
         MissingExtra: pyarrow is not installed.
         DataError: the file is damaged.
     """
+    if is_tmx(path):
+        yield from (f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in tmx_rows(path))
+        return
     try:
         import pyarrow  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtra("pyarrow", "parquet", f"{path}: a table in Parquet or Arrow") from None
     try:
-        for batch in _batches(path):
+        for batch in itertools.chain.from_iterable(map(_batches, _saved_files(path) if path.is_dir() else [path])):
             rows = batch.select(_plain_columns(batch.schema)).to_pylist()
             names = batch.schema.names
             lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
@@ -111,6 +148,22 @@ def _json_rows(path: Path) -> Iterator[bytes]:
     except (pyarrow.ArrowException, OSError, TypeError, ValueError) as error:
         reason = str(error).split("\n")[0]
         raise DataError(f"{path}: cannot be read as a table: {reason}; fetch or write the file again") from None
+
+
+def _saved_files(folder: Path) -> list[Path]:
+    """Arrow files of a folder saved by `Dataset.save_to_disk`, in the order of their rows.
+
+    Raises:
+        DataError: its list of files is damaged.
+    """
+    try:
+        listed = read_json_object(folder / _STATE)["_data_files"]
+        names = [str(each["filename"]) for each in listed]
+    except (DamagedFile, OSError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / _STATE}: lists no data files: {error}; save the folder again") from None
+    if any(Path(name).name != name for name in names):
+        raise DataError(f"{folder / _STATE}: lists files in other folders; save the folder again")
+    return [folder / name for name in names]
 
 
 def _batches(path: Path) -> Iterator[Any]:

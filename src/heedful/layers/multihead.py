@@ -11,8 +11,9 @@ from heedful.attention.dispatch import attend, observer
 from heedful.attention.interface import Attended, Need, PreparedKey, Score
 from heedful.attention.masks import Mask, causal, graph
 from heedful.attention.scores import ScaledDot
-from heedful.attention.softmax import SOFTMAX
+from heedful.attention.softmax import SOFTMAX, Softmax
 from heedful.errors import ShapeError, UsageError
+from heedful.layers.nested_tensors import nest_as, pad_operands
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.torch_masks import read_masks
 
@@ -23,8 +24,8 @@ class MultiheadAttention(nn.Module):
 
     Drop-in replacement of torch.nn.MultiheadAttention, with the same arguments, parameters, initialisation and results.
     Differences: a query that may attend nothing gets zero weights and a zero context, not NaN; returned weights are
-    those before dropout; nested tensors are refused. `project` and `attend` are the same attention in two steps, so
-    that keys and values can be projected once and cached.
+    those before dropout; nested tensors are accepted in training too, with masks, and padded inside. `project` and
+    `attend` are the same attention in two steps, so that keys and values can be projected once and cached.
     """
 
     # torch's encoder layers read this attribute; if it is true, they bypass this module with code of their own.
@@ -150,7 +151,8 @@ class MultiheadAttention(nn.Module):
         mask is added to the scores.
 
         Args:
-            query: of shape [query, batch, embed_dim], with `batch_first` [batch, query, embed_dim], or without batch.
+            query: of shape [query, batch, embed_dim], with `batch_first` [batch, query, embed_dim], or without batch;
+                or nested, [batch, query, embed_dim], if key and value are.
             key: as the query, of size kdim; the same tensor as `query` or `value` is projected together with it.
             value: as the key, of size vdim.
             key_padding_mask: bool or real, [batch, key] or [key].
@@ -165,8 +167,8 @@ class MultiheadAttention(nn.Module):
             query, key] if not averaged; without a batch axis if the query has none.
 
         Raises:
-            UsageError: a dtype differs from that of the parameters, a mask is neither bool nor floating-point, or
-                `is_causal` is given without a mask.
+            UsageError: a dtype differs from that of the parameters, a mask is neither bool nor floating-point,
+                `is_causal` is given without a mask, or only some tensors are nested.
             ShapeError: axes do not agree.
 
         Cost: one product for the projections where query, key and value are the same tensor.
@@ -177,6 +179,11 @@ class MultiheadAttention(nn.Module):
             >>> list(output.shape), list(weights.shape)
             ([1, 3, 8], [1, 3, 5])
         """
+        if query.is_nested or key.is_nested or value.is_nested:
+            if key_padding_mask is not None:
+                raise UsageError("multi-head attention: nested tensors have no padding, so give no key_padding_mask")
+            options = (need_weights, attn_mask, average_attn_weights, is_causal)
+            return self._forward_nested((query, key, value), options)
         self._check(query, key, value)
         if is_causal and attn_mask is None:
             raise UsageError("multi-head attention: is_causal is a hint about attn_mask; give that mask too")
@@ -204,6 +211,22 @@ class MultiheadAttention(nn.Module):
         weights = weights.mean(dim=1) if average_attn_weights else weights
         return output, weights[0] if query.dim() == 2 else weights
 
+    def _forward_nested(
+        self, operands: tuple[Tensor, Tensor, Tensor], options: tuple[bool, Tensor | None, bool, bool]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend with nested tensors: as with padded ones whose padding is masked."""
+        padded, no_query, no_key = pad_operands(*operands)
+        if not self.batch_first:
+            # One tensor in several places stays one tensor, because it is projected in one product.
+            turned = {id(each): each.transpose(0, 1) for each in padded}
+            padded = (turned[id(padded[0])], turned[id(padded[1])], turned[id(padded[2])])
+        output, weights = self(*padded, no_key, *options)
+        if weights is not None:
+            weights = weights.masked_fill(
+                no_query[:, None, :, None] if weights.dim() == 4 else no_query[..., None], 0.0
+            )
+        return nest_as(operands[0], output if self.batch_first else output.transpose(0, 1)), weights
+
     def project(self, vectors: Float[Tensor, "*batch position size"], first: int, last: int) -> tuple[Tensor, ...]:
         """Compute some of the projections query (0), key (1), value (2) in one product, and split heads.
 
@@ -225,8 +248,9 @@ class MultiheadAttention(nn.Module):
                 "differ; project them one by one"
             )
         rows = slice(first * self.embed_dim, last * self.embed_dim)
-        bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
-        projected = functional.linear(vectors, self.input_weight(first, last), bias)
+        weight = self.input_weight(first, last)
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[rows].to(weight.dtype)
+        projected = functional.linear(vectors, weight, bias)
         split = projected.unflatten(-1, (last - first, self.num_heads, self.head_dim))
         return tuple(part.transpose(-3, -2) for part in split.unbind(-3))
 
@@ -311,7 +335,10 @@ class MultiheadAttention(nn.Module):
         Raises:
             UsageError: the attention is not scaled dot products with softmax.
         """
-        if not isinstance(self.score, ScaledDot) or self.normalizer.normalizer is not SOFTMAX:
+        # Not compared with SOFTMAX itself, because nn.TransformerEncoder copies its layers.
+        normalizer = self.normalizer.normalizer
+        is_softmax = isinstance(normalizer, Softmax) and normalizer.temperature == 1.0
+        if not isinstance(self.score, ScaledDot) or not is_softmax:
             raise UsageError("multi-head attention: a floating-point mask needs scaled dot products and softmax")
         bias = bias.to(query.dtype)
         empty = None
@@ -340,15 +367,10 @@ class MultiheadAttention(nn.Module):
         """Refuse inputs that cannot be projected.
 
         Raises:
-            UsageError: a tensor is nested, or its dtype differs from that of the parameters.
+            UsageError: a dtype differs from that of the parameters.
             ShapeError: axes do not agree.
         """
         tensors = (query, key, value)
-        if any(tensor.is_nested for tensor in tensors):
-            raise UsageError(
-                "multi-head attention: nested tensors are not supported; give padded tensors and a key_padding_mask "
-                "(nn.TransformerEncoder: enable_nested_tensor=False)"
-            )
         shapes = f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
         if query.dim() not in {2, 3} or {key.dim(), value.dim()} != {query.dim()}:
             raise ShapeError(

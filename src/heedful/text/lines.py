@@ -1,35 +1,37 @@
 """Line reader: text lines from files or byte streams, for training data, evaluation files and standard input.
 
 A line ends only at the byte 0x0A: U+2028, U+0085, form feeds and lone carriage returns are ordinary characters, so line
-n here is line n of ``sed`` and ``paste``. The error for bytes that are not UTF-8 names their position and a command
-that converts the file.
+n here is line n of ``sed`` and ``paste``. UTF-16 with a byte order mark is converted. The error for bytes that are not
+UTF-8 names their position and a command that converts the file.
 """
 
+import codecs
 import gzip
 import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, cast, final
+from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.errors import DataError
 from heedful.text.encodings import GZIP_MAGIC, explain_bad_byte, guess_encoding
 
 MAX_LINE_BYTES: Final = 1 << 26  # 64 MiB; keeps memory bounded on a file that has no line ends
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_HEAD_BYTES: Final = 4
 _SAMPLE_BYTES: Final = 1 << 14
 _CHUNK_BYTES: Final = 1 << 20
 _UTF16_NUL_SHARE: Final = 0.7  # minimum share of NUL among the even or the odd bytes of a UTF-16 line
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, and decompress it if it is gzip.
+    """Open a file for reading bytes, decompress gzip, and convert UTF-16 to UTF-8.
 
     Args:
-        path: a file; gzip is recognised by content, not by name.
+        path: a file; gzip is recognised by content, not by name, and UTF-16 by its byte order mark.
 
     Returns:
-        The stream of decompressed bytes; the caller closes it.
+        The stream of decompressed and converted bytes; the caller closes it.
 
     Raises:
         DataError: the file cannot be opened.
@@ -37,22 +39,70 @@ def open_bytes(path: Path) -> BinaryIO:
     try:
         with path.open("rb") as file:
             is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb")
+        return _in_utf8(cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _unpacked(stream: BinaryIO) -> BinaryIO:
-    """Stream of decompressed bytes for a stream that is already open; no byte is lost."""
-    if isinstance(stream, io.BufferedReader):
-        is_gzip = stream.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
-    elif stream.seekable():
-        start = stream.tell()
-        is_gzip = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        stream.seek(start)
-    else:
-        is_gzip = False
-    return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream
+    """Stream of decompressed and converted bytes for a stream that is already open; no byte is lost."""
+    is_gzip = _head(stream).startswith(GZIP_MAGIC)
+    return _in_utf8(cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream)
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """First bytes of a stream, which stays at its position; none if it cannot go back."""
+    if isinstance(stream, io.BufferedReader | gzip.GzipFile):
+        return stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+    if not stream.seekable():
+        return b""
+    start = stream.tell()
+    head = stream.read(_HEAD_BYTES)
+    stream.seek(start)
+    return head
+
+
+def _in_utf8(stream: BinaryIO) -> BinaryIO:
+    """Convert a stream that begins with a byte order mark of UTF-16."""
+    try:
+        head = _head(stream)
+    except (EOFError, zlib.error, OSError):  # damaged gzip, which the reader of the stream reports
+        return stream
+    is_little = head.startswith(codecs.BOM_UTF16_LE) and not head.startswith(codecs.BOM_UTF32_LE)
+    if not is_little and not head.startswith(codecs.BOM_UTF16_BE):
+        return stream
+    return cast(BinaryIO, io.BufferedReader(_Utf16(stream, "utf-16-le" if is_little else "utf-16-be")))
+
+
+@final
+class _Utf16(io.RawIOBase):
+    """Stream of UTF-8 with the text of a UTF-16 stream; what is no UTF-16 becomes bytes that are no UTF-8."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self._stream: Final = stream
+        self._decoder: Final = codecs.getincrementaldecoder(encoding)("surrogatepass")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._rest:
+            chunk = self._stream.read(_CHUNK_BYTES)
+            if not chunk:
+                half = self._decoder.getstate()[0]  # a character cut by the end of the file
+                self._decoder.reset()
+                self._rest = b"\xff" if half else b""
+                break
+            self._rest = self._decoder.decode(chunk).encode("utf-8", "surrogatepass")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def _failure(error: Exception, position: str = "") -> str:
@@ -203,13 +253,13 @@ def read_lines(
     r"""Read text line by line, in constant memory.
 
     A line ends only at ``\n``; one ``\r`` before it is removed and counted. A byte order mark at the start is removed
-    and noted. Gzip is recognised by content. A last line without ``\n`` counts as a line.
+    and noted. Gzip is recognised by content, UTF-16 by its byte order mark. A last line without ``\n`` counts too.
 
     Args:
         source: a path, or a binary stream such as ``sys.stdin.buffer`` that the caller closes.
         name: name of the source in messages; empty = its path.
         bad_bytes: "refuse" raises an error at bytes that are not UTF-8; "replace" replaces them by U+FFFD and counts
-            the line. UTF-16 is always refused.
+            the line. UTF-16 without a byte order mark is always refused.
         nul: "refuse" raises an error at a NUL character.
 
     Returns:

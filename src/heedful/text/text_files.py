@@ -1,5 +1,6 @@
 """Data files: checks that they are text, line counts, alignment of two files, names and fingerprints."""
 
+import glob
 import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -270,6 +271,25 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
     if len(codes) == 2 and all(codes) and codes[0] != codes[1]:
         return codes[0], codes[1]
     return "source", "target"
+
+
+def aligned_with(path: Path) -> Path | None:
+    """Find a file that may be the other side of a text.
+
+    Args:
+        path: a file named after its language, such as ``train.de``.
+
+    Returns:
+        A file in the same folder with the same name but for the language; None if there is none, or several.
+    """
+    code = _language_code(path)
+    head, _, tail = path.name.rpartition(f".{code}")
+    if not code or not path.parent.is_dir():
+        return None
+    names = [child.name for child in path.parent.glob(f"{glob.escape(head)}.*{glob.escape(tail)}")]
+    others = [name for name in names if name != path.name and _language_code(Path(name)) not in ("", code)]
+    same_form = [name for name in others if name == f"{head}.{_language_code(Path(name))}{tail}"]
+    return path.with_name(same_form[0]) if len(same_form) == 1 else None
 
 
 def _language_code(path: Path) -> str:

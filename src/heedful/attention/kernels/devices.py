@@ -8,6 +8,7 @@ from typing import Final
 import torch
 
 from heedful.attention.kernels.interface import Mode
+from heedful.installation import install_command
 
 _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 
@@ -34,7 +35,12 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
         return "only on a CUDA device"
     if dtype not in _DTYPES and not (is_interpreted and dtype == torch.float64):
         return "only float32, bfloat16 and float16"
-    return None if has_triton() else "needs Triton: pip install 'heedful[gpu]'"
+    return None if has_triton() else _missing_triton()
+
+
+@cache
+def _missing_triton() -> str:
+    return f"needs Triton: {install_command('gpu')}"
 
 
 def interpreter_note(device: str) -> str | None:

@@ -335,8 +335,8 @@ def _room(problem: _Problem, *shape: int) -> Array:
 
 
 def _log_normalizer(problem: _Problem, result: arrays.ForwardResult) -> Array:
-    """Logarithm of the sum of K, converted from the unit of the weights."""
-    with np.errstate(divide="ignore"):
+    """Logarithm of the sum of K, converted from the unit of the weights; NaN and infinity in points pass through."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if problem.is_exponential:
             # The unrounded rate, because its rounding error would grow with the distance.
             exact = _bases(problem, result) * (problem.exact_rate / float(problem.rate))
@@ -350,7 +350,7 @@ def _bases(problem: _Problem, result: arrays.ForwardResult) -> Array:
     nearest = np.where(result.totals == 0.0, 0.0, result.nearest).astype(result.nearest.dtype)
     with np.errstate(over="ignore"):
         shifts = problem.rate * nearest
-    return np.where(shifts > FAR, float(problem.rate) * nearest.astype(np.float64), shifts)
+        return np.where(shifts > FAR, float(problem.rate) * nearest.astype(np.float64), shifts)
 
 
 def _follow(problem: _Problem, result: arrays.ForwardResult, grads: arrays.OutputGradients) -> arrays.Sums:
@@ -473,7 +473,8 @@ def _factors(
     if not problem.is_exponential:
         steepness = {arrays.BOXCAR: 0.0, arrays.TRIANGULAR: 1.0, arrays.EPANECHNIKOV: 2.0}[profile]
         return -steepness * scale, steepness * stretch / bandwidth, 0.0
-    passed_over = (_bases(problem, result) * grads.log_normalizer).sum()
+    with np.errstate(invalid="ignore"):
+        passed_over = (_bases(problem, result) * grads.log_normalizer).sum()
     turning = math.log(2.0) * float(sums.kernel[..., 0].sum() - passed_over)
     if profile == arrays.GAUSSIAN:
         return -factor / scaled / scaled * scale, -2.0 * turning / bandwidth, turning / factor

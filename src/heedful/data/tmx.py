@@ -1,0 +1,127 @@
+"""Translation memories (TMX 1.4b), read as one row of texts by language per translation unit.
+
+Entity declarations are refused, so that no entity expands or reads another file (XML bombs, XXE); the DOCTYPE of TMX
+itself is allowed, and never fetched. Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final, final
+from xml.parsers import expat
+
+from heedful.errors import DataError
+from heedful.text.lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, read_chunks
+
+SUFFIX: Final = ".tmx"
+_SAMPLE_UNITS: Final = 1000
+"""Number of units inspected to find the languages."""
+_CODES: Final = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))
+_BREAKS: Final = re.compile(r"[ \t]*[\r\n\t][ \r\n\t]*")
+
+
+def is_tmx(path: Path) -> bool:
+    """Tell whether a file is a translation memory, by its name.
+
+    Args:
+        path: a data file.
+
+    Returns:
+        Whether its name ends in .tmx or .tmx.gz.
+    """
+    return path.name.lower().removesuffix(".gz").endswith(SUFFIX) and path.is_file()
+
+
+def tmx_rows(path: Path) -> Iterator[dict[str, str]]:
+    """Read the units of a translation memory.
+
+    Args:
+        path: the file; may be gzipped, and in any encoding that XML can declare.
+
+    Yields:
+        For each unit, its text by language code in lower case, the file's source language first; "" where it has none
+        in a language of the first units.
+
+    Raises:
+        DataError: the file cannot be read, is not well-formed, declares entities, or has no unit with two languages.
+    """
+    parser = _Parser(path)
+    units = parser.units()
+    first = list(islice(units, _SAMPLE_UNITS))
+    languages = {language: None for unit in first for language in unit}
+    order = sorted(languages, key=lambda language: language != parser.source_language)
+    if len(order) < 2:
+        raise DataError(f"{path}: no translation units in two languages; is it a TMX file?")
+    for unit in chain(first, units):
+        yield {language: unit.get(language, "") for language in order}
+
+
+@final
+class _Parser:
+    """State of reading one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        self.source_language = ""
+        self._ready: list[dict[str, str]] = []
+        self._unit: dict[str, str] = {}
+        self._language = ""
+        self._text: list[str] | None = None
+        self._num_characters = 0
+        self._code_depth = 0
+
+    def units(self) -> Iterator[dict[str, str]]:
+        chunks = read_chunks(self._path)
+        head = next(chunks, b"")
+        # UTF-16 has become UTF-8, whatever the XML declaration says.
+        parser = expat.ParserCreate("UTF-8" if head.startswith(BYTE_ORDER_MARK) else None)
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._add
+        parser.EntityDeclHandler = self._refuse_entity
+        try:
+            for chunk in chain([head], chunks):
+                parser.Parse(chunk, False)
+                yield from self._ready
+                self._ready.clear()
+            parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise DataError(f"{self._path}:{error.lineno}:{error.offset + 1}: not XML: {reason}") from None
+        yield from self._ready
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "header":
+            self.source_language = attributes.get("srclang", "").lower()
+        elif name == "tu":
+            self._unit = {}
+        elif name == "tuv":
+            self._language = (attributes.get("xml:lang") or attributes.get("lang", "")).lower()
+        elif name == "seg":
+            self._text, self._num_characters, self._code_depth = [], 0, 0
+        elif name in _CODES:
+            self._code_depth += 1
+
+    def _end(self, name: str) -> None:
+        if name == "seg" and self._text is not None:
+            text = _BREAKS.sub(" ", "".join(self._text)).strip(" ")
+            self._text = None
+            if self._language:
+                self._unit.setdefault(self._language, text)
+        elif name == "tu":
+            self._ready.append(self._unit)
+        elif name in _CODES:
+            self._code_depth -= 1
+
+    def _add(self, text: str) -> None:
+        if self._text is None or self._code_depth:
+            return
+        self._num_characters += len(text)
+        if self._num_characters > MAX_LINE_BYTES:
+            raise DataError(f"{self._path}: a segment longer than {MAX_LINE_BYTES >> 20} MiB; is this a TMX file?")
+        self._text.append(text)
+
+    def _refuse_entity(self, name: str, *rest: object) -> None:
+        raise DataError(f"{self._path}: declares the entity {name!r}, which may expand without bound; remove it")

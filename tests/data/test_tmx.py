@@ -1,0 +1,97 @@
+"""Translation memories give the same pairs as JSONL, and what is no safe TMX is refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from heedful.data.check import check_corpus
+from heedful.data.corpus import find_pairs
+from heedful.data.tmx import is_tmx, tmx_rows
+from heedful.errors import DataError
+from heedful.text.lines import MAX_LINE_BYTES
+
+HEAD = '<?xml version="1.0" encoding="{encoding}"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+BODY = """<tmx version="1.4">
+ <header srclang="{srclang}" segtype="sentence" datatype="plaintext" adminlang="en" o-tmf="x"/>
+ <body>
+  <tu tuid="1"><note>not a text</note>
+   <tuv xml:lang="EN-US">
+    <seg>Press <bpt i="1">&lt;b&gt;</bpt><hi>OK</hi><ept i="1">&lt;/b&gt;</ept> &amp; wait.</seg>
+   </tuv>
+   <tuv xml:lang="de"><seg>
+     OK drücken
+     und warten.
+   </seg></tuv>
+   <tuv lang="fr"><seg>Appuyez.</seg></tuv>
+  </tu>
+  <tu><tuv xml:lang="en-us"><seg>Only English</seg></tuv></tu>
+  <tu><tuv xml:lang="de"><seg>Grüße<ph>{{1}}</ph></seg></tuv><tuv xml:lang="en-US"><seg>Regards 😀</seg></tuv></tu>
+ </body>
+</tmx>
+"""
+PAIRS = [("Press OK & wait.", "OK drücken und warten."), ("Only English", ""), ("Regards 😀", "Grüße")]
+
+
+def memory(path: Path, encoding: str = "UTF-8", srclang: str = "en-US") -> Path:
+    content = (HEAD + BODY).format(encoding=encoding, srclang=srclang).encode(encoding.lower())
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tmx", "a.TMX", "a.tmx.gz"])
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
+def test_a_memory_is_pairs(name: str, encoding: str, tmp_path: Path):
+    pairs = find_pairs([memory(tmp_path / name, encoding)])
+    assert [pair[:2] for pair in pairs] == PAIRS
+    assert [pair.line for pair in pairs] == [1, 2, 3]
+    assert "keys 'en-us' and 'de'; also there: 'fr'; first pair: 'Press OK & wait.'" in pairs.describe()
+    assert pairs.name == "a"
+
+
+def test_the_source_language_comes_first_and_others_are_chosen_by_name(tmp_path: Path):
+    path = memory(tmp_path / "a.tmx", srclang="de")
+    assert [pair[:2] for pair in find_pairs([path])] == [(target, source) for source, target in PAIRS]
+    assert next(iter(find_pairs([path], ("fr", "de"))))[:2] == ("Appuyez.", "OK drücken und warten.")
+    with pytest.raises(DataError, match="no key 'it'"):
+        find_pairs([path], ("de", "it"))
+
+
+def test_check_counts_units(tmp_path: Path):
+    facts = check_corpus([memory(tmp_path / "a.tmx")]).files[0]
+    assert (facts.num_rows, facts.num_usable) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('<!DOCTYPE t [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><tmx>&b;</tmx>', "declares the entity 'a'"),
+        ('<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx>&a;</tmx>', "declares the entity 'a'"),
+        ('<!DOCTYPE t [<!ENTITY % a SYSTEM "http://x/y.dtd"> %a;]><tmx/>', "declares the entity 'a'"),
+        ("<tmx><body><tu>", r"a\.tmx:1:\d+: not XML: "),
+        ("plain text", r"a\.tmx:1:1: not XML: "),
+        ("<tmx><body/></tmx>", "no translation units in two languages"),
+        ('<tmx><tu><tuv xml:lang="de"><seg>ja</seg></tuv></tu></tmx>', "no translation units in two languages"),
+    ],
+)
+def test_what_is_no_safe_memory_is_refused(content: str, message: str, tmp_path: Path):
+    path = tmp_path / "a.tmx"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        find_pairs([path])
+
+
+def test_a_segment_without_end_is_refused(tmp_path: Path):
+    path = tmp_path / "a.tmx.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(b'<tmx><tu><tuv xml:lang="de"><seg>')
+        for _ in range((MAX_LINE_BYTES >> 20) + 1):
+            file.write(b"x" * (1 << 20))
+    with pytest.raises(DataError, match="a segment longer than 64 MiB"):
+        next(tmx_rows(path))
+
+
+def test_only_the_name_makes_a_memory(tmp_path: Path):
+    (tmp_path / "a.xml").write_text("<tmx/>")
+    assert not is_tmx(tmp_path / "a.xml")
+    assert not is_tmx(tmp_path / "none.tmx")
