@@ -137,7 +137,7 @@ def test_what_selects_a_model_fits_what_a_token_is():
         units: chosen(1000, 1, f"text.target_units={units}")["training"]["select_by"]
         for units in ("pieces", "words", "characters")
     }
-    assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}
+    assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}
 
 
 def test_a_configuration_survives_its_file(tmp_path: Path):

@@ -27,6 +27,7 @@ from heedful.errors import (
     UsageError,
     did_you_mean,
 )
+from heedful.evaluation.metrics.table import score_text
 from heedful.experiment import Experiment, check_resumable, earlier_settings, load_experiment
 from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
@@ -352,7 +353,7 @@ def judge(started: Started, outcome: Outcome) -> str:
     is_poor = threshold is not None and sign * outcome.best < sign * threshold
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
     share = outcome.best_step / outcome.step
-    return verdict(metric, outcome.best, is_poor, share, ending, started.data.num_examples)
+    return verdict(score_text(metric, outcome.best), is_poor, share, ending, started.data.num_examples)
 
 
 def _seconds_after(experiment: Experiment, data: Prepared) -> Callable[[float], float]:
@@ -544,7 +545,7 @@ def train_model(
 
     def watch(progress: Progress) -> None:
         if progress.validation is not None:
-            scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
+            scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
     allow_code(named_code(parse_overrides(recipe.settings)))

@@ -36,7 +36,7 @@ def test_what_is_said_of_a_training(trained: Trained):
     assert "resuming" not in done.err
     lines = done.out.split("\n")
     assert lines[0].startswith("finished: 8 steps (step 8, ")
-    assert lines[1].startswith("best:  chrf ")
+    assert lines[1].startswith("best:  character error rate ")
     assert lines[2].startswith("test:  ")
     assert "exact match" in done.out
     assert f"next:  heedful translate {trained.model}" in lines

@@ -35,12 +35,12 @@ def test_the_nearest_measured_corpus_is_named():
 
 
 def test_a_poor_result_says_what_would_help_most():
-    rising = verdict("bleu", 4.0, True, 1.0, "3 minutes", 20_000)
-    assert rising.startswith("result: poor, bleu 4.00 on validation; most help would come from more time")
+    rising = verdict("BLEU 4.00", True, 1.0, "3 minutes", 20_000)
+    assert rising.startswith("result: poor, BLEU 4.00 on validation; most help would come from more time")
     assert "when 3 minutes were over" in rising
-    stalled = verdict("bleu", 4.0, True, 0.5, "", 20_000)
-    assert stalled.startswith("result: poor, bleu 4.00 on validation; most help would come from more pairs: 20,000")
-    assert "more pairs" in verdict("bleu", 4.0, True, 1.0, "3 minutes", 20)  # by heart sooner or later
-    assert verdict("bleu", 40.0, False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
-    assert verdict("bleu", 40.0, False, 0.5, "3 minutes", 20_000) == ""
-    assert verdict("bleu", 40.0, False, 1.0, "", 20_000) == ""
+    stalled = verdict("BLEU 4.00", True, 0.5, "", 20_000)
+    assert stalled.startswith("result: poor, BLEU 4.00 on validation; most help would come from more pairs: 20,000")
+    assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later
+    assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
+    assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
+    assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""

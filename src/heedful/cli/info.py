@@ -127,6 +127,7 @@ def _size(folder: Path) -> int:
 
 
 def _about_training(model: Path) -> list[Row]:
+    from heedful.evaluation.metrics.table import score_text
     from heedful.pages.record import METRICS, read_lines
 
     lines = read_lines(model / "run" / METRICS, METRICS_FORMAT)
@@ -135,7 +136,7 @@ def _about_training(model: Path) -> list[Row]:
         return []
     last = records[-1]
     best = next((record for record in reversed(records) if record.get("is_best")), last)
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in best["scores"].items())
+    shown = ", ".join(score_text(name, value) for name, value in best["scores"].items())
     rows = [
         ("trained", f"{last['step']:,} steps, {last['epoch']:.1f} epochs, {duration(last['seconds'])}"),
         ("best", f"{shown}; on validation, at step {best['step']:,}"),

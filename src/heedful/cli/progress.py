@@ -151,9 +151,11 @@ def scores(values: Mapping[str, float]) -> str:
         values: scores by metric.
 
     Returns:
-        Such as "loss 3.212, bleu 25.10".
+        Such as "loss 3.212, BLEU 25.10".
     """
-    return ", ".join(f"{name} {value:.{3 if name == 'loss' else 2}f}" for name, value in values.items())
+    from heedful.evaluation.metrics.table import score_text
+
+    return ", ".join(score_text(key, value) for key, value in values.items())
 
 
 def one_line(text: str) -> str:

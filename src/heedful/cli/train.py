@@ -241,12 +241,14 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     Returns:
         Two lines.
     """
+    from heedful.evaluation.metrics.table import score_text
+
     was_done = started.step > 0 and outcome.step == started.step
     status = "already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
-        f"{text}\nbest:  {metric} {outcome.best:.2f} on validation, at step {outcome.best_step:,}"
+        f"{text}\nbest:  {score_text(metric, outcome.best)} on validation, at step {outcome.best_step:,}"
         if outcome.best_step
         else text
     )

@@ -13,7 +13,7 @@ from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.labelled import LabelledTexts
 from heedful.data.rows import Columns
-from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
+from heedful.errors import DataError, FileRefused, MissingExtra, UsageError, needed_for
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.predictors.interface import Predictor
 from heedful.regular_files import MOST_BULK_BYTES, read_json
@@ -22,6 +22,7 @@ from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
+from heedful.text.quoting import shortened
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -49,6 +50,9 @@ class Classification:
     """[piece] weights; None from a model without attention."""
     was_cut: bool = False
     """Whether the text exceeded the model's length limit and was truncated."""
+
+    def __repr__(self) -> str:
+        return f"<Classification {shortened(self.text)} -> {self.label!r}, probability {self.probability:.4f}>"
 
 
 @final
@@ -93,6 +97,12 @@ class Classifier(Predictor):
         self._run: LabelRun | None = None
         self._model: TextClassifier | None = None
 
+    def __repr__(self) -> str:
+        labels = f"{len(self.labels):,} labels"
+        return (
+            f"<Classifier {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, {labels}, engine {self._engine}>"
+        )
+
     def model(self) -> "TextClassifier":
         """Return the PyTorch model, loaded on first use.
 
@@ -102,16 +112,11 @@ class Classifier(Predictor):
         Raises:
             MissingExtra: PyTorch is not installed.
             FileRefused: the folder holds a model of another task.
-            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
         """
         if self._model is None:
-            try:
+            with needed_for("running this model"):
                 from heedful.models.store import load_model
                 from heedful.models.text_classifier import TextClassifier
-            except ModuleNotFoundError as error:
-                if error.name != "torch":
-                    raise
-                raise MissingExtra("PyTorch", "train", "running a classifier") from None
             model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
             if not isinstance(model, TextClassifier):
                 raise FileRefused(f"{self.folder.path}: its model is no classifier")

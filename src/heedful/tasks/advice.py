@@ -86,12 +86,11 @@ def expectation(units: Units, num_pairs: int) -> str:
     return f"for comparison: {nearest.num_pairs:,} pairs of {nearest.what}"
 
 
-def verdict(metric: str, score: float, is_poor: bool, best_share: float, ending: str, num_pairs: int) -> str:
+def verdict(score: str, is_poor: bool, best_share: float, ending: str, num_pairs: int) -> str:
     """Judge the result of a training and say what would improve it most.
 
     Args:
-        metric: name of the score that selected the model.
-        score: the best score.
+        score: best score on validation, with its name.
         is_poor: whether a model of this score is of little use.
         best_share: updates before the best validation, as a share of all updates.
         ending: limit that ended the training; empty = validation stopped improving.
@@ -101,7 +100,7 @@ def verdict(metric: str, score: float, is_poor: bool, best_share: float, ending:
         One line; empty where the result is not poor and had stopped improving.
     """
     is_rising = bool(ending) and best_share >= RISING_SHARE
-    result = f"result: poor, {metric} {score:.2f} on validation; " if is_poor else "result: still improving; "
+    result = f"result: poor, {score} on validation; " if is_poor else "result: still improving; "
     if is_rising and num_pairs >= FEW_PAIRS:
         return (
             f"{result}most help would come from more time: it was improving when {ending} were over; "

@@ -19,8 +19,8 @@ from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepare import Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
-from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
-from heedful.evaluation.metrics.table import METRICS, metric_directions
+from heedful.evaluation.evaluate import quick_scores
+from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.engine import torch_backend
@@ -191,8 +191,8 @@ class Validator:
         self._experiment: Final = experiment
         self._target_tokenizer: Final = prepared.target_tokenizer
         self._language: Final = target_language
-        selected = experiment.training.select_by
-        self._metrics: Final = tuple(dict.fromkeys((*QUICK_METRICS, *((selected,) if selected in METRICS else ()))))
+        selected, usual = experiment.training.select_by, quick_metrics(experiment.text.target_units)
+        self._metrics: Final = tuple(dict.fromkeys((*usual, *((selected,) if selected in METRICS else ()))))
         self._sources: Final = [
             encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
         ]
@@ -210,7 +210,7 @@ class Validator:
             model: the model, in evaluation mode.
 
         Returns:
-            Scores "loss", "bleu", "chrf", "exact_match", "token_error_rate" and the selecting metric, and samples.
+            Scores: "loss", the metrics that suit the target's tokens, and the selecting one; and samples.
 
         Raises:
             TypeError: the model is of another task.
@@ -285,7 +285,7 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None) ->
     if text.target_units == "characters":
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
     # An output of characters without spaces is a single token, so a token error rate would show no early progress.
-    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}[text.target_units]
+    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
     is_transformer = isinstance(experiment.model, TransformerConfig)
     plan = plan_training(size, is_transformer) if pace is None else replan(size, experiment, pace)
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})

@@ -46,7 +46,7 @@ class TrainingConfig(Config):
     """Number of consecutive validations without a better score after which training ends."""
     select_by: str = "auto"
     """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error
-    rate for words, chrF for characters, accuracy for labels."""
+    rate for words, character error rate for characters, accuracy for labels."""
 
     @model_validator(mode="before")
     @classmethod
