@@ -41,7 +41,7 @@ from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import claim
 from heedful.tasks.advice import named_sections, verdict
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
-from heedful.tasks.pace import measure_pace
+from heedful.tasks.pace_measurement import measure_pace
 from heedful.tasks.table import find_task
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined

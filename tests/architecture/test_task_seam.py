@@ -123,7 +123,7 @@ class ToyTask(Task):
         texts = [pair.source for pair in files["train"]]
         labels = np.array([len(text) % 2 for text in texts])
         np.savez(folder / "run" / "toy.npz", features=np.stack([*map(features, texts)]), labels=labels)
-        return Prepared((3,), {}, (f"{len(texts)} texts",), "3 letters", ())
+        return Prepared((3,), {}, (f"{len(texts)} texts",), len(texts), "3 letters", ())
 
     def adapted(self, data, experiment):
         return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss"}}

@@ -224,8 +224,9 @@ def link_words(prepared: Prepared, folder: Path) -> Prepared:
     Returns:
         The same data, with links of its training pairs.
     """
-    tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
-    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links")
+    train = link_corpus(
+        prepared.train, (prepared.source_tokenizer, prepared.target_tokenizer), folder / "run" / "data" / "links"
+    )
     num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
     return replace(
         prepared, train=train, report=(*prepared.report, f"{num_links:,} alignment links for guided alignment")
@@ -267,8 +268,7 @@ def _tokenizers(
         lines = [pair.source for pair in sample] + [pair.target for pair in sample]
         shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
         name = shared.save(folder, "tokenizer")
-        trained = (shared, shared)
-        names = {"source_tokenizer": name, "target_tokenizer": name}
+        trained, names = (shared, shared), {"source_tokenizer": name, "target_tokenizer": name}
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
         tokenizers = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
@@ -345,11 +345,10 @@ def _encode(
     files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
 ) -> int:
     """Encode the training pairs unless that is done already, and count those that are too long."""
-    counted = data / "too_long.json"
+    counted, num_long = data / "too_long.json", 0
     if (data / "encoded.json").is_file() and counted.is_file():
         return int(_read_facts(counted)["num_pairs"])
     source_tokenizer, target_tokenizer = tokenizers
-    num_long = 0
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long
