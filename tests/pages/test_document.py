@@ -1,4 +1,7 @@
-from heedful.pages.document import document, folded, listed, table, texts
+import re
+
+from heedful.pages.attention_map import AttentionMap, draw_map
+from heedful.pages.document import STYLE, document, folded, listed, table, texts
 from tests.pages.read import Read
 
 
@@ -17,3 +20,21 @@ def test_nothing_of_the_data_is_taken_for_html():
 def test_nothing_is_marked_without_a_name():
     assert "marked" not in table([["a"], [""]]) + texts([("", "")])
     assert listed([]) == ""
+
+
+def test_pictures_drawn_on_white_are_turned_dark_with_the_page():
+    rules = STYLE.partition("img {")[2]
+    dark = rules[rules.index("@media (prefers-color-scheme: dark)") :].split("\n}")[0]
+    assert "img { filter: invert(1)" in dark
+
+
+def test_nothing_is_wider_than_a_narrow_window():
+    # A track of a grid, a long word of a heading or a list would widen the page; tables scroll by themselves.
+    assert "minmax(min(21rem, 100%), 1fr)" in STYLE
+    for selector in ("h1", "li", "pre", "table.texts th, table.texts td"):
+        declared = re.search(rf"^{re.escape(selector)} \{{(.*?)\}}", STYLE, re.MULTILINE | re.DOTALL)
+        assert declared, selector
+        assert "overflow-wrap: anywhere" in declared[1], selector
+    assert table([["a"], ["b"]]).startswith('<div class="wide">')
+    assert ".wide { overflow-x: auto; }" in STYLE
+    assert draw_map(AttentionMap("", ["a"], ["b"], [[1.0]])).startswith('<div class="wide">')

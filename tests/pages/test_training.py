@@ -1,11 +1,13 @@
 """The page of a run: every figure is there, nothing is fetched, nothing of the data is taken for HTML."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heedful.errors import ResourceError
+from heedful.pages.attention_map import AttentionMap
 from heedful.pages.record import RunRecord
 from heedful.pages.training import ended, training_page, write_training_page
 from tests.pages.read import Read
@@ -108,3 +110,28 @@ def test_a_page_that_cannot_be_written(tmp_path: Path):
     assert (tmp_path / "page.html").read_bytes().startswith(b"<!DOCTYPE html>")
     with pytest.raises(ResourceError, match="not written"):
         write_training_page(tmp_path, tmp_path / "none" / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("config", "unit"),
+    [
+        ('task = "translation"\n[training]\nlabel_smoothing = 0.1', "Loss: nats a token, in training label-smoothed."),
+        ('task = "translation"\n[training]\nlabel_smoothing = 0.0', "Loss: nats a token."),
+        (
+            'task = "classification"\n[training]\nlabel_smoothing = 0.1',
+            "Loss: nats a label, in training label-smoothed.",
+        ),
+        ("damaged", "Loss: nats a token."),
+    ],
+)
+def test_the_loss_is_called_label_smoothed_only_where_it_is(config: str, unit: str):
+    assert f"{unit} Dashed" in training_page(replace(record(), config=config))
+
+
+def test_attention_of_samples_is_drawn():
+    maps = [AttentionMap("a → <b>", ["a"], ["b"], [[1.0]]), AttentionMap("too long", ["a"] * 99, ["b"], [[1.0] * 99])]
+    read = Read(training_page(record(), maps))
+    assert "Attention" in read.text
+    assert "a → <b>" in read.text
+    assert "too long" not in read.text
+    assert "Attention" not in Read(training_page(record())).text

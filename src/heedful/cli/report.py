@@ -1,4 +1,4 @@
-"""Write the report page of a training: curves, samples over time, data, configuration, outcome.
+"""Write the report page of a training: curves, samples, attention, data, configuration, outcome.
 
 The page is one HTML file that needs no network. Training also writes it when it ends; use this command for a training
 that is still running, or to write the page elsewhere.
@@ -29,9 +29,10 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Write the page."""
-    from heedful.pages.training import PAGE, write_training_page
+    from heedful.pages.training import PAGE
+    from heedful.predictors.training_page import write_page
 
     path = output or model / "run" / PAGE
     refuse_overwriting(path, ())
-    write_training_page(model, path)
+    write_page(model, path)
     print(path)

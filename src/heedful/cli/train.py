@@ -255,10 +255,11 @@ def ending(started: "Started", outcome: "Outcome") -> str:
 
 
 def _write_page(folder: Path) -> Path:
-    """Write the page of the training again, now with the test scores."""
-    from heedful.pages.training import PAGE, write_training_page
+    """Write the page of the training again, now with test scores and attention."""
+    from heedful.pages.training import PAGE
+    from heedful.predictors.training_page import write_page
 
     page = folder / "run" / PAGE
     with suppress(ResourceError):  # training has warned
-        write_training_page(folder, page)
+        write_page(folder, page)
     return page

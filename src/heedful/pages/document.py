@@ -13,7 +13,8 @@ STYLE: Final = """
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
   max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } h3 { font-size: 1rem; margin: 0 0 .3rem; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin-top: 2rem; } h3 { font-size: 1rem; margin: 0 0 .3rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
@@ -24,12 +25,17 @@ table.texts { width: 100%; margin-bottom: 1.2rem; }
 table.texts th, table.texts td { text-align: start; white-space: normal; overflow-wrap: anywhere; vertical-align: top; }
 table.texts th { width: 6rem; white-space: nowrap; color: var(--faint); font-weight: normal; }
 img { max-width: 100%; background: #fff; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(21rem, 1fr)); gap: 1.5rem 2rem; }
+@media (prefers-color-scheme: dark) {
+  /* Pictures are drawn on white. */
+  img { filter: invert(1) hue-rotate(180deg); mix-blend-mode: lighten; }
+}
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); gap: 1.5rem 2rem; }
 figure { margin: 0; } svg { display: block; width: 100%; height: auto; }
-svg text { font-size: 12px; fill: var(--faint); }
+svg text { font-size: 12px; fill: var(--faint); } svg.map { margin-bottom: 1rem; }
 .key { font-size: .85rem; font-weight: normal; white-space: nowrap; padding-left: .6rem; }
 pre { background: var(--tint); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }
 summary { cursor: pointer; } li, .faint { color: var(--faint); }
+li { overflow-wrap: anywhere; }
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast, final
 
 from heedful.errors import DamagedFile, UsageError
 from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
-from heedful.regular_files import MOST_BULK_BYTES, parse_json, read_bytes
+from heedful.regular_files import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 
 METRICS: Final = "metrics.jsonl"
 HISTORY: Final = "history.jsonl"
@@ -38,6 +38,14 @@ class RunRecord:
     def best(self) -> Mapping[str, Any]:
         """Validation of the selected model; empty before the first validation."""
         return next((line for line in reversed(self.validations) if line.get("is_best")), {})
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Configuration as a tree; empty where it is missing or damaged."""
+        try:
+            return parse_toml(self.config)
+        except ValueError:
+            return {}
 
     @property
     def metric(self) -> str:

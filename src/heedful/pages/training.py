@@ -10,6 +10,7 @@ from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
 from heedful.evaluation.metrics.table import METRICS, score_name
 from heedful.files import written_whole
+from heedful.pages.attention_map import AttentionMap, draw_map
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
 from heedful.pages.record import RunRecord, points, read_run
@@ -28,18 +29,19 @@ MOST_OUTPUTS: Final = 8
 """Number of outputs shown of a sample: the first, the last, the selected model's and some in between."""
 
 
-def write_training_page(model: Path, path: Path) -> None:
+def write_training_page(model: Path, path: Path, maps: Sequence[AttentionMap] = ()) -> None:
     """Write the page of a run.
 
     Args:
         model: a model folder, finished or still in training.
         path: the file; it is written completely or not at all.
+        maps: attention of the model on its samples.
 
     Raises:
         UsageError: the folder holds no training run.
         ResourceError: the file cannot be written.
     """
-    page = training_page(read_run(model))
+    page = training_page(read_run(model), maps)
     try:
         with written_whole(path) as stream:
             stream.write(page)
@@ -47,11 +49,12 @@ def write_training_page(model: Path, path: Path) -> None:
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another -o") from None
 
 
-def training_page(run: RunRecord) -> str:
+def training_page(run: RunRecord, maps: Sequence[AttentionMap] = ()) -> str:
     """Return the page of a run.
 
     Args:
         run: record of the run.
+        maps: attention of the model on its samples.
 
     Returns:
         A complete HTML document.
@@ -67,6 +70,13 @@ def training_page(run: RunRecord) -> str:
                 "search). Steps that changed nothing are left out; the kept model's row is tinted.</p>",
                 *samples,
             ]
+    if drawn := [(one.title, svg) for one in maps if (svg := draw_map(one))]:
+        parts += [
+            "<h2>Attention</h2>",
+            '<p class="faint">The kept model on the samples, with its own search: each row is an output token, each '
+            "column a source token, and a darker cell a larger weight; the pointer on a cell tells it.</p>",
+            *(f"<h3>{escape(title)}</h3>\n{svg}" for title, svg in drawn),
+        ]
     parts += _data(run)
     if len(run.history) > 1:
         parts += ["<h2>How it went on</h2>", listed([_event(line) for line in run.history])]
@@ -141,12 +151,18 @@ def ended(run: RunRecord) -> str:
 
 
 def _key(run: RunRecord) -> str:
-    words = ["Over steps; the pointer on a dot tells its value.", "Loss: nats a token, in training label-smoothed."]
+    words = ["Over steps; the pointer on a dot tells its value.", _loss_unit(run)]
     if run.best:
         words.append("Dashed: the model that was kept.")
     if _breaks(run):
         words.append("Short strokes on the axis: training was resumed there.")
     return f'<p class="faint">{" ".join(words)}</p>'
+
+
+def _loss_unit(run: RunRecord) -> str:
+    unit = "label" if run.settings.get("task") == "classification" else "token"
+    is_smoothed = bool(run.settings.get("training", {}).get("label_smoothing"))
+    return f"Loss: nats a {unit}{', in training label-smoothed' if is_smoothed else ''}."
 
 
 def _breaks(run: RunRecord) -> list[int]:
@@ -187,11 +203,29 @@ def _score_names(run: RunRecord) -> list[str]:
     return sorted(names, key=lambda name: name != run.metric)
 
 
+def samples_of(run: RunRecord) -> list[tuple[str, str]]:
+    """List the samples of a run.
+
+    Args:
+        run: record of the run.
+
+    Returns:
+        Source and reference of each sample of the last validation that is not empty.
+    """
+    last = run.validations[-1] if run.validations else {}
+    return [(source, reference) for source, reference, _ in _sampled(last) if source]
+
+
+def _sampled(line: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    """Source, reference and output of each sample of a validation."""
+    return line.get("samples") or [line.get("sample", ["", "", ""])]
+
+
 def _samples(run: RunRecord) -> list[str]:
     """Table for each sample: source, reference, and outputs in the course of training."""
     shown: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line in run.validations:
-        for source, reference, output in line.get("samples") or [line.get("sample", ["", "", ""])]:
+        for source, reference, output in _sampled(line):
             outputs = shown.setdefault((source, reference), [])
             if not outputs or outputs[-1][1] != output:
                 outputs.append((_step(line), output))

@@ -15,6 +15,7 @@ from heedful.data.labelled import LabelledTexts
 from heedful.data.rows import Columns
 from heedful.errors import DataError, FileRefused, MissingExtra, UsageError, needed_for
 from heedful.evaluation.labels import LabelReport, score_labels
+from heedful.pages.attention_map import AttentionMap
 from heedful.predictors.interface import Predictor
 from heedful.regular_files import MOST_BULK_BYTES, read_json
 from heedful.runtime.exported import find_exported, named_engine
@@ -211,6 +212,13 @@ class Classifier(Predictor):
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         return score_labels([classification.label for classification in self.stream(items.texts)], items.labels)
+
+    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+        return [
+            AttentionMap(f"{one.text} → {one.label}", one.pieces, [one.label], [one.attention.tolist()])
+            for one in self.classify(sources)
+            if one.attention is not None
+        ]
 
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> LabelReport:
         items = LabelledTexts.of(find_pairs(paths, columns))

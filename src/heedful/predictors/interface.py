@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
+from heedful.pages.attention_map import AttentionMap
 from heedful.runtime.folder import ModelFolder
 
 
@@ -99,6 +100,17 @@ class Predictor(ABC):
         Returns:
             The scores.
         """
+
+    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+        """Compute attention for a page; a model without attention has none.
+
+        Args:
+            sources: texts.
+
+        Returns:
+            A map for each text, or none at all.
+        """
+        return []
 
     @abstractmethod
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:

@@ -19,6 +19,7 @@ from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
+from heedful.pages.attention_map import AttentionMap
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
@@ -289,6 +290,13 @@ class Translator(Predictor):
         outputs = [one.text for one in translations]
         before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
         return MeasuredTranslations(outputs, report(outputs), seconds, search_config.beam, num_replaced, before)
+
+    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+        return [
+            AttentionMap(f"{one.source} → {one.text}", one.source_pieces, one.target_pieces, one.attention.tolist())
+            for one in self.translate(sources, attention=True)
+            if one.attention is not None
+        ]
 
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
         return self.measure(read_items(find_pairs(paths, columns)))
