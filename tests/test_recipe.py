@@ -13,7 +13,7 @@ from heedful.predictors.table import load
 from heedful.recipe import Started, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome, Progress
+from heedful.training.progress import Outcome, Progress
 
 ROWS = [
     ("one", "1"),

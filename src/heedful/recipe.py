@@ -47,9 +47,10 @@ from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
 from heedful.training.lock import locked
-from heedful.training.loop import Outcome, Progress, Trainer, Validation, Watcher
+from heedful.training.loop import Trainer
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
+from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
 

@@ -54,7 +54,7 @@ from torch.nn import functional
 from heedful.data.batch import Position
 from heedful.data.corpus import find_pairs
 from heedful.tasks.interface import Prepared, Task
-from heedful.training.loop import Validation
+from heedful.training.progress import Validation
 from heedful.training.loss import LossSum, TrainingStep
 
 

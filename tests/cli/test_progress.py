@@ -8,7 +8,7 @@ from rich.text import Text
 from heedful.cli import progress
 from heedful.cli.messages import Messages
 from heedful.cli.progress import LiveDisplay, PlainLines, followed, one_line, where
-from heedful.training.loop import Progress, Validation
+from heedful.training.progress import Progress, Validation
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
 SAMPLE = ("ein [b]Mann[/b]", "a man", "a\tmen")

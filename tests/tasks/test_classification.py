@@ -18,7 +18,7 @@ from heedful.predictors.translator import Translator
 from heedful.recipe import Started, score_test, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome, Progress
+from heedful.training.progress import Outcome, Progress
 from tests.architecture.package import SOURCE
 from tests.tasks.reviews import BAD, GOOD, SETTINGS, write_reviews
 

@@ -8,7 +8,7 @@ from heedful.config import read_toml
 from heedful.recipe import EXPERIMENT, Started, train
 from heedful.tasks.interface import Recipe
 from heedful.tasks.pace import LEAST_ITEMS, Pace
-from heedful.training.loop import Outcome
+from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
 from tests.tasks.reviews import write_reviews
 

@@ -24,8 +24,9 @@ from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Progress, Trainer, Validation
+from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Progress, Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 from tests.prove.disk import Call, calls
 

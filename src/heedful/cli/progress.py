@@ -17,8 +17,8 @@ from heedful.cli.messages import Messages
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.training.loop import Progress as TrainingProgress
-    from heedful.training.loop import Validation, Watcher
+    from heedful.training.progress import Progress as TrainingProgress
+    from heedful.training.progress import Validation, Watcher
 
 PLAIN_SECONDS: Final = 30.0
 """Seconds between plain lines without a validation."""

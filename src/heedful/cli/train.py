@@ -44,7 +44,7 @@ from heedful.training.rank import place
 if TYPE_CHECKING:
     from heedful.recipe import Started
     from heedful.tasks.interface import Recipe
-    from heedful.training.loop import Outcome
+    from heedful.training.progress import Outcome
 
 _TRAINING: Final = "Model and training"
 

@@ -18,7 +18,7 @@ from heedful.errors import UsageError
 from heedful.pages.document import listed, table
 from heedful.recipe import Started, train
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome
+from heedful.training.progress import Outcome
 
 Paths = str | Path | Sequence[str | Path]
 

@@ -29,7 +29,7 @@ from heedful.recipe import Started
 from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
 from heedful.text.tokenizer import TextConfig
-from heedful.training.loop import Outcome
+from heedful.training.progress import Outcome
 
 _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
 """Fields that are summed over the members of an ensemble."""

@@ -279,8 +279,7 @@ def _tokenizers(
 
 
 def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    names = _read_facts(folder / TOKENIZERS)
-    form = config.normalization
+    names, form = _read_facts(folder / TOKENIZERS), config.normalization
     source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
     return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
 
@@ -331,8 +330,7 @@ def _limit(size: int, units: Units, config: TextConfig) -> int:
 
 def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
     """Uniform sample in one pass; Vitter 1985, algorithm R."""
-    generator = random.Random(0)
-    sample: list[Pair] = []
+    generator, sample = random.Random(0), list[Pair]()
     for count, pair in enumerate(pairs):
         if count < size:
             sample.append(pair)

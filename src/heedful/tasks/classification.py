@@ -36,7 +36,7 @@ from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tok
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Validation
+from heedful.training.progress import Validation
 
 LABELS: Final = "labels.json"
 PREPARED: Final = "run/data/classification.json"

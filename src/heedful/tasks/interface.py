@@ -18,8 +18,8 @@ from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
 from heedful.runtime.exported import Exported
 from heedful.tasks.pace import Pace
-from heedful.training.loop import Validation
 from heedful.training.loss import TrainingStep
+from heedful.training.progress import Validation
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Validation
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Validation
 
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
