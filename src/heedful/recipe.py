@@ -140,8 +140,10 @@ class _Run:
     experiment: Experiment
     model: nn.Module
     """The model with fresh parameters."""
-    advice: tuple[str, ...] = ()
+    advice: tuple[str, ...]
     """Lines about the reasons for chosen settings, and about what can be expected."""
+    seconds_after: Callable[[float], float]
+    """Estimate of the time of the test from that of a validation."""
 
 
 def _begin(
@@ -152,20 +154,22 @@ def _begin(
     suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
-    if not earlier:
+    if not earlier and not recipe.is_compared:
         for line in task.warnings(recipe, first):
             warn(line)
     data = task.prepare(files, first, folder, recipe)
     experiment = _resolve(task, recipe, merge(merge(suited, task.adapted(data, first)), earlier))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
-    if experiment.training.max_minutes and not earlier:
+    if experiment.training.max_minutes and not earlier and not recipe.is_compared:
         pace = measure_pace(task, experiment, folder, data, recipe.device)
         experiment = _resolve(task, recipe, merge(suited, task.planned(data, experiment, pace)))
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    return _Run(task, folder, data, experiment, model, _advice(task, recipe, data, experiment))
+    advice = _advice(task, recipe, data, experiment)
+    seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)
+    return _Run(task, folder, data, experiment, model, advice, seconds_after)
 
 
 def _advice(task: Task[Any, Any], recipe: Recipe, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
@@ -212,8 +216,7 @@ def _lead(
     history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
     followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
     step = task.step(experiment, model)
-    after = _seconds_after(experiment, data)
-    facts = data.facts
+    after, facts = run.seconds_after, data.facts
     trainer = _trainer(task, experiment, step, sampler, folder, facts, validator, followed, warn, ranks, times, after)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()

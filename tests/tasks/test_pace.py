@@ -13,9 +13,11 @@ from tests.cli.conftest import write_pairs
 from tests.tasks.reviews import write_reviews
 
 
-def run(data: Path, out: Path, *settings: str, task: str = "") -> tuple[Started, Outcome, list[str]]:
+def run(
+    data: Path, out: Path, *settings: str, task: str = "", is_compared: bool = False
+) -> tuple[Started, Outcome, list[str]]:
     started, warned = list[Started](), list[str]()
-    recipe = Recipe((data,), out, settings=settings, task=task)
+    recipe = Recipe((data,), out, settings=settings, task=task, is_compared=is_compared)
     outcome = train(recipe, lambda progress: None, started.append, warned.append)
     return started[0], outcome, warned
 
@@ -50,6 +52,14 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
     now = read_toml(tmp_path / "m" / EXPERIMENT)["training"]
     assert now["optimizer"] == stored["optimizer"]
     assert again.experiment.training.batch_tokens == training.batch_tokens
+
+
+def test_runs_of_a_comparison_have_the_same_settings_on_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = write_pairs(tmp_path / "words.tsv", 120)
+    monkeypatch.setattr("heedful.recipe.measure_pace", pytest.fail)
+    started, _, warned = run(data, tmp_path / "m", *SMALL, "training.max_minutes=0.01", is_compared=True)
+    assert started.experiment.training.optimizer.schedule.warmup_steps == 400
+    assert warned == []
 
 
 def test_advice_and_warnings_come_with_the_first_start(tmp_path: Path):

@@ -53,7 +53,7 @@ Minutes = Annotated[
     typer.Option(
         min=0,
         metavar="FLOAT",
-        help="Longest training time; 0 = until validation stops improving.",
+        help="Longest time of training, validation and test; 0 = until validation stops improving.",
         rich_help_panel=_TRAINING,
     ),
 ]

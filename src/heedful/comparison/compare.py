@@ -136,6 +136,7 @@ def compare_grid(
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
     settings = read_grid(Path(grid))
     recipe = Recipe(
+        is_compared=True,
         data=_paths(data),
         out=Path(out or f"{Path(grid).stem}.compare"),
         dev=_paths(dev),

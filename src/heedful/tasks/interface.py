@@ -40,6 +40,9 @@ class Recipe:
     config: Path | None = None
     settings: tuple[str, ...] = ()
     device: str = "cpu"
+    is_compared: bool = False
+    """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,
+    and the data are not checked again for each run."""
 
 
 class DataFile(Protocol):
