@@ -35,7 +35,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     data = write_pairs(tmp_path / "words.tsv", 300)
-    settings = (*SMALL, "training.max_minutes=0.05")
+    settings = (*SMALL, "training.patience=100000", "training.max_minutes=0.05")
     started, outcome, _ = run(data, tmp_path / "m", *settings)
     training = started.experiment.training
     assert outcome.reason == "0.05 minutes"
@@ -46,7 +46,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
     # On a machine of another speed the same command goes on with the same settings, even with other limits.
     monkeypatch.setattr("heedful.recipe.measure_pace", pytest.fail)
     again, more, _ = run(
-        data, tmp_path / "m", *SMALL, "training.max_minutes=0.06", f"training.max_steps={outcome.step + 5}"
+        data, tmp_path / "m", *settings[:-1], "training.max_minutes=0.06", f"training.max_steps={outcome.step + 5}"
     )
     assert more.step > outcome.step
     now = read_toml(tmp_path / "m" / EXPERIMENT)["training"]
