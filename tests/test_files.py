@@ -11,8 +11,9 @@ from typing import TextIO
 
 import pytest
 
+from heedful import files
 from heedful.errors import UsageError
-from heedful.files import written_in_parts, written_whole
+from heedful.files import move_aside, remove_unfinished, unfinished, written_in_parts, written_whole
 
 Writer = Callable[[Path], AbstractContextManager[TextIO]]
 WRITERS = [written_whole, written_in_parts]
@@ -149,3 +150,131 @@ def test_a_part_that_is_a_link_is_not_followed(tmp_path: Path):
     with pytest.raises(OSError, match=r"out\.part"):
         write(written_in_parts, tmp_path / "out")
     assert precious.read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("path", [Path("/"), Path(), Path("..")], ids=str)
+def test_a_folder_is_refused(writer: Writer, path: Path):
+    with pytest.raises(UsageError, match="a folder; name a file in it"):
+        write(writer, path)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_name_that_is_not_utf_8_can_be_written_down(writer: Writer, tmp_path: Path):
+    write(writer, tmp_path / "file", os.fsdecode(b"odd\xff.tsv"))
+    assert (tmp_path / "file").read_bytes() == b"odd?.tsv"
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from heedful.files import unfinished
+with unfinished(Path(sys.argv[1]), is_folder=sys.argv[2] == "folder") as path:
+    (path / "weights" if path.is_dir() else path).write_bytes(b"many")
+    if sys.argv[3] == "waits":
+        print("ready", flush=True)
+        sys.stdin.read()
+    os._exit(9)
+"""
+
+
+def start(path: Path, kind: str, ending: str) -> "subprocess.Popen[str]":
+    """A process that begins to write a file or folder."""
+    command = [sys.executable, "-c", KILLED, str(path), kind, ending]
+    environment = {**os.environ, "PYTHONPATH": str(Path(files.__file__).parents[1])}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def finish_another(path: Path, kind: str) -> None:
+    with unfinished(path, is_folder=kind == "folder") as temporary:
+        if kind == "folder":
+            (temporary / "weights").write_bytes(b"few")
+        temporary.replace(path)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_killed_process_left_is_removed_by_the_next(kind: str, tmp_path: Path):
+    path = tmp_path / "onnx"
+    with start(path, kind, "dies") as process:
+        process.communicate("")
+    assert process.returncode == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name.endswith(".unfinished")
+    (tmp_path / ".onnx-2024").touch()  # the user's own
+    finish_another(path, kind)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".onnx-2024", "onnx"]
+
+
+@posix
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_running_process_writes_is_left_alone(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "onnx"
+    with start(path, kind, "waits") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        (left,) = tmp_path.iterdir()
+        finish_another(path, kind)
+        remove_unfinished(tmp_path)
+        assert {entry.name for entry in tmp_path.iterdir()} == {left.name, "onnx"}
+        # The contract rejects a cleaner that asks for no lock.
+        monkeypatch.setattr(files, "lock", lambda descriptor: True)
+        remove_unfinished(tmp_path)
+        assert {entry.name for entry in tmp_path.iterdir()} == {"onnx"}
+        process.communicate("")
+
+
+@posix
+def test_without_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(descriptor: int) -> bool:
+        raise files.NoLocks
+
+    monkeypatch.setattr(files, "lock", refuse)
+    (tmp_path / ".onnx-1-0.unfinished").mkdir()
+    finish_another(tmp_path / "onnx", "folder")
+    assert {entry.name for entry in tmp_path.iterdir()} == {"onnx", ".onnx-1-0.unfinished"}
+
+
+@posix
+def test_an_unfinished_file_that_another_process_took_for_remains_gets_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    taken: list[int] = []
+
+    def lock(descriptor: int) -> bool:
+        if not taken:
+            taken.append(1)
+            remove_unfinished(tmp_path)
+        return known(descriptor)
+
+    known = files.lock
+    monkeypatch.setattr(files, "lock", lock)
+    finish_another(tmp_path / "onnx", "folder")
+    assert taken
+    assert (tmp_path / "onnx" / "weights").read_bytes() == b"few"
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_error_leaves_nothing_unfinished(kind: str, tmp_path: Path):
+    def fail() -> None:
+        with unfinished(tmp_path / "onnx", is_folder=kind == "folder"):
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_is_moved_aside_counts_as_unfinished(tmp_path: Path):
+    (tmp_path / "onnx").mkdir()
+    aside = move_aside(tmp_path / "onnx")
+    assert [*tmp_path.iterdir()] == [aside]
+    if os.name != "nt":
+        remove_unfinished(tmp_path)
+        assert not [*tmp_path.iterdir()]
+
+
+def test_long_names_stay_short_enough(tmp_path: Path):
+    for name in ("x" * 250, "二" * 83):
+        write(written_whole, tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == "new\n"

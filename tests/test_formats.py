@@ -12,7 +12,8 @@ import pytest
 from heedful import formats as all_formats
 from heedful.comparison.run_result import Items, read_record, write_record
 from heedful.errors import FileRefused, NewerFormat
-from heedful.formats import KEY, Format
+from heedful.formats import ENCODED_FORMAT, KEY, PREPARED_FORMAT, Format
+from heedful.records import read_facts, write_facts
 from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import open_folder
 from heedful.runtime.shards import plan_jobs
@@ -27,6 +28,7 @@ SAMPLES = Path(__file__).parent / "samples" / "formats"
 SAMPLE_NAMES = sorted((path.name for path in SAMPLES.iterdir() if path.is_dir()), key=int)
 NEWEST = SAMPLE_NAMES[-1]
 RUN_FILES = (
+    "dictionary.tsv",
     "heedful.json",
     "run/checkpoints/000010/manifest.json",
     "run/data.json",
@@ -41,6 +43,11 @@ RUN_FILES = (
     "tokenizer.json",
 )
 """Files of a run that the same command reads before it trains on."""
+RECORDS = {
+    "run/data/encoded.json": ENCODED_FORMAT,
+    "run/data/prepared.json": PREPARED_FORMAT,
+    "run/data/tokenizers.json": PREPARED_FORMAT,
+}
 MAY_DIFFER = {"run/data/prepared.json", "run/experiment.toml", "run/report.html"}
 """The time of `pairs.tsv`; settings as the command gives them, every value resolved; a page made of the others."""
 
@@ -171,11 +178,16 @@ def test_unknown_keys_of_a_known_version_are_left_out(tmp_path: Path):
     del about["sha256"]
     about["sha256"] = sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
     manifest.write_text(json.dumps(about), encoding="utf-8")
-    for name in ("heedful.json", "run/data/encoded.json", "run/data/prepared.json", "run/data/tokenizers.json"):
+    path = folder / "heedful.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "unheard of": 1}), encoding="utf-8")
+    for name, kind in RECORDS.items():
         path = folder / name
-        path.write_text(json.dumps({**json.loads(path.read_bytes()), "unheard of": 1}), encoding="utf-8")
+        write_facts(path, kind, {**read_facts(path, kind, ""), "unheard of": 1})
+    before = content(folder)
     done = train(folder, "--set", "training.max_steps=12")
     assert done.code == 0, done.err
+    after = content(folder)
+    assert all(after[name] == before[name] for name in RECORDS if name not in MAY_DIFFER)  # not made again
     assert [line["step"] for line in validations(folder)] == [4, 8, 10, 12]
 
 

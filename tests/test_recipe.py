@@ -3,14 +3,20 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from heedful.data import prepare
+from heedful.data.same_data import EXPERIMENT
 from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, Stopped, UsageError
+from heedful.formats import ENCODED_FORMAT
 from heedful.inspection.tensorboard import EVENTS
 from heedful.predictors.table import load
 from heedful.recipe import Started, train, train_model
+from heedful.records import read_facts
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.training.progress import Outcome, Progress
@@ -253,6 +259,73 @@ def test_other_data_in_the_same_folder_is_refused(change: str, tmp_path: Path):
     dev = (write(tmp_path / "dev.tsv"),) if change == "dev" else ()
     with pytest.raises(DataError, match=f"other data \\({'dev' if change == 'dev' else 'train'} changed\\)"):
         run(data, tmp_path / "m", "training.max_steps=2", dev=dev)
+
+
+def damage_data(data: Path, damage: str) -> None:
+    """Damage the prepared pairs of a run."""
+    if damage in ("source.ids", "target.ids", "source.offsets"):
+        content = bytearray((data / damage).read_bytes())
+        content[len(content) // 2] ^= 1
+        (data / damage).write_bytes(content)
+        return
+    # A run of an earlier version, whose record has no checksums, with ids that no vocabulary has.
+    facts = read_facts(data / "encoded.json", ENCODED_FORMAT, "")
+    (data / "encoded.json").write_text(json.dumps({k: v for k, v in facts.items() if k != "files"}), encoding="utf-8")
+    ids = np.fromfile(data / "target.ids", "<u2")
+    ids[-1] = int(damage)
+    ids.tofile(data / "target.ids")
+
+
+@pytest.mark.parametrize("damage", ["source.ids", "target.ids", "source.offsets", "65535", "700"])
+def test_damaged_pairs_are_prepared_again_and_train_the_same_weights(damage: str, tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    weights: list[str] = []
+    for name in ("whole", "damaged"):
+        run(data, tmp_path / name, "training.max_steps=2", "training.validate_every=2")
+        if name == "damaged":
+            damage_data(tmp_path / name / "run/data", damage)
+        _, log = run(data, tmp_path / name, "training.max_steps=4", "training.validate_every=2")
+        assert any("prepared again" in line for line in log.started[0].data.report) == (name == "damaged")
+        weights.append(str(open_folder(tmp_path / name).facts["weights"]))
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("change", ["grown", "replaced"])
+def test_data_that_change_while_they_are_read_end_the_training(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    data, test = write(tmp_path / "n.tsv"), write(tmp_path / "t.tsv", [("six", "6")])
+    make_split = prepare.Split
+
+    def change_then_split(*args: Any) -> prepare.Split:
+        if change == "grown":
+            with data.open("ab") as file:
+                file.write(b"seven\t7\n" * 3)
+        else:
+            write(test, [("eight", "8")])
+        return make_split(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare, "Split", change_then_split)
+        with pytest.raises(DataError, match=f"the {'train' if change == 'grown' else 'test'} data changed while"):
+            run(data, tmp_path / "m", "training.max_steps=2", test=(test,))
+    assert not (tmp_path / "m" / EXPERIMENT).exists()
+    _, log = run(data, tmp_path / "m", "training.max_steps=2", test=(test,))
+    assert len(log.started[0].data.report) >= 3
+
+
+@pytest.mark.parametrize("has_model", [True, False])
+def test_a_run_without_its_settings_is_not_begun_anew(has_model: bool, tmp_path: Path):
+    data, folder = write(tmp_path / "n.tsv"), tmp_path / "m"
+    run(data, folder, "training.max_steps=2")
+    (folder / EXPERIMENT).unlink()
+    if not has_model:
+        (folder / "heedful.json").unlink()
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    with pytest.raises(UsageError, match=r"but no run/experiment\.toml, so it cannot be resumed"):
+        run(write(tmp_path / "o.tsv", [(f"x{i}", f"y{i}") for i in range(20)]), folder, "training.max_steps=2")
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    assert after == before
 
 
 def test_a_refused_first_try_leaves_nothing_behind(tmp_path: Path):

@@ -1,8 +1,24 @@
 """Entry point of `python -m heedful`, which is the same as the command `heedful`."""
 
+import signal
 import sys
 
-from heedful.cli.main import main
+
+def run() -> int:
+    """Run the command line, quiet even if Ctrl-C comes while modules are imported.
+
+    Returns:
+        The exit code.
+    """
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:  # and not ignored, as in a background job
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from heedful.cli.main import main
+
+    if is_default:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return main()
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

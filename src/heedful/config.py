@@ -8,7 +8,7 @@ for an unknown key also suggests a known one.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,12 +17,16 @@ from heedful.formats import SETTINGS_FORMAT
 from heedful.regular_files import parse_toml, read_text
 
 Tree = dict[str, Any]
+MOST_SIZE: Final = 1 << 20
+"""Upper bound of the sizes of a model: widths of layers, numbers of heads and positions."""
+MOST_STEPS: Final = 10**12
+"""Upper bound of the counts of a training: steps, epochs, tokens."""
 
 
 class Config(BaseModel):
-    """Frozen, strict configuration: unknown keys are errors, and "10" is not 10."""
+    """Frozen, strict configuration: unknown keys are errors, "10" is not 10, and numbers are finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
 
 
 ConfigType = TypeVar("ConfigType", bound=Config)

@@ -2,20 +2,30 @@
 
 A device or a pipe is written to directly, not replaced. A symbolic link stays, and its target is replaced. The new file
 gets the permissions and, if allowed, the owner of the file that it replaces.
+
+A file or folder that is being written has a temporary name that ends in `.unfinished` and is locked by its process.
+The next write in the same folder removes those whose process was killed.
 """
 
 import errno
+import hashlib
 import os
+import shutil
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
 from heedful.errors import UsageError
+from heedful.regular_files import open_regular
 
 _CHUNK_BYTES: Final = 1 << 20
+_UNFINISHED: Final = ".unfinished"
+_SHOWN_CHARACTERS: Final = 48
+"""Number of characters of a file's name in its temporary name, which must not become too long for a file system."""
 _LOCKED: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
 _UNSUPPORTED: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -28,25 +38,134 @@ def written_whole(path: Path) -> Generator[TextIO]:
         path: final name.
 
     Yields:
-        A text stream. If the body raises or the process is killed, an existing file at `path` is unchanged.
+        A text stream; characters that UTF-8 cannot encode, as of odd file names, are replaced. If the body raises or
+        the process is killed, an existing file at `path` is unchanged.
     """
     target = _destination(path)
     if _is_special(target):
-        with target.open("w", encoding="utf-8", newline="\n") as stream:
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             yield stream
         return
-    temporary = target.with_name(f".{target.name}-{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+    with unfinished(target) as temporary:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             _copy_attributes(target, stream.fileno())
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     sync(target.parent)
+
+
+@contextmanager
+def unfinished(path: Path, is_folder: bool = False) -> Generator[Path]:
+    """Create an empty file or folder under a temporary name, to be filled and renamed to its final name.
+
+    Args:
+        path: final name, in an existing folder.
+        is_folder: whether to create a folder.
+
+    Yields:
+        The temporary path, in the same folder. It is removed at the end unless it was renamed; if the process is
+        killed before, the next call for the same folder removes it.
+    """
+    remove_unfinished(path.parent)
+    temporary, descriptor = _create_held(path, is_folder)
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+        os.close(descriptor)
+
+
+def move_aside(path: Path) -> Path:
+    """Rename a file or folder that is to be removed, so that its name is free and never belongs to a part of it.
+
+    Args:
+        path: the file or folder.
+
+    Returns:
+        Its new path, which `remove_unfinished` removes if this process does not.
+    """
+    aside = next(name for name in _temporary_names(path) if not name.exists())
+    path.rename(aside)
+    return aside
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the unfinished files and folders that killed processes left in a folder.
+
+    Args:
+        folder: the folder; what cannot be removed, or may still be in use, stays.
+    """
+    if os.name == "nt":
+        return  # no folder can be locked there
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.name.startswith(".") and entry.name.endswith(_UNFINISHED):
+                _remove_if_abandoned(entry)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    with suppress(OSError, NoLocks):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if lock(descriptor):
+                _remove(path)
+        finally:
+            os.close(descriptor)
+
+
+def _create_held(path: Path, is_folder: bool) -> tuple[Path, int]:
+    """Create an empty file or folder and lock it, so that it is not taken for the remains of a killed process.
+
+    Returns:
+        Its path, and the descriptor that holds the lock, if there are locks.
+
+    Raises:
+        OSError: the disk is full or refuses.
+    """
+    names = _temporary_names(path)
+    while True:
+        temporary = next(names)
+        try:
+            if is_folder:
+                temporary.mkdir()
+            elif os.name == "nt":
+                temporary.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        if os.name == "nt":  # folders cannot be opened there, and open files not be renamed: nothing is locked
+            return temporary, os.open(os.devnull, os.O_RDONLY)
+        try:
+            descriptor = os.open(temporary, os.O_RDONLY if is_folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            continue
+        except OSError:
+            if is_folder:
+                _remove(temporary)
+            raise
+        try:
+            is_ours = lock(descriptor)
+        except (NoLocks, OSError):
+            is_ours = True
+        # Between creating and locking, another process may have removed it.
+        with suppress(FileNotFoundError):
+            if is_ours and os.path.samestat(temporary.stat(), os.fstat(descriptor)):
+                return temporary, descriptor
+        os.close(descriptor)
+
+
+def _temporary_names(path: Path) -> Iterator[Path]:
+    start = f".{path.name[:_SHOWN_CHARACTERS]}-{os.getpid()}"
+    return (path.with_name(f"{start}-{number}{_UNFINISHED}") for number in count())
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager
@@ -107,6 +226,13 @@ def _open_locked(path: Path) -> int:
 
 
 def _destination(path: Path) -> Path:
+    """Path of the file behind a symbolic link, or the path itself.
+
+    Raises:
+        UsageError: the path is a folder.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; name a file in it")
     return path.resolve() if path.is_symlink() else path
 
 
@@ -205,6 +331,22 @@ def write_through(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def digest(path: Path) -> str:
+    """Hash a file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The sha256 of its content, in hexadecimal.
+
+    Raises:
+        DamagedFile: the path is not a regular file.
+    """
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:

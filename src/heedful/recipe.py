@@ -16,7 +16,7 @@ from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, val
 from heedful.custom_code import allow_code, is_custom, named_code
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
-from heedful.data.same_data import claim_data
+from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
 from heedful.errors import (
     ConfigError,
     EndedElsewhere,
@@ -54,12 +54,10 @@ from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
 
-EXPERIMENT: Final = "run/experiment.toml"
 VALIDATIONS_OF_TEST: Final = 4.0
 """Time of a test in validations of as many items, since it searches with a beam."""
 MOST_TEST_SHARE: Final = 0.1
 """Largest share of a limit of time that training leaves for the test."""
-
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -149,7 +147,8 @@ class _Run:
 def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
-    claim_data(folder, {name: part.fingerprint() for name, part in files.items()}, (folder / EXPERIMENT).is_file())
+    watch = DataWatch(files)
+    claim_data(folder, watch.fingerprints)
     earlier = earlier_settings(folder / EXPERIMENT, task.name)
     suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
@@ -158,6 +157,7 @@ def _begin(
         for line in task.warnings(recipe, first):
             warn(line)
     data = task.prepare(files, first, folder, recipe)
+    watch.check()
     experiment = _resolve(task, recipe, merge(merge(suited, task.adapted(data, first)), earlier))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)

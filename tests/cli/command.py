@@ -2,6 +2,8 @@
 
 import io
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from heedful.cli.main import main
@@ -37,6 +39,19 @@ def heedful(*arguments: object, stdin: bytes = b"", is_terminal: bool = False) -
         sys.stdin, sys.stdout, sys.stderr = kept
     out, err = (_text(stream) for stream in streams[1:])
     return Done(code, out, err)
+
+
+@contextmanager
+def disk_quota(num_bytes: int) -> Generator[None]:
+    """Let every file that grows beyond a size fail as on a full disk; needs POSIX."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

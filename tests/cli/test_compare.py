@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from heedful.cli import train as module
 from heedful.cli.messages import Messages
 from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import Stopped
 from heedful.tasks.interface import Recipe
+from heedful.training.lock import locked
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
@@ -364,3 +367,53 @@ def test_ensembles_that_cannot_be(rows: str, complaint: str, tmp_path: Path):
     done = heedful(*make_grid(tmp_path, GRID + rows))
     assert done.code == 2
     assert complaint in done.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('metrics = ["chrf", "blue"]', "metrics: no metric 'blue'; did you mean 'bleu'?"),
+        ('metrics = ["wer"]', "metrics: metric 'wer' has two meanings"),
+        ("length_edges = [7, 4]", "length_edges: edges of lengths must increase, got [7, 4]"),
+        ("length_edges = [4, 4]", "length_edges: edges of lengths must increase"),
+        ("length_edges = [4, -1]", "length_edges.1: input should be greater than or equal to 0"),
+    ],
+)
+def test_a_table_that_could_not_be_made_is_refused_before_any_training(line: str, complaint: str, tmp_path: Path):
+    done = heedful(*make_grid(tmp_path, GRID.replace("length_edges = [4, 7]", line)))
+    assert done.code == 2
+    assert complaint in done.errors[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_second_comparison_in_the_same_folder_is_refused(copied: tuple[object, ...], tmp_path: Path):
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    with locked(tmp_path / "out"):
+        before[tmp_path / "out" / "lock"] = (tmp_path / "out" / "lock").read_bytes()
+        done = heedful(*copied)
+    assert done.code == 2
+    assert "is training in it; wait for it, or choose another --out" in done.errors[0]
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+    assert heedful(*copied).code == 0
+
+
+@pytest.mark.parametrize("changed_in", [1, 2])
+def test_data_that_change_meanwhile_end_a_comparison(changed_in: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    command = make_grid(tmp_path, GRID.partition('[[rows]]\nname = "odd"')[0])
+    seeds: list[int] = []
+
+    def train(recipe: Recipe, *others: Any) -> Any:
+        seeds.append(1)
+        result = known(recipe, *others)
+        if len(seeds) == changed_in:
+            with (tmp_path / "words.tsv").open("ab") as file:
+                file.write(b"abc\tABC\n")
+        return result
+
+    known = module.train_and_watch
+    monkeypatch.setattr(module, "train_and_watch", train)
+    done = heedful(*command, "--seeds", "1,2")
+    assert done.code == 2
+    assert "the train data changed while they were read" in done.errors[-1]
+    assert len(seeds) == changed_in
+    assert len([*(tmp_path / "out" / "findings").glob("*.json")]) == changed_in - 1

@@ -6,6 +6,7 @@ import pytest
 
 from heedful.cli import demo
 from heedful.synthetic.grammar import split_of
+from heedful.training.lock import locked
 from tests.cli.command import heedful
 from tests.text.reading import read_date, read_number
 
@@ -61,6 +62,30 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path):
     assert done.code == 2
     assert "choose another --out" in done.errors[0]
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_demonstration_of_other_pairs_is_refused_before_it_writes(tmp_path: Path):
+    assert heedful("demo").code == 0
+    before = {path: path.read_bytes() for path in Path("dates.model").rglob("*.*") if path.is_file()}
+    for arguments, code in ((("--seed", "2"), 2), ((), 0)):
+        done = heedful("demo", *arguments)
+        assert done.code == code, done.err
+        if code:
+            assert "holds a training on other pairs; choose another --out" in done.errors[0]
+            assert {path: path.read_bytes() for path in Path("dates.model").rglob("*.*") if path.is_file()} == before
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_second_demonstration_is_refused_before_it_writes(tmp_path: Path):
+    folder = tmp_path / "dates.model" / "run"
+    folder.mkdir(parents=True)
+    (folder / "dates.tsv").write_bytes(b"begun by another seed\n")
+    with locked(folder):
+        done = heedful("demo")
+    assert done.code == 2
+    assert "is training in it" in done.errors[0]
+    assert (folder / "dates.tsv").read_bytes() == b"begun by another seed\n"
 
 
 @pytest.mark.parametrize("source", demo.SAMPLES)

@@ -203,6 +203,15 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no folder can be locked there")
+def test_what_killed_exports_left_is_removed_by_the_next(copied: Path):
+    left = copied / "engines" / ".onnx-99-0.unfinished"
+    left.mkdir()
+    (left / "step.onnx").write_bytes(b"half")
+    assert heedful("export", copied, "--to", "onnx").code == 0
+    assert sorted(path.name for path in (copied / "engines").iterdir()) == ["ctranslate2", "onnx"]
+
+
 def with_export(settings: Path, *changes: tuple[str, str]) -> Path:
     """The settings of the tests, with exports at the end of a training."""
     text = settings.read_text(encoding="utf-8").replace("export = false", "export = true")

@@ -1,8 +1,10 @@
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import heedful
+from tests.cli.command import disk_quota, heedful
 from tests.export.marian_folder import write_folder
 
 
@@ -50,3 +52,30 @@ def test_a_refused_folder_gives_one_line_and_leaves_nothing(folder: Path):
     assert not Path("opus.model").exists()
     done = heedful("import", "nothing")
     assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+def test_half_a_character_in_the_vocabulary_is_refused_and_leaves_nothing(folder: Path):
+    path = folder / "vocab.json"
+    whole = json.loads(path.read_bytes())
+    last = max(whole, key=lambda token: whole[token])
+    path.write_text(json.dumps({("\ud800" if token == last else token): whole[token] for token in whole}))
+    done = heedful("import", folder)
+    assert (done.code, len(done.errors)) == (3, 1), done.err
+    assert "vocab.json" in done.errors[0]
+    assert [entry.name for entry in Path().iterdir()] == ["opus"]
+    path.write_text(json.dumps(whole))
+    assert heedful("import", folder).code == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")
+def test_a_full_disk_leaves_nothing(folder: Path):
+    codes: list[int] = []
+    for num_bytes in (0, 10, 300, 1_000, 3_000, 10_000, 1_000_000):
+        with disk_quota(num_bytes):
+            done = heedful("import", folder)
+        codes.append(done.code)
+        if done.code:
+            assert (done.code, len(done.errors)) == (5, 1), done.err
+            assert [entry.name for entry in Path().iterdir()] == ["opus"]
+    assert codes[0] == 5
+    assert codes[-1] == 0

@@ -2,9 +2,11 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 from safetensors.numpy import load_file
 
 from heedful.cli.info import num_parameters
+from heedful.errors import FileRefused
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 
@@ -48,3 +50,15 @@ def test_a_log_that_a_crash_cut_off_is_read_until_there(trained: Trained, tmp_pa
 def test_parameters_are_counted_without_loading(trained: Trained):
     weights = next(trained.model.glob("model-*.safetensors"))
     assert num_parameters(weights) == sum(array.size for array in load_file(weights).values())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00" * 8, b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]", b"\x05\0\0\0\0\0\0\0{...}", b"[" * 99],
+    ids=repr,
+)
+def test_weights_that_are_none_have_no_parameters(content: bytes, tmp_path: Path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(FileRefused, match="not a safetensors file"):
+        num_parameters(path)

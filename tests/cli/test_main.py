@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,41 @@ def test_a_closed_standard_input_is_empty():
     done = subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, check=False)
     assert done.returncode == 0
     assert b"additive" in done.stdout
+
+
+INTERRUPTED = """
+import os, signal, sys
+import heedful.__main__ as command
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "heedful.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["heedful", "--version"]
+sys.exit(command.run())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_while_modules_are_imported_is_quiet():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], env=ENVIRONMENT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_ignored_ctrl_c_stays_ignored():
+    ignored = INTERRUPTED.replace("import heedful", "signal.signal(signal.SIGINT, signal.SIG_IGN)\nimport heedful")
+    done = subprocess.run([sys.executable, "-c", ignored], env=ENVIRONMENT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize("words", [("list", "scores"), ("trian",)], ids=str)
+def test_readers_that_left_both_streams_give_no_other_exit_code(words: tuple[str, ...]):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "heedful", *words]
+    done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == (141 if words[0] == "list" else 2)

@@ -1,3 +1,6 @@
+import errno
+import io
+
 import pytest
 
 from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned
@@ -22,6 +25,25 @@ def test_many_warnings_end_in_their_number(capsys: pytest.CaptureFixture[str], c
     assert lines[:MOST_WARNINGS] == [f"heedful: warning: line {n}" for n in range(min(count, MOST_WARNINGS))]
     last = [f"heedful: warning: ... {count:,} lines were cut in all"] if count > MOST_WARNINGS else []
     assert lines[MOST_WARNINGS:] == last
+
+
+class Refusing(io.TextIOWrapper):
+    """Standard error that refuses all text."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(io.BytesIO())
+        self.number = number
+
+    def write(self, text: str, /) -> int:
+        raise OSError(self.number, "refused")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EPIPE])
+def test_messages_that_cannot_be_printed_are_no_error(number: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stderr", Refusing(number))
+    messages = Messages(is_quiet=False)
+    messages.say("reading")
+    messages.warn("cut")
 
 
 def test_aligned_nothing():

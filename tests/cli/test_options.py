@@ -1,13 +1,17 @@
 import os
 import sys
+from typing import Any
 
 import pytest
+import typer
 
+from heedful.cli.main import COMMANDS, _app
 from heedful.cli.options import choose_device, parse_columns, use_threads
 from heedful.errors import UsageError
+from tests.cli.command import heedful
 
 
-@pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3"])
+@pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3", "1," + "9" * 5000, "9999999999,1"])
 def test_columns_that_are_none(text: str):
     with pytest.raises(UsageError, match="such as 2,1"):
         parse_columns(text)
@@ -47,6 +51,46 @@ def test_devices():
         choose_device("gpu")
     with pytest.raises(UsageError, match="PyTorch sees"):
         choose_device("cuda:99")
+
+
+@pytest.mark.parametrize("name", ["meta", "xla", "hpu", "cpu:7", ""])
+def test_devices_that_heedful_does_not_run_on(name: str):
+    pytest.importorskip("torch")
+    with pytest.raises(UsageError, match="known: auto, cpu"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize("number", ["1", "64", " 8", "4,2"])
+def test_a_number_of_threads_in_the_environment_is_left_alone(number: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", number)
+    use_threads(0)
+    assert os.environ["OMP_NUM_THREADS"] == number
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1000000000", "9" * 5000, "nan", "4,", "\uff11"])
+def test_no_number_of_threads_in_the_environment(number: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", number)
+    with pytest.raises(UsageError, match="OMP_NUM_THREADS"):
+        use_threads(0)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_number_has_an_upper_and_a_lower_bound(command: str):
+    group: Any = typer.main.get_command(_app([command]))
+    parameters = getattr(group, "commands", {command: group})[command].params
+    numbers = [each for each in parameters if each.metavar in ("INTEGER", "FLOAT")]
+    assert "threads" in {each.name for each in numbers}
+    assert [] == [each.name for each in numbers if each.min is None or each.max is None]
+
+
+@pytest.mark.parametrize(
+    "option", ["--beam=1000000000", "--nbest=1000000000", "--groups=1000000000", "--threads=100000000", "--beam=1e30"]
+)
+def test_numbers_out_of_range_are_refused_at_once(option: str):
+    done = heedful("translate", "no.model", "text", option)
+    assert done.code == 2
+    assert len(done.errors) == 1
+    assert option.partition("=")[0] in done.err
 
 
 def test_devices_without_pytorch(monkeypatch: pytest.MonkeyPatch):

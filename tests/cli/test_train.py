@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import heedful
+from tests.cli.command import disk_quota, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.test_main import ENVIRONMENT
 
@@ -199,19 +199,64 @@ def test_ctrl_c_after_training_says_that_the_model_is_complete(
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")
 def test_a_quota_ends_the_training_with_exit_5_and_keeps_what_was_saved(copied: tuple[object, ...]):
-    import resource
-
     model = Path(str(copied[3]))
     before = heedful("translate", model, "abc")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-    try:
+    with disk_quota(10_000):
         done = heedful(*copied, "--set", "training.max_steps=12")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 5
     assert len(done.errors) == 1
     assert "not saved" in done.errors[0]
     assert "Traceback" not in done.err
     assert heedful("translate", model, "abc") == before
     assert heedful(*copied, "--set", "training.max_steps=12").code == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")
+def test_a_quota_while_test_scores_are_written_costs_nothing_later(copied: tuple[object, ...]):
+    scores = Path(str(copied[3])) / "run" / "test.json"
+    before = scores.read_bytes()
+    for content in (None, b"", before[:100]):
+        scores.unlink() if content is None else scores.write_bytes(content)
+        with disk_quota(100):
+            assert heedful(*copied).code == 5
+        assert (scores.read_bytes() if scores.exists() else None) == content
+        assert heedful("info", copied[3]).code == 0
+        assert heedful(*copied).code == 0
+        assert scores.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+def test_a_reader_that_leaves_stops_the_training_after_a_checkpoint(tmp_path: Path, settings: Path):
+    data = write_pairs(tmp_path / "a.tsv", 40)
+    limits = ("--set", "training.max_steps=100000", "--set", "training.patience=9999")
+    command = [sys.executable, "-m", "heedful", "train", str(data), "--config", str(settings), "--out", tmp_path / "m"]
+    with subprocess.Popen(
+        [*command, *limits], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as run:
+        assert run.stdout is not None
+        while b"step 8" not in run.stdout.readline():
+            pass
+        run.stdout.close()
+        assert run.wait(timeout=60) == 141
+    ending = json.loads((tmp_path / "m/run/history.jsonl").read_bytes().split(b"\n")[-2])
+    assert ending["event"] == "stopped"
+    checkpoints = sorted(path.name for path in (tmp_path / "m/run/checkpoints").iterdir())
+    assert int(checkpoints[-1]) == ending["step"] > 8
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("is_full", [True, False])
+def test_messages_that_nobody_can_read_cost_no_result(is_full: bool, trained: Trained):
+    command = [sys.executable, "-m", "heedful", "translate", str(trained.model), "--threads", "1"]
+    source = "abc\n\ufffd\n".encode().replace(b"\xef\xbf\xbd", b"\xff")
+    whole = subprocess.run(command, input=source, env=ENVIRONMENT, capture_output=True, check=True)
+    assert b"warning" in whole.stderr
+    if is_full:
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(command, input=source, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=full)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(command, input=source, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=writing)
+        os.close(writing)
+    assert (done.returncode, done.stdout) == (0, whole.stdout)

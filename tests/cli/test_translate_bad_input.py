@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from heedful.files import digest
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.folder import digest
 from heedful.text.vocabulary import EOS
 from tests.architecture.package import ROOT
 from tests.cli.command import Done, heedful

@@ -6,8 +6,9 @@ import pytest
 
 from heedful.data import corpus_links
 from heedful.data.corpus_links import broadcast_links, link_corpus
-from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.errors import FileRefused
+from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
+from heedful.formats import ENCODED_FORMAT
+from heedful.records import read_facts, write_facts
 from heedful.text.dictionary import align_pairs
 from heedful.text.tokenizer import TextConfig, Tokenizer, Units, train_tokenizer
 from heedful.text.vocabulary import EOS
@@ -125,13 +126,25 @@ def test_links_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert (tmp_path / "source.ids").stat().st_size == 2 * sum(len(order) for order in ORDERS)
 
 
-def test_damaged_files_are_refused(tmp_path: Path):
+@pytest.mark.parametrize("damage", ["cut", "flipped", "of other pairs", "no checksums"])
+def test_damaged_links_are_made_again(damage: str, tmp_path: Path):
     corpus, tokenizers = encode(make_pairs(), ("words", "words"))
-    link_corpus(corpus, tokenizers, tmp_path)
+    first = link_corpus(corpus, tokenizers, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     path = tmp_path / "target.ids"
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(FileRefused, match=r"target\.ids"):
-        link_corpus(corpus, tokenizers, tmp_path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-2])
+    elif damage == "flipped":
+        path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+    elif damage == "of other pairs":
+        write_encoded(tmp_path, iter([([0], [0])] * (len(ORDERS) - 1)), 10)
+    else:  # positions beyond the pair, in files of earlier versions
+        write_encoded(tmp_path, iter([([9], [0])] * len(ORDERS)), 10)
+        facts = read_facts(tmp_path / "encoded.json", ENCODED_FORMAT, "")
+        write_facts(tmp_path / "encoded.json", ENCODED_FORMAT, {k: v for k, v in facts.items() if k != "files"})
+    again = link_corpus(corpus, tokenizers, tmp_path)
+    assert [links_of(again, i) for i in range(len(corpus))] == [links_of(first, i) for i in range(len(corpus))]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_words_without_a_token_in_common_are_spread_apart():

@@ -1,6 +1,6 @@
-import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.errors import FileRefused
+from heedful.formats import ENCODED_FORMAT
+from heedful.records import read_facts, write_facts
 
 Pairs = list[tuple[list[int], list[int]]]
 PAIRS: Pairs = [([5, 3], [6, 7, 3]), ([3], [3]), ([9, 9, 9, 3], [4, 3])]
@@ -69,7 +71,7 @@ def test_an_interrupted_writing_leaves_nothing_that_could_be_taken_for_whole(tmp
     for num in (1, len(PAIRS)):
         with pytest.raises(KeyError):
             write_encoded(tmp_path, broken(num), 100)
-        with pytest.raises(FileRefused, match="delete the folder to encode again"):
+        with pytest.raises(FileRefused, match="encode the data again"):
             EncodedCorpus.read(tmp_path)
 
 
@@ -91,19 +93,91 @@ def test_a_file_of_another_size_is_refused(name: str, tmp_path: Path):
 def test_facts_of_another_form_are_refused(facts: str, tmp_path: Path):
     write_encoded(tmp_path, iter(PAIRS), 100)
     (tmp_path / "encoded.json").write_text(facts, encoding="utf-8")
-    with pytest.raises(FileRefused, match="not an encoded corpus"):
+    with pytest.raises(FileRefused, match=r"encode the data again$"):
         EncodedCorpus.read(tmp_path)
+
+
+def change_facts(folder: Path, **changes: object) -> None:
+    """Have the record of a corpus say something else; a value of None removes a key."""
+    facts = read_facts(folder / "encoded.json", ENCODED_FORMAT, "") | changes
+    kept = {key: value for key, value in facts.items() if value is not None}
+    write_facts(folder / "encoded.json", ENCODED_FORMAT, kept)
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("dtype", "O"), ("dtype", "nonsense"), ("num_pairs", None), ("num_pairs", -5)]
+    ("key", "value"),
+    [
+        ("dtype", "O"),
+        ("dtype", "<i2"),
+        ("dtype", "nonsense"),
+        ("num_pairs", None),
+        ("num_pairs", -5),
+        ("num_source_ids", 1 << 62),
+        ("files", ["source.ids"]),
+    ],
 )
 def test_facts_that_lie_are_refused(key: str, value: object, tmp_path: Path):
     write_encoded(tmp_path, iter(PAIRS), 100)
-    facts = json.loads((tmp_path / "encoded.json").read_text(encoding="utf-8"))
-    (tmp_path / "encoded.json").write_text(json.dumps(facts | {key: value}), encoding="utf-8")
+    change_facts(tmp_path, **{key: value})
     with pytest.raises(FileRefused, match="not an encoded corpus"):
         EncodedCorpus.read(tmp_path)
+
+
+def num_unnoticed(folder: Path) -> int:
+    """Number of flipped bits, of all in the files of a corpus, that are read as something else."""
+    whole = content(EncodedCorpus.read(folder, (100, 100)))
+    number = 0
+    for path in sorted(folder.iterdir()):
+        before = path.read_bytes()
+        for bit in range(0, 8 * len(before), 3):
+            changed = bytearray(before)
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            with suppress(FileRefused):
+                number += content(EncodedCorpus.read(folder, (100, 100))) != whole
+        path.write_bytes(before)
+    return number
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path):
+    write_encoded(tmp_path, iter(PAIRS), 100)
+    assert num_unnoticed(tmp_path) == 0
+    change_facts(tmp_path, files=None)
+    assert num_unnoticed(tmp_path) > 0  # without checksums
+
+
+@pytest.mark.parametrize("has_checksums", [True, False])
+def test_ids_beyond_the_vocabulary_are_refused(has_checksums: bool, tmp_path: Path):
+    write_encoded(tmp_path, iter(PAIRS), 100)
+    if not has_checksums:
+        change_facts(tmp_path, files=None)
+    assert len(EncodedCorpus.read(tmp_path, (10, 8))) == len(PAIRS)
+    for sizes, name in (((9, 8), "source"), ((10, 7), "target")):
+        with pytest.raises(FileRefused, match=rf"{name}\.ids has the id \d, but there are \d tokens"):
+            EncodedCorpus.read(tmp_path, sizes)
+
+
+@pytest.mark.parametrize("offsets", [[0, 2, 1, 7], [1, 2, 3, 7], [0, 2, 3, 6], [0, 2, 90, 7], [0, -2, 3, 7]])
+def test_offsets_without_checksums_are_positions_of_the_ids(offsets: list[int], tmp_path: Path):
+    write_encoded(tmp_path, iter(PAIRS), 100)
+    change_facts(tmp_path, files=None)
+    np.array(offsets, "<i8").tofile(tmp_path / "source.offsets")
+    with pytest.raises(FileRefused, match="the offsets of its sequences"):
+        EncodedCorpus.read(tmp_path)
+
+
+def test_a_training_pair_without_ids_is_refused(tmp_path: Path):
+    write_encoded(tmp_path, iter([([3], [3]), ([], [3])]), 100)
+    assert len(EncodedCorpus.read(tmp_path)) == 2
+    with pytest.raises(FileRefused, match=r"source\.offsets has a sequence without ids"):
+        EncodedCorpus.read(tmp_path, (9, 9))
+
+
+def test_limits_are_those_of_each_sequence():
+    side = EncodedSide.of([[5, 3], [], [6]])
+    assert side.lie_below(np.array([6, 0, 7]))
+    assert not side.lie_below(np.array([5, 0, 7]))
+    assert not side.lie_below(np.array([6, 0, 6]))
 
 
 def test_sequences_may_be_held_in_memory():

@@ -1,7 +1,8 @@
 import os
+from array import array
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from heedful.data import encoded
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
-from heedful.errors import DataError
+from heedful.data.same_data import EXPERIMENT
+from heedful.errors import DataError, FileRefused
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -230,17 +232,82 @@ def test_what_is_lost_is_made_again(lost: str, tmp_path: Path):
 def test_an_interrupted_encoding_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     calls = count()
 
-    def stop(file: BinaryIO, code: str, ids: list[int]) -> int:
-        if next(calls) == 20:
+    def stop(file: encoded._HashedFile, integers: "array[int]") -> None:
+        if next(calls) == 40:
             raise KeyboardInterrupt
-        return append(file, code, ids)
+        write_integers(file, integers)
 
-    append = encoded._append
+    write_integers = encoded._HashedFile.write
     with monkeypatch.context() as patch:
-        patch.setattr(encoded, "_append", stop)
+        patch.setattr(encoded._HashedFile, "write", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path, rows(30))
     assert training_pairs(run(tmp_path, rows(30))) == rows(30)
+
+
+WORDS = TextConfig(source_units="words", target_units="words", min_count=1)
+STORED = (
+    "run/data/prepared.json",
+    "run/data/tokenizers.json",
+    "run/data/encoded.json",
+    "run/data/source.ids",
+    "run/data/target.ids",
+    "run/data/source.offsets",
+    "run/data/target.offsets",
+    "run/data/dictionary.json",
+    "tokenizer.json",
+    "dictionary.tsv",
+)
+"""What a second call for the same files reads."""
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda whole: b"",
+    "cut": lambda whole: whole[: len(whole) // 2],
+    "flipped": lambda whole: (
+        whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 4]) + whole[len(whole) // 2 + 1 :]
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("file", STORED)
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_what_is_damaged_is_made_again_and_said(file: str, damage: str, has_begun: bool, tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(120))
+    first = prepared_from(train, tmp_path, WORDS)
+    pairs = training_pairs(first)
+    model = tmp_path / "model"
+    if has_begun:
+        (model / EXPERIMENT).touch()
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+    assert {str(path.relative_to(model)) for path in before} >= set(STORED)
+    path = model / file
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    second = prepared_from(train, tmp_path, WORDS)
+    assert training_pairs(second) == pairs
+    assert (second.dev, second.test, second.tokenizer_files) == (first.dev, first.test, first.tokenizer_files)
+    assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
+    *report, said = second.report
+    assert tuple(report) == first.report
+    assert said.endswith("prepared again from the data files")
+    assert path.name in said
+    assert prepared_from(train, tmp_path, WORDS).report == first.report
+
+
+def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
+    prepared_from(write(tmp_path / "train.tsv", rows(120)), tmp_path)
+    model = tmp_path / "model"
+    (model / EXPERIMENT).touch()
+    tokenizer = (model / "tokenizer.json").read_bytes()
+    for record in (False, True):  # with other pairs the checksums of the record are not met either
+        if record:
+            (model / module.TOKENIZERS).unlink()
+        (model / "tokenizer.json").write_bytes(tokenizer[:-9] if not record else tokenizer)
+        (model / "run/data/prepared.json").unlink(missing_ok=True)
+        other = write(tmp_path / "train.tsv", [("other words", str(i)) for i in range(200)] + rows(3))
+        with pytest.raises(FileRefused, match=r"tokenizer\.json: missing, damaged or made by another version"):
+            prepared_from(other, tmp_path)
+        assert (model / "tokenizer.json").read_bytes() == (tokenizer if record else tokenizer[:-9])
+    assert not [path for path in model.rglob("*.unfinished")]
 
 
 def test_the_sample_for_tokenizers_is_uniform(monkeypatch: pytest.MonkeyPatch):

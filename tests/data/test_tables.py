@@ -1,6 +1,7 @@
 """Tables in Parquet and Arrow are the same pairs as JSONL, and are refused by name where they are damaged."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
-from heedful.data.tables import data_lines, is_table
+from heedful.data.tables import check_data_file, data_lines, is_table
 from heedful.errors import DataError, MissingExtra
 from heedful.installation import install_command
 
@@ -132,3 +133,12 @@ def test_a_damaged_list_of_files_is_refused(state: str, tmp_path: Path, pyarrow:
     (folder / "state.json").write_text(state)
     with pytest.raises(DataError, match="save the folder again"):
         find_pairs([folder])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_is_no_table_and_refused_without_waiting(tmp_path: Path):
+    path = tmp_path / "pairs.parquet"
+    os.mkfifo(path)
+    assert not is_table(path)
+    with pytest.raises(DataError, match="not a regular file"):
+        check_data_file(path)

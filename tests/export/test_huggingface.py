@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import warnings
 from copy import deepcopy
@@ -27,6 +28,7 @@ from heedful.tasks.marian import import_marian
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary
+from tests.cli.command import disk_quota
 from tests.export.marian_folder import write_folder
 
 MOST = 30
@@ -280,6 +282,11 @@ def test_nothing_is_written_over_and_nothing_is_left_of_what_failed(
         export_huggingface(model, described, out)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
+    if os.name != "nt":
+        for num_bytes in (0, 1_000, 10_000):  # safetensors writes by itself, with errors of its own
+            with disk_quota(num_bytes), pytest.raises(ResourceError, match=r"not written: .*; choose another folder"):
+                export_huggingface(model, described, out)
+            assert list(tmp_path.iterdir()) == []
     out.mkdir()
     export_huggingface(model, described, out)  # an empty folder is nobody's
     shutil.rmtree(out)

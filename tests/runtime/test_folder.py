@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from heedful.errors import FileRefused, NewerFormat, UsageError
+from heedful.files import digest
 from heedful.formats import MODEL_FORMAT
-from heedful.runtime.folder import MANIFEST, commit, digest, open_folder
+from heedful.runtime.folder import MANIFEST, commit, open_folder
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.runtime.folder import ModelFolder, digest, open_folder
+from heedful.files import digest
+from heedful.runtime.folder import ModelFolder, open_folder
 from heedful.runtime.pack import pack
 from tests.prove.disk import Call, calls
 from tests.test_formats import NEWEST, SAMPLES

@@ -76,6 +76,29 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
     assert parts.weights == whole.weights
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["labels.json", "tokenizer.json", "run/data/classification.json", "run/data/source.ids", "run/data/target.ids"],
+)
+@pytest.mark.parametrize("damage", ["empty", "flipped"])
+def test_damaged_texts_are_prepared_again_and_train_the_same_weights(file: str, damage: str, tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv")
+    runs = [Run(data, tmp_path / name, "training.max_steps=20") for name in ("whole", "damaged")]
+    for run in runs:
+        run.train()
+    path = tmp_path / "damaged" / file
+    before = path.read_bytes()
+    path.write_bytes(
+        bytes(byte ^ (i == len(before) // 2) for i, byte in enumerate(before)) if damage != "empty" else b""
+    )
+    for name, run in zip(("whole", "damaged"), runs, strict=True):
+        longer = Run(data, tmp_path / name, "training.max_steps=40")
+        longer.train()
+        assert any("prepared again" in line for line in longer.started[0].data.report) == (name == "damaged")
+        assert run.weights == runs[0].weights
+    assert path.read_bytes() == before
+
+
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
     data = write_reviews(tmp_path / "reviews.tsv")
     plain = ("training.max_steps=20", "model.dropout=0", "training.average=0", "training.optimizer.kind=sgd")

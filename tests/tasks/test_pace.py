@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from heedful.config import read_toml
-from heedful.recipe import EXPERIMENT, Started, train
+from heedful.data.same_data import EXPERIMENT
+from heedful.recipe import Started, train
 from heedful.tasks.interface import Recipe
 from heedful.tasks.pace import LEAST_ITEMS, Pace
 from heedful.training.progress import Outcome

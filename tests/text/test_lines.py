@@ -167,3 +167,36 @@ def test_damaged_gzip_is_refused(tmp_path: Path, reader: type[object]):
 def test_a_missing_file_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"gone: cannot be read: No such file"):
         next(read_lines(tmp_path / "gone"))
+
+
+def _bomb(path: Path, line: bytes) -> Path:
+    with gzip.open(path, "wb", compresslevel=9) as packed:
+        for _ in range(20):
+            packed.write(line * ((1 << 20) // len(line)))
+    return path
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\0", b"a\tb\n"], ids=repr)
+def test_gzip_that_unpacks_to_far_more_than_text_is_refused(line: bytes, tmp_path: Path):
+    path = _bomb(tmp_path / "bomb.gz", line)
+    with pytest.raises(DataError, match=r"bomb\.gz: damaged gzip data.*unpacks to more than 100 times its size"):
+        for _ in read_chunks(path):
+            pass
+    with path.open("rb") as stream, pytest.raises(DataError, match="100 times"):
+        for _ in read_lines(stream, "standard input"):
+            pass
+
+
+def test_gzip_of_repeated_text_is_no_bomb(tmp_path: Path):
+    text = b"".join(b"%d the same sentence again and again\n" % number for number in range(10_000)) * 60
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(text))
+    assert len(text) > 1 << 24
+    assert b"".join(read_chunks(path)) == text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_in_the_place_of_a_file_is_refused_without_waiting(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="a pipe, not a file"):
+        list(read_lines(tmp_path / "pipe"))

@@ -187,3 +187,27 @@ def test_an_old_file_stays_whole_until_the_new_one_is(tmp_path: Path):
         assert path.read_bytes() == b"old\n"
     assert path.read_bytes() == "é\n".encode()
     assert [child.name for child in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("place", range(10, 20))
+def test_gzip_damaged_after_its_header_is_refused(place: int, tmp_path: Path):
+    content = bytearray(gzip.compress(b"a\tb\n" * 30, mtime=0))
+    content[place] ^= 0xFF
+    path = tmp_path / "pairs.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged gzip data"):
+        _check_and_read(path)
+
+
+def _check_and_read(path: Path) -> None:
+    check_file(path)
+    list(read_lines(path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_has_no_fingerprint(tmp_path: Path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    begin_fingerprints([path])
+    with pytest.raises(DataError, match="a pipe, not a file"):
+        fingerprint_file(path)

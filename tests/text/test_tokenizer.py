@@ -288,3 +288,11 @@ def test_a_vocabulary_of_what_no_text_is_cut_into_is_refused(units: Units, token
 def test_spaces_that_texts_may_hold_are_taken(units: Units, tokens: list[str], tmp_path: Path):
     Vocabulary([*SPECIAL_TOKENS, *tokens]).save(tmp_path / "v.json")
     assert load_tokenizer(tmp_path / "v.json", units, "NFC").encode(tokens[0]) == [4]
+
+
+def test_a_piece_that_is_not_utf_8_is_refused(pieces: dict[Normalization, PieceTokenizer]):
+    model = pieces["NFC"].model
+    text = max((piece for piece in pieces["NFC"].pieces(range(len(pieces["NFC"]))) if piece.isascii()), key=len)
+    assert model.count(text.encode()) >= 1
+    with pytest.raises(FileRefused, match="a piece is not UTF-8"):
+        PieceTokenizer(model.replace(text.encode(), b"\xff" + text.encode()[1:]), "NFC")

@@ -25,6 +25,7 @@ import typer
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
+    MOST_MINUTES,
     ColumnsText,
     DataPaths,
     Debug,
@@ -67,6 +68,7 @@ MinutesPerRun = Annotated[
     float,
     typer.Option(
         min=0,
+        max=MOST_MINUTES,
         metavar="FLOAT",
         help="Longest training time per run; 0 = as the grid says.",
         rich_help_panel=_TRAINING,
@@ -151,6 +153,6 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         (1, 2, 3)
     """
     parts = [part.strip() for part in text.split(",")] if text else []
-    if not all(part.isdecimal() for part in parts) or len({*parts}) < len(parts):
-        raise UsageError(f"--seeds {text!r}: expected distinct numbers separated by commas, such as 1,2,3")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts) or len({*parts}) < len(parts):
+        raise UsageError(f"--seeds {text[:80]!r}: expected distinct numbers separated by commas, such as 1,2,3")
     return tuple(int(part) for part in parts)

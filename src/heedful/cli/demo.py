@@ -12,15 +12,24 @@ Examples:
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from heedful.cli.messages import Messages, aligned
-from heedful.cli.options import Debug, Device, Quiet, Threads, choose_device, prepare_training
+from heedful.cli.options import (
+    MOST_MINUTES,
+    MOST_SEED,
+    Debug,
+    Device,
+    Quiet,
+    Threads,
+    choose_device,
+    prepare_training,
+)
 from heedful.errors import UsageError
+from heedful.files import written_whole
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
@@ -64,8 +73,12 @@ SAMPLES: Final = {
 
 def run(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder.")] = Path("dates.model"),
-    minutes: Annotated[float, typer.Option(min=0, metavar="FLOAT", help="Longest training time; 0 = no limit.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of data, weights and order.")] = 1,
+    minutes: Annotated[
+        float, typer.Option(min=0, max=MOST_MINUTES, metavar="FLOAT", help="Longest training time; 0 = no limit.")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, metavar="INTEGER", help="Seed of data, weights and order.")
+    ] = 1,
     device: Device = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -96,27 +109,31 @@ def run(
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write training and validation pairs into the run's folder; the same pairs in every run.
+    """Write training and validation pairs into the run's folder, unless they are there already.
 
     Raises:
-        UsageError: the folder holds files of another run.
+        UsageError: the folder holds files of another run, or another process is training in it.
     """
+    from heedful.data.same_data import has_begun
+    from heedful.runtime.folder import claim
     from heedful.synthetic.corpus import generate
+    from heedful.training.lock import locked
 
     folder = out / "run"
-    if out.is_dir() and any(out.iterdir()) and not (folder / "dates.tsv").is_file():
-        raise UsageError(f"{out}: holds other files; choose another --out")
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(out)
     counts: dict[Split, int] = {"train": NUM_PAIRS, "dev": NUM_VALIDATION}
-    names = {"train": "dates.tsv", "dev": "dates-validation.tsv"}
-    for split, count in counts.items():
-        _write(folder / names[split], generate(count, seed, split))
-    return folder / names["train"], folder / names["dev"]
-
-
-def _write(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    text = "".join(f"{source}\t{target}\n" for source, target in pairs)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    paths = {"train": folder / "dates.tsv", "dev": folder / "dates-validation.tsv"}
+    with locked(folder):
+        for split, count in counts.items():
+            text = "".join(f"{source}\t{target}\n" for source, target in generate(count, seed, split))
+            path = paths[split]
+            if path.is_file() and path.read_bytes() == text.encode():
+                continue
+            if has_begun(out):
+                raise UsageError(f"{out}: holds a training on other pairs; choose another --out")
+            with written_whole(path) as stream:
+                stream.write(text)
+    return paths["train"], paths["dev"]
 
 
 def _exact_match(translator: "Translator", seed: int) -> str:

@@ -19,6 +19,8 @@ from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
+    MOST_ITEMS,
+    MOST_SEED,
     BatchTokens,
     Beam,
     ColumnsText,
@@ -63,10 +65,16 @@ MetricKeys = Annotated[
 ]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case.", rich_help_panel=_MEASURES)]
 Limit = Annotated[
-    int, typer.Option(min=0, metavar="INTEGER", help="Number of sources to score; 0 = all.", rich_help_panel=DATA)
+    int,
+    typer.Option(
+        min=0, max=MOST_ITEMS, metavar="INTEGER", help="Number of sources to score; 0 = all.", rich_help_panel=DATA
+    ),
 ]
 BootstrapSeed = Annotated[
-    int, typer.Option(min=0, metavar="INTEGER", help="Seed of the bootstrap resamples.", rich_help_panel=_MEASURES)
+    int,
+    typer.Option(
+        min=0, max=MOST_SEED, metavar="INTEGER", help="Seed of the bootstrap resamples.", rich_help_panel=_MEASURES
+    ),
 ]
 
 

@@ -4,7 +4,6 @@ Examples:
   heedful info pairs.model
 """
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.cli.messages import aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
-from heedful.formats import METRICS_FORMAT, TEST_SCORES_FORMAT
 from heedful.regular_files import open_regular, parse_json
 from heedful.text.durations import duration
 
@@ -128,22 +126,21 @@ def _size(folder: Path) -> int:
 
 def _about_training(model: Path) -> list[Row]:
     from heedful.evaluation.metrics.table import score_text
-    from heedful.pages.record import METRICS, read_lines
+    from heedful.pages.record import read_scores, read_validations
 
-    lines = read_lines(model / "run" / METRICS, METRICS_FORMAT)
-    records = [record for record in lines if {"step", "scores"} <= record.keys()]
+    records = read_validations(model)
     if not records:
         return []
     last = records[-1]
     best = next((record for record in reversed(records) if record.get("is_best")), last)
     shown = ", ".join(score_text(name, value) for name, value in best["scores"].items())
     rows = [
-        ("trained", f"{last['step']:,} steps, {last['epoch']:.1f} epochs, {duration(last['seconds'])}"),
+        (
+            "trained",
+            f"{last['step']:,} steps, {last.get('epoch', 0):.1f} epochs, {duration(last.get('seconds', 0))}",
+        ),
         ("best", f"{shown}; on validation, at step {best['step']:,}"),
     ]
-    tested = model / "run" / "test.json"
-    if tested.is_file():
-        results = TEST_SCORES_FORMAT.strip(tested, json.loads(tested.read_text(encoding="utf-8"))).get("results", ())
-        scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
-        rows += [("test", scores)] if scores else []
-    return rows
+    results = read_scores(model).get("results", ())
+    scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
+    return [*rows, ("test", scores)] if scores else rows

@@ -15,6 +15,7 @@ import typer
 
 from heedful.cli.failures import explain
 from heedful.cli.help import Command, Group
+from heedful.cli.messages import discard_output, print_message
 from heedful.custom_code import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
@@ -58,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
         message, status = explain(cause)
-        if is_debug:
+        if is_debug and not isinstance(cause, typer.TyperException):
             traceback.print_exception(cause)
         if message:
-            print(f"heedful: {message}", file=sys.stderr, flush=True)
-        _flush_or_give_up()
+            print_message(f"heedful: {message}")
+    _flush_or_give_up()
     return status
 
 
@@ -134,6 +135,7 @@ def _global_options(
             help="Allow a model to import this class from outside the package; may stand anywhere and be repeated.",
         ),
     ] = "",
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.")] = False,
 ) -> None: ...
 
 
@@ -179,8 +181,9 @@ def _prepare_process(is_debug: bool) -> None:
 
 
 def _flush_or_give_up() -> None:
-    """Flush standard output; if that fails, keep Python from flushing again at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Flush standard output and error; where that fails, keep Python from flushing again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            discard_output(stream)

@@ -1,8 +1,10 @@
 """Messages on standard error, beside the results."""
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Final, final
+from contextlib import suppress
+from typing import Final, TextIO, final
 
 MOST_WARNINGS: Final = 20
 
@@ -26,7 +28,7 @@ class Messages:
             text: one line.
         """
         if not self.is_quiet:
-            print(text, file=sys.stderr, flush=True)
+            print_message(text)
 
     def warn(self, text: str) -> None:
         """Print a warning, even if quiet.
@@ -34,7 +36,34 @@ class Messages:
         Args:
             text: one line.
         """
-        print(f"heedful: warning: {text}", file=sys.stderr, flush=True)
+        print_message(f"heedful: warning: {text}")
+
+
+def print_message(text: str) -> None:
+    """Print a line on standard error; if that fails, drop it, because results matter more.
+
+    Args:
+        text: one line.
+    """
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        pass  # a signal says the same to a training, which it stops
+    except OSError:
+        discard_output(sys.stderr)
+
+
+def discard_output(stream: TextIO) -> None:
+    """Replace a stream that cannot be written to by the null device, so that no later write fails, at exit either.
+
+    Args:
+        stream: standard output or standard error.
+    """
+    with suppress(OSError):
+        descriptor = stream.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, descriptor)
+        os.close(null)
 
 
 @final

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,19 @@ FILES: Final = "Input and output"
 MODEL: Final = "Model"
 SEARCH: Final = "Search"
 SPEED: Final = "Speed"
+
+MOST_THREADS: Final = 1024
+"""Upper bound of threads and worker processes."""
+MOST_TOKENS: Final = 10_000_000
+"""Upper bound of the positions computed together, which all need memory at once."""
+MOST_HYPOTHESES: Final = 1000
+"""Upper bound of the hypotheses carried for a source, as in `heedful.search.config`, which takes long to import."""
+MOST_ITEMS: Final = 10**9
+"""Upper bound of counts of lines, pairs and passes."""
+MOST_MINUTES: Final = 1e6
+"""Upper bound of a time limit, two years."""
+MOST_SEED: Final = (1 << 31) - 1
+"""Largest seed that all random generators take."""
 
 
 def store_standard_input(context: typer.Context, paths: list[Path] | None) -> list[Path] | None:
@@ -63,14 +77,18 @@ Device = Annotated[
 Threads = Annotated[
     int,
     typer.Option(
-        min=0, metavar="INTEGER", help="Number of threads; 0 = one per physical core.", rich_help_panel=COMMON
+        min=0,
+        max=MOST_THREADS,
+        metavar="INTEGER",
+        help="Number of threads; 0 = one per physical core.",
+        rich_help_panel=COMMON,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and warnings only.", rich_help_panel=COMMON)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.", rich_help_panel=COMMON)]
 # Commands that compute nothing accept it too, so that every command has the same set.
 IdleDevice = Annotated[str, typer.Option("--device", metavar="NAME", hidden=True)]
-IdleThreads = Annotated[int, typer.Option("--threads", metavar="INTEGER", min=0, hidden=True)]
+IdleThreads = Annotated[int, typer.Option("--threads", metavar="INTEGER", min=0, max=MOST_THREADS, hidden=True)]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 DataPaths = Annotated[
@@ -136,6 +154,7 @@ ReadTokens = Annotated[
     typer.Option(
         "--batch-tokens",
         min=1,
+        max=MOST_TOKENS,
         metavar="INTEGER",
         help="Batch size: source positions scored together.",
         rich_help_panel=SPEED,
@@ -143,13 +162,20 @@ ReadTokens = Annotated[
 ]
 BatchTokens = Annotated[
     int,
-    typer.Option(min=1, metavar="INTEGER", help="Batch size: source positions times beam.", rich_help_panel=SPEED),
+    typer.Option(
+        min=1,
+        max=MOST_TOKENS,
+        metavar="INTEGER",
+        help="Batch size: source positions times beam.",
+        rich_help_panel=SPEED,
+    ),
 ]
 Beam = Annotated[
     int | None,
     typer.Option(
         "--beam",
         min=1,
+        max=MOST_HYPOTHESES,
         metavar="INTEGER",
         help="Hypotheses carried; 1 = greedy.",
         show_default="the model's",
@@ -195,8 +221,14 @@ def use_threads(threads: int) -> None:
 
     Args:
         threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core.
+
+    Raises:
+        UsageError: OMP_NUM_THREADS is not a number of threads.
     """
-    if not threads and os.environ.get("OMP_NUM_THREADS"):
+    if not threads and (chosen := os.environ.get("OMP_NUM_THREADS")):
+        # One number, or one for each level of nesting.
+        if not all(re.fullmatch(r"0*[1-9][0-9]{0,3}", word.strip()) for word in chosen.split(",")):
+            raise UsageError(f"OMP_NUM_THREADS={chosen}: expected a number from 1 to 9999; set it to that, or unset it")
         return
     number = threads or physical_cores()
     os.environ["OMP_NUM_THREADS"] = str(number)
@@ -241,6 +273,8 @@ def choose_device(name: str) -> str:
         device = torch.device(name)
     except RuntimeError:
         raise UsageError(f"--device {name!r}: no such kind of device; known: auto, cpu, cuda, cuda:1, mps") from None
+    if device.type not in DEVICES or (device.type == "cpu" and device.index):
+        raise UsageError(f"--device {name}: heedful does not run there; known: auto, cpu, cuda, cuda:1, mps")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"--device {name}: PyTorch sees {torch.cuda.device_count()} CUDA devices; see: heedful doctor")
     if device.type == "mps" and not torch.backends.mps.is_available():
@@ -258,16 +292,17 @@ def parse_columns(text: str) -> "Columns":
         Columns of source and target: 1-based numbers, or names.
 
     Raises:
-        UsageError: the text is not two numbers or names.
+        UsageError: the text is not two numbers of at most nine digits, or names.
 
     Example:
         >>> parse_columns("2,1"), parse_columns("english, german")
         ((2, 1), ('english', 'german'))
     """
     words = [word.strip() for word in text.split(",")]
-    if len(words) != 2 or not all(words):
+    if len(words) != 2 or not all(words) or any(len(word) > 9 and word.isdecimal() for word in words):
         raise UsageError(
-            f"--columns {text!r}: expected two numbers or names separated by a comma, such as 2,1 or english,german"
+            f"--columns {text[:80]!r}: expected two numbers or names separated by a comma, "
+            "such as 2,1 or english,german"
         )
     source, target = (int(word) if word.isdecimal() else word for word in words)
     return source, target

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.options import SEARCH
+from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
@@ -16,16 +16,24 @@ _WORDING: Final = "Constraints on outputs"
 _SAMPLING: Final = "Sampling instead of search"
 
 Nbest = Annotated[
-    int, typer.Option(min=1, metavar="INTEGER", help="Number of outputs per line.", rich_help_panel=SEARCH)
+    int,
+    typer.Option(min=1, max=10_000, metavar="INTEGER", help="Number of outputs per line.", rich_help_panel=SEARCH),
 ]
 Groups = Annotated[
     int | None,
-    typer.Option(min=1, metavar="INTEGER", help="Number of groups of diverse beam search.", rich_help_panel=SEARCH),
+    typer.Option(
+        min=1,
+        max=MOST_HYPOTHESES,
+        metavar="INTEGER",
+        help="Number of groups of diverse beam search.",
+        rich_help_panel=SEARCH,
+    ),
 ]
 Diversity = Annotated[
     float | None,
     typer.Option(
         min=0.0,
+        max=1000.0,
         metavar="FLOAT",
         help="Penalty, in nats, on tokens that earlier groups chose; default with --groups: 0.5.",
         rich_help_panel=SEARCH,
@@ -51,6 +59,7 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         min=0.0,
+        max=1000.0,
         metavar="FLOAT",
         help="Softmax temperature; below 1 sharpens, above 1 flattens.",
         rich_help_panel=_SAMPLING,
@@ -58,7 +67,13 @@ Temperature = Annotated[
 ]
 TopK = Annotated[
     int | None,
-    typer.Option(min=0, metavar="INTEGER", help="Sample from the N most probable tokens.", rich_help_panel=_SAMPLING),
+    typer.Option(
+        min=0,
+        max=1_000_000,
+        metavar="INTEGER",
+        help="Sample from the N most probable tokens.",
+        rich_help_panel=_SAMPLING,
+    ),
 ]
 TopP = Annotated[
     float | None,
@@ -82,7 +97,14 @@ MinP = Annotated[
 ]
 SampleSeed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, metavar="INTEGER", help="Seed of the sampled outputs.", rich_help_panel=_SAMPLING),
+    typer.Option(
+        "--seed",
+        min=0,
+        max=MOST_SEED,
+        metavar="INTEGER",
+        help="Seed of the sampled outputs.",
+        rich_help_panel=_SAMPLING,
+    ),
 ]
 
 

@@ -22,6 +22,8 @@ from heedful.cli.completion import PRESETS, completed, tasks
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
+    MOST_MINUTES,
+    MOST_SEED,
     ColumnsText,
     DataPaths,
     Debug,
@@ -52,6 +54,7 @@ Minutes = Annotated[
     float,
     typer.Option(
         min=0,
+        max=MOST_MINUTES,
         metavar="FLOAT",
         help="Longest time of training, validation and test; 0 = until validation stops improving.",
         rich_help_panel=_TRAINING,
@@ -61,6 +64,7 @@ Seed = Annotated[
     int | None,
     typer.Option(
         min=0,
+        max=MOST_SEED,
         metavar="INTEGER",
         help="Seed of weights, order and dropout.",
         show_default="1",

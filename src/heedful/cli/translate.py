@@ -34,6 +34,7 @@ from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
+    MOST_THREADS,
     SPEED,
     BatchTokens,
     Beam,
@@ -94,6 +95,7 @@ Workers = Annotated[
     int,
     typer.Option(
         min=0,
+        max=MOST_THREADS,
         metavar="INTEGER",
         help="Number of processes with --ray; 0 = one per physical core.",
         rich_help_panel=SPEED,
@@ -247,7 +249,7 @@ class _Work:
         search, exact = self.options.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, constraints, exact)
         about = {
-            "model": translator.folder.facts["files"][translator.folder.facts["weights"]],
+            "model": translator.folder.facts["files"][translator.folder.file("weights").name],
             "ensemble": [str(each) for each in self.ensemble],
             "search": search.model_dump(mode="json"),
             "engine": translator.backends.searching(search, self.written.align, constraints, exact).name,

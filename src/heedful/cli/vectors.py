@@ -15,7 +15,7 @@ import typer
 
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
-from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
+from heedful.cli.options import MOST_ITEMS, MOST_SEED, Debug, IdleDevice, IdleThreads, Quiet
 from heedful.text.durations import duration
 
 
@@ -25,21 +25,29 @@ def run(
     ],
     target: Annotated[Path, typer.Option("--output", "--out", "-o", metavar="FILE", help="Output file.")],
     column: Annotated[
-        int, typer.Option(min=0, help="Tab-separated column to read; 0 = the whole line.", metavar="INTEGER")
+        int,
+        typer.Option(
+            min=0, max=MOST_ITEMS, help="Tab-separated column to read; 0 = the whole line.", metavar="INTEGER"
+        ),
     ] = 0,
     size: Annotated[
-        int, typer.Option(min=1, metavar="INTEGER", help="Size of the vectors, equal to the model's embedding size.")
+        int,
+        typer.Option(
+            min=1, max=100_000, metavar="INTEGER", help="Size of the vectors, equal to the model's embedding size."
+        ),
     ] = 100,
     method: Annotated[
         Literal["skip-gram", "cbow"],
         typer.Option(metavar="skip-gram|cbow", help="Architecture; cbow is faster, but worse on rare words."),
     ] = "skip-gram",
-    window: Annotated[int, typer.Option(min=1, metavar="INTEGER", help="Context words on each side.")] = 5,
-    min_count: Annotated[
-        int, typer.Option(min=1, metavar="INTEGER", help="Least frequency of a word with a vector.")
+    window: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="INTEGER", help="Context words on each side.")
     ] = 5,
-    epochs: Annotated[int, typer.Option(min=1, metavar="INTEGER", help="Passes through the text.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Random seed.")] = 1,
+    min_count: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="INTEGER", help="Least frequency of a word with a vector.")
+    ] = 5,
+    epochs: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="INTEGER", help="Passes through the text.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, metavar="INTEGER", help="Random seed.")] = 1,
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,

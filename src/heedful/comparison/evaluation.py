@@ -13,12 +13,13 @@ from heedful.data.prepare import EvaluationSet
 from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
+from heedful.files import digest
 from heedful.predictors.perplexity import perplexity
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-from heedful.runtime.folder import CONFIG, digest
+from heedful.runtime.folder import CONFIG
 from heedful.version import __version__
 
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]

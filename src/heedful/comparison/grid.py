@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from heedful.config import Config, Tree, merge, read_toml, validate
 from heedful.custom_code import is_custom
-from heedful.errors import ConfigError, did_you_mean
+from heedful.errors import ConfigError, UsageError, did_you_mean
+from heedful.evaluation.by_length import require_increasing
+from heedful.evaluation.interface import Setting
+from heedful.evaluation.metrics.table import build_metric
 from heedful.models.table import MODELS, PRESETS
 
 MOST_ROWS: Final = 1000
+MOST_LENGTH: Final = 1_000_000_000
+"""Largest source length at which a range of lengths can begin."""
 NAME_LENGTH: Final = 80
 """Longest name of a row, in characters; the name is also a folder's."""
 
@@ -68,7 +73,7 @@ class Grid(Config):
     """Seeds of every row that has none of its own."""
     metrics: tuple[str, ...] = ()
     """Metrics by key, the primary one first; empty = metrics that suit the outputs."""
-    length_edges: tuple[int, ...] = ()
+    length_edges: tuple[Annotated[int, Field(ge=0, le=MOST_LENGTH)], ...] = ()
     """Source lengths at which a new range begins; empty = ranges of about equally many sources."""
     gold: GoldSettings = GoldSettings()
     """Manual alignments."""
@@ -79,6 +84,25 @@ class Grid(Config):
     axes: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     """Dotted keys and the values of each; every combination is a row."""
     rows: tuple[NamedSettings, ...] = ()
+
+    @field_validator("metrics")
+    @classmethod
+    def _check_metrics(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            for key in keys:
+                build_metric(key, Setting())
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return keys
+
+    @field_validator("length_edges")
+    @classmethod
+    def _check_edges(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
+        try:
+            require_increasing(edges)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return edges
 
 
 @final

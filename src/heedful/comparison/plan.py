@@ -12,6 +12,7 @@ from heedful.comparison.gold import Gold
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
 from heedful.data.corpus import find_pairs
+from heedful.data.same_data import DataWatch
 from heedful.tasks.interface import Recipe
 
 
@@ -108,21 +109,32 @@ class Plan:
         return [*data, f"seeds: {', '.join(map(str, self.seeds))}", *budget]
 
 
-def fingerprints(recipe: Recipe) -> dict[str, str]:
-    """Fingerprint the data of a comparison.
+def watch_data(recipe: Recipe) -> DataWatch:
+    """Fingerprint the data of a comparison, and watch over them.
 
     Args:
         recipe: recipe that names the files.
 
     Returns:
-        Fingerprints by part: train, dev and test; a fingerprint changes when its files change.
+        The watch, over the parts train, dev and test.
 
     Raises:
         DataError: a file cannot be read.
     """
     parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-    fingerprints_by_part = {name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths}
-    return {name: json.dumps(pairs.fingerprint()) for name, pairs in fingerprints_by_part.items()}
+    return DataWatch({name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths})
+
+
+def fingerprints(watch: DataWatch) -> dict[str, str]:
+    """Write the fingerprints of data as texts, from which keys of runs are made.
+
+    Args:
+        watch: the watch over the data.
+
+    Returns:
+        Fingerprints by part; a fingerprint changes when its files change.
+    """
+    return {name: json.dumps(fingerprint) for name, fingerprint in watch.fingerprints.items()}
 
 
 def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) -> str:

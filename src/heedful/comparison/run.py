@@ -12,7 +12,7 @@ import torch
 from heedful.comparison.evaluation import evaluate_run
 from heedful.comparison.gold import AER, alignment_error
 from heedful.comparison.grid import Row
-from heedful.comparison.plan import Plan, fingerprints, shell_command
+from heedful.comparison.plan import Plan, fingerprints, shell_command, watch_data
 from heedful.comparison.run_result import Items, RunResult, find_run_result, read_record, run_key, write_record
 from heedful.comparison.save_tables import write_tables
 from heedful.comparison.summary import Comparison
@@ -20,6 +20,7 @@ from heedful.config import validate
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.prepare import MIN_PAIRS, EvaluationSet
+from heedful.data.same_data import DataWatch
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.experiment import build_model, load_experiment
@@ -29,8 +30,10 @@ from heedful.recipe import Started
 from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
 from heedful.text.tokenizer import TextConfig
+from heedful.training.lock import locked
 from heedful.training.progress import Outcome
 
+ITEMS: Final = "items.json"
 _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
 """Fields that are summed over the members of an ensemble."""
 
@@ -58,17 +61,37 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         The summary of all results.
 
     Raises:
-        UsageError: no row can be run, or the folder holds a comparison of other data.
-        DataError: the data are unusable.
+        UsageError: no row can be run, the folder holds a comparison of other data, or another comparison is running
+            in it.
+        DataError: the data are unusable, or change meanwhile.
         ResourceError: the folder cannot be written.
         MissingExtra: a package is not installed.
         Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
     """
-    data = fingerprints(plan.recipe)
-    items = _known_items(plan, data)
-    if items is None:
+    watch = watch_data(plan.recipe)
+    if not (plan.out / ITEMS).is_file():
         _check_held_out(plan.recipe)
     missing = _impossible_rows(plan)
+    try:
+        plan.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(f"{plan.out}: cannot be written: {error.strerror}; choose another --out") from None
+    with locked(plan.out):
+        return _run_all(plan, runner, watch, missing)
+
+
+def _run_all(plan: Plan, runner: Runner, watch: DataWatch, missing: dict[str, str]) -> Comparison:
+    """Run every possible run of a grid in a locked folder.
+
+    Raises:
+        UsageError: no row can be run, or the folder holds a comparison of other data.
+        DataError: the data changed meanwhile.
+        ResourceError: the folder cannot be written.
+        MissingExtra: a package is not installed.
+        Stopped: a signal arrived.
+    """
+    data = fingerprints(watch)
+    items = _known_items(plan, data)
     for name, reason in missing.items():
         runner.warn(f"{name}: not run: {reason}")
     results: dict[str, list[RunResult]] = {row.name: [] for row in plan.rows}
@@ -78,6 +101,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
             missing[row.name] = reason
         if row.name in missing:
             continue
+        watch.check()
         runner.say(f"== {row.name}, seed {seed}: run {number} of {len(runs)}")
         key, path = plan.key(row, seed, data), plan.out / "findings" / f"{row.folder}-{seed}.json"
         known = find_run_result(path, key, len(items.sources)) if items is not None else None
@@ -86,7 +110,8 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
                 runner.say("done before")
                 result = known
             else:
-                result, items = _find(plan, row, seed, key, items, results, runner)
+                result, items = _find(plan, row, seed, key, items, data, results, runner)
+                watch.check()  # before the result is stored as that of these data
                 write_record(path, result)
             result = _aligned(plan, row, result, path, runner)
         except (Stopped, ResourceError, MissingExtra):
@@ -98,6 +123,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         results[row.name].append(result)
         if result is not known:
             write_tables(plan, items, results, missing, runner.warn)
+    watch.check()
     if items is None or not any(results.values()):
         name, reason = next(iter(missing.items()))
         raise UsageError(f"no row of the grid can be run; {name}: {reason}")
@@ -110,6 +136,7 @@ def _find(
     seed: int,
     key: str,
     items: Items | None,
+    data: Mapping[str, str],
     results: Mapping[str, Sequence[RunResult]],
     runner: Runner,
 ) -> tuple[RunResult, Items]:
@@ -120,8 +147,8 @@ def _find(
     else:
         started, facts = _train(plan, row, seed, runner)
         if items is None:
-            items = _choose_items(plan, started)
-            write_record(plan.out / "items.json", items)
+            items = _choose_items(plan, started, data)
+            write_record(plan.out / ITEMS, items)
     runner.say(f"measuring on {len(items.sources):,} sources")
     first, *others = plan.folders(row, seed)
     return evaluate_run(first, items, {**facts, "row": row.name, "seed": seed, "key": key}, others), items
@@ -208,7 +235,7 @@ def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunRes
 
 
 def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
-    path = plan.out / "items.json"
+    path = plan.out / ITEMS
     if not path.is_file():
         return None
     items = read_record(path, Items)
@@ -242,7 +269,7 @@ def _test_set(started: Started) -> EvaluationSet:
     return started.data.test
 
 
-def _choose_items(plan: Plan, started: Started) -> Items:
+def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Items:
     """Return the test set, or in its absence the validation set.
 
     Raises:
@@ -260,5 +287,5 @@ def _choose_items(plan: Plan, started: Started) -> Items:
         target_language=load(started.folder, kind=Translator).target_language,
         is_validation=not len(_test_set(started)),
         default_metrics=default_metrics(started.experiment.text.target_units)[:2],
-        data=run_key({"data": fingerprints(recipe), "columns": recipe.columns}),
+        data=run_key({"data": data, "columns": recipe.columns}),
     )

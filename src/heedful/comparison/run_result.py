@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from heedful.config import Config, ConfigType, validate
 from heedful.errors import ConfigError, DamagedFile, FileRefused, ResourceError
@@ -17,6 +17,8 @@ from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 class RunResult(Config):
     """Result of one row trained with one seed."""
+
+    model_config = ConfigDict(allow_inf_nan=True)  # a perplexity may be infinite
 
     row: str
     seed: int

@@ -23,7 +23,7 @@ from heedful.data.rows import (
     csv_style,
     is_quoted_tsv,
 )
-from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table
+from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
 from heedful.text.lines import Lines
@@ -101,6 +101,14 @@ class PairFile:
     def _order(self) -> tuple[int, ...]:
         """1-based numbers of the files, that of the source first."""
         return tuple(column for column in self.columns if isinstance(column, int)) if len(self.paths) == 2 else (1,)
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return values that change whenever the content changes.
+
+        Returns:
+            The identity of each file.
+        """
+        return tuple(table_identity(path) for path in self.paths)
 
     def fingerprint(self) -> dict[str, Any]:
         """Describe the content so that any change is detected.

@@ -10,7 +10,8 @@ from typing import Final, final
 
 import numpy as np
 
-from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
+from heedful.errors import FileRefused, NewerFormat
 from heedful.text.dictionary import align_pairs
 from heedful.text.links import Links
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
@@ -29,7 +30,7 @@ Words = list[tuple[int, ...]]
 
 
 def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
-    """Align the tokens of a corpus; links are computed once and read from files afterwards.
+    """Align the tokens of a corpus; links are computed once, or again where their files are damaged.
 
     Args:
         corpus: encoded pairs.
@@ -40,15 +41,36 @@ def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], 
         The corpus with `links`, the source and target positions of each pair's alignment.
 
     Raises:
-        FileRefused: the files are damaged.
+        NewerFormat: a newer heedful wrote the files.
 
     Cost: that of `align_pairs`, in parts of constant memory.
     """
-    if not (folder / "encoded.json").is_file():
-        longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
-        columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers))
-        write_encoded(folder, columns, longest)
-    return EncodedCorpus(corpus.source, corpus.target, EncodedCorpus.read(folder))
+    try:
+        if (folder / ENCODED).is_file():
+            return _with_links(corpus, folder)
+    except NewerFormat:
+        raise
+    except FileRefused:
+        pass
+    longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
+    columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers))
+    write_encoded(folder, columns, longest)
+    return _with_links(corpus, folder)
+
+
+def _with_links(corpus: EncodedCorpus, folder: Path) -> EncodedCorpus:
+    """Corpus with the links of a folder, all of which are positions of its pairs.
+
+    Raises:
+        FileRefused: the files are damaged.
+    """
+    links = EncodedCorpus.read(folder)
+    are_pairs = len(links) == len(corpus) and bool((links.source.lengths == links.target.lengths).all())
+    if not (
+        are_pairs and links.source.lie_below(corpus.source.lengths) and links.target.lie_below(corpus.target.lengths)
+    ):
+        raise FileRefused(f"{folder}: damaged: the alignment links are not of these pairs; delete the folder")
+    return EncodedCorpus(corpus.source, corpus.target, links)
 
 
 def read_linked(data: Path) -> EncodedCorpus:
@@ -64,9 +86,7 @@ def read_linked(data: Path) -> EncodedCorpus:
         FileRefused: the files are damaged.
     """
     corpus, links = EncodedCorpus.read(data), data / "links"
-    if not (links / "encoded.json").is_file():
-        return corpus
-    return EncodedCorpus(corpus.source, corpus.target, EncodedCorpus.read(links))
+    return _with_links(corpus, links) if (links / ENCODED).is_file() else corpus
 
 
 def _token_links(

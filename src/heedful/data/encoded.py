@@ -1,21 +1,28 @@
-"""Encoded corpora: token ids in binary files; 4 bytes of memory per pair and side."""
+"""Encoded corpora: token ids in binary files with checksums; 4 bytes of memory per pair and side."""
 
-import json
+import hashlib
 import os
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import FileRefused
 from heedful.formats import ENCODED_FORMAT
+from heedful.records import read_facts, write_facts
+from heedful.regular_files import open_regular
 
 Ids = NDArray[np.integer]
+ENCODED: Final = "encoded.json"
+"""Record of an encoded corpus: the types, numbers and checksums of the arrays beside it."""
+SIDES: Final = ("source", "target")
 _PIECE: Final = 1 << 18
+_ADVICE: Final = "encode the data again"
 
 
 @final
@@ -39,8 +46,9 @@ class StoredIds:
         self._path: Final = path
         self._dtype: Final = np.dtype(dtype)
         self._count: Final = count
-        self._descriptor: Final = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        weakref.finalize(self, os.close, self._descriptor)
+        file = open_regular(path)
+        weakref.finalize(self, file.close)
+        self._descriptor: Final = file.fileno()
         size, wanted = os.fstat(self._descriptor).st_size, count * self._dtype.itemsize
         if size != wanted:
             raise ValueError(f"{path.name} has {size} bytes, expected {wanted}")
@@ -57,8 +65,29 @@ class StoredIds:
             os.lseek(self._descriptor, offset, os.SEEK_SET)
             data = os.read(self._descriptor, size)
         if len(data) != size:
-            raise FileRefused(f"{self._path}: truncated while in use; delete its folder to encode again")
+            raise FileRefused(f"{self._path}: truncated while in use; {_ADVICE}")
         return np.frombuffer(data, self._dtype)
+
+    def verify(self, checksum: object, num_tokens: int | None) -> None:
+        """Read all integers once and check them.
+
+        Args:
+            checksum: sha256 of the file; None = unknown, in files of earlier versions.
+            num_tokens: number that all integers are below; None = any.
+
+        Raises:
+            ValueError: the file does not match its checksum, or an integer is too large.
+        """
+        sha256 = hashlib.sha256()
+        largest = -1
+        for start in range(0, self._count, _PIECE):
+            piece = self[start : start + _PIECE]
+            sha256.update(piece.data)
+            largest = max(largest, int(piece.max()))
+        if checksum not in (None, sha256.hexdigest()):
+            raise ValueError(f"{self._path.name} does not match its checksum")
+        if num_tokens is not None and largest >= num_tokens:
+            raise ValueError(f"{self._path.name} has the id {largest}, but there are {num_tokens} tokens")
 
 
 @final
@@ -66,6 +95,15 @@ class EncodedSide:
     """One side of a corpus: all ids in one array, and the start of each sequence."""
 
     def __init__(self, ids: Ids | StoredIds, offsets: NDArray[np.int64] | StoredIds) -> None:
+        """Compute the lengths of all sequences.
+
+        Args:
+            ids: ids of all sequences, one after another.
+            offsets: [sequence + 1] start of each sequence in `ids`, and the end of the last.
+
+        Raises:
+            ValueError: the offsets fall, or are not positions of `ids`.
+        """
         self._ids = ids
         self._offsets = offsets
         self.lengths: Final[NDArray[np.int32]] = np.empty(len(offsets) - 1, dtype=np.int32)
@@ -73,7 +111,12 @@ class EncodedSide:
         # Computed piece by piece, because a second copy of tens of millions of offsets would cost memory.
         for start in range(0, len(self.lengths), _PIECE):
             stop = min(start + _PIECE, len(self.lengths))
-            self.lengths[start:stop] = np.diff(offsets[start : stop + 1])
+            piece = np.diff(offsets[start : stop + 1])
+            if piece.min() < 0 or piece.max() > len(ids):
+                raise ValueError("the offsets of its sequences fall, or lie outside of the ids")
+            self.lengths[start:stop] = piece
+        if (*offsets[:1], *offsets[len(self.lengths) :]) != (0, len(ids)):
+            raise ValueError("the offsets of its sequences do not begin and end with the ids")
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -96,6 +139,23 @@ class EncodedSide:
         for start in range(0, len(self._ids), _PIECE):
             counts += np.bincount(self._ids[start : start + _PIECE], minlength=num_tokens)
         return counts
+
+    def lie_below(self, limits: NDArray[np.integer]) -> bool:
+        """Tell whether all ids are below a limit of their sequence.
+
+        Args:
+            limits: [sequence] limits.
+
+        Returns:
+            Whether they are.
+        """
+        end = 0
+        for start in range(0, len(self), _PIECE):
+            lengths = self.lengths[start : start + _PIECE]
+            begin, end = end, end + int(lengths.sum())
+            if (self._ids[begin:end] >= np.repeat(limits[start : start + _PIECE], lengths)).any():
+                return False
+        return True
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> "EncodedSide":
@@ -127,31 +187,51 @@ class EncodedCorpus:
         return len(self.source)
 
     @classmethod
-    def read(cls, folder: Path) -> "EncodedCorpus":
-        """Open the files of `write_encoded`.
+    def read(cls, folder: Path, vocabulary_sizes: tuple[int, int] | None = None) -> "EncodedCorpus":
+        """Open the files of `write_encoded`, after checking them.
 
         Args:
             folder: where they are.
+            vocabulary_sizes: number of tokens of source and target; every id must be below, and every sequence must
+                have an id. None = not checked.
 
         Returns:
             The corpus; ids are read on use.
 
         Raises:
-            FileRefused: a file is missing or has the wrong size.
+            FileRefused: a file is missing or damaged, or an id is not below the size of its vocabulary.
             NewerFormat: a newer heedful wrote them.
+
+        Cost: every file is read once.
         """
+        facts = read_facts(folder / ENCODED, ENCODED_FORMAT, _ADVICE)
         try:
-            path = folder / "encoded.json"
-            facts = ENCODED_FORMAT.strip(path, dict(json.loads(path.read_text(encoding="utf-8"))))
-            source, target = (_open_side(folder, name, facts) for name in ("source", "target"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileRefused(f"{folder}: not an encoded corpus: {error}; delete the folder to encode again") from None
+            source, target = (
+                _open_side(folder, name, facts, size)
+                for name, size in zip(SIDES, vocabulary_sizes or (None, None), strict=True)
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileRefused(f"{folder}: not an encoded corpus: {error}; {_ADVICE}") from None
         return cls(source, target)
 
 
-def _open_side(folder: Path, name: str, facts: dict[str, int | str]) -> EncodedSide:
+def _open_side(folder: Path, name: str, facts: Mapping[str, Any], num_tokens: int | None) -> EncodedSide:
+    """Open and check one side.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    checksums = facts.get("files", {})
+    if facts["dtype"] not in ("<u2", "<u4"):
+        raise ValueError(f"its ids are of type {facts['dtype']!r}")
     ids = StoredIds(folder / f"{name}.ids", str(facts["dtype"]), int(facts[f"num_{name}_ids"]))
-    return EncodedSide(ids, StoredIds(folder / f"{name}.offsets", "<i8", int(facts["num_pairs"]) + 1))
+    offsets = StoredIds(folder / f"{name}.offsets", "<i8", int(facts["num_pairs"]) + 1)
+    ids.verify(checksums.get(f"{name}.ids"), num_tokens)
+    offsets.verify(checksums.get(f"{name}.offsets"), None)
+    side = EncodedSide(ids, offsets)
+    if num_tokens is not None and side.lengths.size and not side.lengths.min():
+        raise ValueError(f"{name}.offsets has a sequence without ids")
+    return side
 
 
 def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vocabulary_size: int) -> int:
@@ -166,31 +246,44 @@ def write_encoded(folder: Path, pairs: Iterator[tuple[list[int], list[int]]], vo
         The number of pairs written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "encoded.json").unlink(missing_ok=True)
-    dtype = "<u2" if vocabulary_size <= 1 << 16 else "<u4"
-    code = "H" if dtype == "<u2" else "I"
+    (folder / ENCODED).unlink(missing_ok=True)
+    code, dtype = ("H", "<u2") if vocabulary_size <= 1 << 16 else ("I", "<u4")
     counts = [0, 0]
     num_pairs = 0
-    names = ("source", "target")
-    with (
-        (folder / "source.ids").open("wb") as source_ids,
-        (folder / "target.ids").open("wb") as target_ids,
-        (folder / "source.offsets").open("wb") as source_offsets,
-        (folder / "target.offsets").open("wb") as target_offsets,
-    ):
-        sides = ((source_ids, source_offsets), (target_ids, target_offsets))
-        for _, offsets in sides:
-            array("q", [0]).tofile(offsets)
+    with ExitStack() as files:
+        ids, offsets = (
+            [files.enter_context(_HashedFile(folder / f"{name}.{kind}")) for name in SIDES]
+            for kind in ("ids", "offsets")
+        )
+        for file in offsets:
+            file.write(array("q", [0]))
         for pair in pairs:
-            for side, (ids_file, offsets_file) in enumerate(sides):
-                counts[side] += _append(ids_file, code, pair[side])
-                array("q", [counts[side]]).tofile(offsets_file)
+            for side, sequence in enumerate(pair):
+                ids[side].write(array(code, sequence))
+                counts[side] += len(sequence)
+                offsets[side].write(array("q", [counts[side]]))
             num_pairs += 1
-    facts = {"dtype": dtype, "num_pairs": num_pairs} | {f"num_{name}_ids": counts[i] for i, name in enumerate(names)}
-    (folder / "encoded.json").write_text(json.dumps(ENCODED_FORMAT.stamp(facts)), encoding="utf-8", newline="\n")
+    facts = {"dtype": dtype, "num_pairs": num_pairs} | {f"num_{name}_ids": counts[i] for i, name in enumerate(SIDES)}
+    checksums = {file.path.name: file.sha256.hexdigest() for file in (*ids, *offsets)}
+    write_facts(folder / ENCODED, ENCODED_FORMAT, {**facts, "files": checksums})
     return num_pairs
 
 
-def _append(file: BinaryIO, code: str, ids: list[int]) -> int:
-    array(code, ids).tofile(file)
-    return len(ids)
+@final
+class _HashedFile:
+    """File of integers, whose checksum is of what is written, not of what could be read back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self.sha256: Final = hashlib.sha256()
+        self._file: Final = path.open("wb")
+
+    def write(self, integers: "array[int]") -> None:
+        self.sha256.update(integers)
+        self._file.write(integers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()

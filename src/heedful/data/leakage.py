@@ -1,6 +1,6 @@
 """Leakage: evaluation data that is also in the training data, found by hashes, exactly or up to case and spaces."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple, final
@@ -125,3 +125,27 @@ def leakage(seen: SeenPairs, evaluation: Iterable[Pair]) -> Leakage:
         num_rows += len(block)
         counts += np.array([np.count_nonzero(flags) for flags in seen.find(block)])
     return Leakage(num_rows, *(int(count) for count in counts))
+
+
+def describe_leaks(
+    training: Callable[[], Iterable[Pair]], evaluation: Mapping[str, Iterable[Pair] | None]
+) -> Iterator[str]:
+    """Describe evaluation rows that occur in the training data.
+
+    Args:
+        training: function that returns the training pairs; not called if there are no evaluation files.
+        evaluation: evaluation pairs by name; None where they are split off the training data, and so have no leaks.
+
+    Yields:
+        A line for each evaluation set that has such rows.
+    """
+    files = {name: pairs for name, pairs in evaluation.items() if pairs is not None}
+    if not files:
+        return
+    seen = SeenPairs()
+    for _ in seen.watch(training()):
+        pass
+    for name, pairs in files.items():
+        overlap = leakage(seen, pairs)
+        if overlap.num_pairs or overlap.num_sources:
+            yield f"{name}: {overlap.summary()}"

@@ -1,13 +1,13 @@
 """Preparation of training data: splits, tokenizers, encoded pairs, and a report.
 
-Results are stored in the run's folder, so that a second call for the same files reads none of their pairs. Memory is
-constant except for 8 bytes per pair.
+Results are stored in the run's folder with checksums, so that a second call for the same files reads none of their
+pairs; results that are damaged are made again. Memory is constant except for 8 bytes per pair.
 """
 
-import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
@@ -15,17 +15,17 @@ from typing import Any, Final, final
 from heedful.data.corpus import Pair, PairFile, group_references, split_of
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
-from heedful.data.encoded import EncodedCorpus, write_encoded
-from heedful.data.leakage import SeenPairs, leakage
-from heedful.errors import DataError
-from heedful.files import written_whole
+from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
+from heedful.data.leakage import describe_leaks
+from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
+from heedful.data.prepared_files import TOKENIZERS, is_texts, read_prepared, repaired, store_tokenizers, verify_files
+from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.formats import PREPARED_FORMAT
-from heedful.text.dictionary import align_pairs, learn_dictionary
+from heedful.records import write_facts
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
     Units,
-    UnitTokenizer,
     choose_size,
     train_tokenizer,
 )
@@ -38,14 +38,8 @@ HELD_OUT_PAIRS: Final = 1000
 TOKENIZER_LINES: Final = 1_000_000
 """Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
 
-TOKENIZERS: Final = "run/data/tokenizers.json"
 PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
-DICTIONARY: Final = "dictionary.tsv"
-DICTIONARY_PAIRS: Final = 100_000
-"""Number of pairs that a dictionary is learned from; of a larger corpus, a fixed random sample."""
-DICTIONARY_PLACES: Final = 8_000_000
-"""Largest number of source words times target words of these pairs; takes half a gigabyte of memory."""
 SHORT_ITEMS: Final = 20.0
 """Mean number of characters up to which the texts of a corpus count as words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
@@ -86,6 +80,25 @@ class EvaluationSet:
         """
         groups = group_references(pair for pair in pairs if pair.source.strip())
         return cls([source for source, _ in groups], [references for _, references in groups])
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> "EvaluationSet":
+        """Read a set from JSON values.
+
+        Args:
+            facts: the fields.
+
+        Returns:
+            The set.
+
+        Raises:
+            ValueError: a value is of another kind.
+            KeyError: a field is missing.
+        """
+        sources, references = facts["sources"], facts["references"]
+        if not (is_texts(sources) and isinstance(references, list) and all(map(is_texts, references))):
+            raise ValueError("sources and references are no lists of texts")
+        return cls(sources, references)
 
 
 @final
@@ -149,14 +162,18 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         DataError: fewer than 10 usable pairs, or a file is malformed.
     """
     facts = _facts(files, config)
-    if (earlier := _recall(facts, config, folder)) is not None:
-        return earlier
-    prepared = _prepare(files, config, folder)
-    sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
-    with written_whole(folder / "run" / "data" / PREPARED) as stream:
+
+    def read_or_make() -> Prepared:
+        if (earlier := _recall(facts, config, folder)) is not None:
+            return earlier
+        prepared = _prepare(files, config, folder)
+        sets = {"dev": vars(prepared.dev), "test": vars(prepared.test)}
         rest = {"tokenizer_files": prepared.tokenizer_files, "report": prepared.report}
-        json.dump(PREPARED_FORMAT.stamp(facts | sets | rest), stream)
-    return prepared
+        write_facts(folder / "run" / "data" / PREPARED, PREPARED_FORMAT, facts | sets | rest)
+        return prepared
+
+    prepared, damage = repaired(read_or_make, folder)
+    return replace(prepared, report=(*prepared.report, damage)) if damage else prepared
 
 
 def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
@@ -172,18 +189,28 @@ def _stamps(file: PairFile) -> list[Any]:
 
 
 def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
-    """Results of an earlier, completed call with the same files."""
+    """Results of an earlier, completed call with the same files.
+
+    Raises:
+        FileRefused: they are damaged.
+    """
     data = folder / "run" / "data"
-    if not ((data / PREPARED).is_file() and (data / "encoded.json").is_file()):
+    if not ((data / PREPARED).is_file() and (data / ENCODED).is_file()):
         return None
-    content = _read_facts(data / PREPARED)
+    content = read_prepared(data / PREPARED)
     if any(content.get(name) != facts[name] for name in facts):
         return None
-    source, target, _ = _load_tokenizers(config, folder)
-    dev, test = (EvaluationSet(**content[name]) for name in ("dev", "test"))
-    return Prepared(
-        source, target, content["tokenizer_files"], EncodedCorpus.read(data), dev, test, tuple(content["report"])
-    )
+    source, target, names = _load_tokenizers(config, folder)
+    try:
+        dev, test = (EvaluationSet.read(content[name]) for name in ("dev", "test"))
+        names = {str(role): str(name) for role, name in content["tokenizer_files"].items()} | names
+        report = tuple(str(line) for line in content["report"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileRefused(f"{data / PREPARED}: damaged: {error}") from None
+    if "dictionary" in names:
+        verify_dictionary(folder)
+    train = EncodedCorpus.read(data, (len(source), len(target)))
+    return Prepared(source, target, names, train, dev, test, report)
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
@@ -200,17 +227,21 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]
     lines = [*described, *report.notes, report.summary()]
     source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
-    names |= _dictionary(files, split, config, (source_tokenizer, target_tokenizer), folder)
+    if config.target_units == "words" and config.source_units != "characters":
+        # Before training, so that a model that is stopped early has a dictionary too.
+        rows = partial(_rows, files, split, config, "train")
+        names |= store_dictionary(lambda: _sample(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
         lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
-    train = EncodedCorpus.read(data)
+    train = EncodedCorpus.read(data, (len(source_tokenizer), len(target_tokenizer)))
     if not len(train):
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
     dev, test = _held_out(files, split, config)
     lines += _describe(files, split, len(train), dev, test)
-    lines += _leaks(files, split, config)
+    evaluation = {"validation": files.dev, "test": files.test}
+    lines += describe_leaks(partial(_rows, files, split, config, "train"), evaluation)
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
@@ -258,69 +289,37 @@ def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterat
 def _tokenizers(
     files: Sources, split: Split, config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    facts_path = folder / TOKENIZERS
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
-    if facts_path.is_file():
-        return _load_tokenizers(config, folder)
+    if (folder / TOKENIZERS).is_file():
+        try:
+            return _load_tokenizers(config, folder)
+        except NewerFormat:
+            raise
+        except FileRefused:
+            pass  # trained again, and compared with those that a begun training depends on
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(num_pairs)
     if config.is_shared:
         lines = [pair.source for pair in sample] + [pair.target for pair in sample]
         shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
-        name = shared.save(folder, "tokenizer")
-        trained, names = (shared, shared), {"source_tokenizer": name, "target_tokenizer": name}
+        source, target, stems = shared, shared, ("tokenizer", "tokenizer")
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        tokenizers = {s: train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides}
-        names = {f"{s}_tokenizer": tokenizers[s].save(folder, f"tokenizer-{s}") for s in tokenizers}
-        trained = (tokenizers["source"], tokenizers["target"])
-    _write_facts(facts_path, names)
-    return *trained, names
+        source, target = (train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides)
+        stems = ("tokenizer-source", "tokenizer-target")
+    by_role = {"source_tokenizer": (source, stems[0]), "target_tokenizer": (target, stems[1])}
+    names, _ = store_tokenizers(by_role, folder)
+    return source, target, names
 
 
 def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    names, form = _read_facts(folder / TOKENIZERS), config.normalization
+    facts = read_prepared(folder / TOKENIZERS)
+    names = {role: str(facts.get(role)) for role in ("source_tokenizer", "target_tokenizer")}
+    form = config.normalization
     source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
-    return source, load_tokenizer(folder / names["target_tokenizer"], config.target_units, form), names
-
-
-def _dictionary(
-    files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
-) -> dict[str, str]:
-    """Learn a dictionary for word models with unknown words, unless it exists already.
-
-    The dictionary is learned before training, so that a model that is stopped early has it too.
-    """
-    if config.target_units != "words" or config.source_units == "characters":
-        return {}
-    learned = folder / "run" / "data" / "dictionary.json"
-    if learned.is_file():
-        _read_facts(learned)
-    if not (learned.is_file() and (folder / DICTIONARY).is_file()):
-        pairs: list[tuple[list[str], list[str]]] = []
-        num_places = 0
-        for pair in _sample(_rows(files, split, config, "train"), DICTIONARY_PAIRS):
-            words = [
-                UnitTokenizer.split(tokenizer.normalize(text), "words")
-                for tokenizer, text in zip(tokenizers, (pair.source, pair.target), strict=True)
-            ]
-            num_places += len(words[0]) * len(words[1])
-            if num_places > DICTIONARY_PLACES:
-                break
-            pairs.append((words[0], words[1]))
-        learn_dictionary(pairs, align_pairs(pairs)).save(folder / DICTIONARY)
-        _write_facts(learned, {"num_pairs": len(pairs)})
-    return {"dictionary": DICTIONARY}
-
-
-def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(PREPARED_FORMAT.stamp(facts)), encoding="utf-8", newline="\n")
-
-
-def _read_facts(path: Path) -> dict[str, Any]:
-    """Read a file of `run/data`; one of format 1 may be a bare number of pairs."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return PREPARED_FORMAT.strip(path, {"num_pairs": content} if isinstance(content, int) else content)
+    target = load_tokenizer(folder / names["target_tokenizer"], config.target_units, form)
+    verify_files(folder, facts)  # after the versions, so that files of a newer heedful are not taken for damaged
+    return source, target, names
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:
@@ -342,10 +341,17 @@ def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
 def _encode(
     files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
 ) -> int:
-    """Encode the training pairs unless that is done already, and count those that are too long."""
+    """Encode the training pairs unless that is done already, and count those that are too long.
+
+    Raises:
+        FileRefused: the earlier count is damaged.
+    """
     counted, num_long = data / "too_long.json", 0
-    if (data / "encoded.json").is_file() and counted.is_file():
-        return int(_read_facts(counted)["num_pairs"])
+    if (data / ENCODED).is_file() and counted.is_file():
+        num_pairs = read_prepared(counted).get("num_pairs")
+        if not isinstance(num_pairs, int):
+            raise FileRefused(f"{counted}: damaged: states no number of pairs")
+        return num_pairs
     source_tokenizer, target_tokenizer = tokenizers
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
@@ -359,7 +365,7 @@ def _encode(
                 yield source, target
 
     write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
-    _write_facts(counted, {"num_pairs": num_long})
+    write_facts(counted, PREPARED_FORMAT, {"num_pairs": num_long})
     return num_long
 
 
@@ -384,17 +390,3 @@ def _describe(files: Sources, split: Split, num_train: int, dev: EvaluationSet, 
             "too few pairs to hold any out: validation is on the training pairs and says nothing about new ones"
         )
     return lines
-
-
-def _leaks(files: Sources, split: Split, config: TextConfig) -> Iterator[str]:
-    """Report evaluation rows that are in the training pairs; a split of ours has none."""
-    evaluation_files = [(name, file) for name, file in (("validation", files.dev), ("test", files.test)) if file]
-    if not evaluation_files:
-        return
-    seen = SeenPairs()
-    for _ in seen.watch(_rows(files, split, config, "train")):
-        pass
-    for name, file in evaluation_files:
-        overlap = leakage(seen, file)
-        if overlap.num_pairs or overlap.num_sources:
-            yield f"{name}: {overlap.summary()}"

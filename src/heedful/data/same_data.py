@@ -1,37 +1,109 @@
-"""Fingerprints that keep a training from resuming with other data."""
+"""Fingerprints that keep a training from mixing data: before a resume, and while the files are read."""
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, final
 
-from heedful.errors import DataError
-from heedful.files import written_whole
+from heedful.errors import DataError, UsageError
 from heedful.formats import DATA_FORMAT
+from heedful.records import read_facts, write_facts
 
 FINGERPRINTS: Final = "run/data.json"
+EXPERIMENT: Final = "run/experiment.toml"
+"""Settings of a training, written just before its first step; a folder with this file holds a begun training."""
+_MADE_BY_TRAINING: Final = ("heedful.json", "run/checkpoints")
 
 
-def claim_data(folder: Path, fingerprints: Mapping[str, Any], is_begun: bool) -> None:
+class WatchedFile(Protocol):
+    """Data that may change while they are read."""
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return a value that changes whenever the content changes, such as sizes and times of change.
+
+        Returns:
+            Any values; they may also change while the content stays.
+        """
+        ...
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return a description that changes exactly when the content changes.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        ...
+
+
+@final
+class DataWatch:
+    """Watch over data files that are read several times."""
+
+    def __init__(self, files: Mapping[str, WatchedFile]) -> None:
+        """Compute the fingerprints of all files.
+
+        Args:
+            files: files by part of the data, such as "train".
+        """
+        self._files: Final = files
+        self._identities: Final = {name: file.identity() for name, file in files.items()}
+        self.fingerprints: Final[Mapping[str, Any]] = {name: file.fingerprint() for name, file in files.items()}
+        """Fingerprints by part of the data, as JSON values."""
+
+    def check(self) -> None:
+        """Refuse files that changed since their fingerprints were computed.
+
+        Raises:
+            DataError: a file changed.
+        """
+        for name, file in self._files.items():
+            identity = file.identity()
+            if identity == self._identities[name]:
+                continue
+            if file.fingerprint() != self.fingerprints[name]:
+                raise DataError(
+                    f"the {name} data changed while they were read; run the same command once they are final"
+                )
+            self._identities[name] = identity
+
+
+def has_begun(folder: Path) -> bool:
+    """Tell whether a training has begun in a folder.
+
+    Args:
+        folder: the model folder.
+
+    Returns:
+        Whether it has settings of a training, which may have steps and so depends on its data and tokenizers.
+    """
+    return (folder / EXPERIMENT).is_file()
+
+
+def claim_data(folder: Path, fingerprints: Mapping[str, Any]) -> None:
     """Record the fingerprints of a training's data, or refuse data that differ from the recorded ones.
 
     Args:
         folder: the model folder.
         fingerprints: JSON values by part of the data.
-        is_begun: whether training has begun in the folder.
 
     Raises:
         DataError: the data changed.
+        UsageError: the folder has a model or checkpoints, but not the settings that they were trained with.
+        FileRefused: the record of the fingerprints is missing or damaged.
+        NewerFormat: a newer heedful wrote the record.
     """
     path = folder / FINGERPRINTS
-    if not is_begun:
+    if not has_begun(folder):
+        if product := next((name for name in _MADE_BY_TRAINING if (folder / name).exists()), ""):
+            raise UsageError(
+                f"{folder}: has {product}, but no {EXPERIMENT}, so it cannot be resumed; choose another --out"
+            )
         # Remains of a refused or interrupted attempt with other data must not be used.
         shutil.rmtree(folder / "run" / "data", ignore_errors=True)
-        with written_whole(path) as stream:
-            json.dump(DATA_FORMAT.stamp(fingerprints), stream, indent=1)
+        write_facts(path, DATA_FORMAT, fingerprints)
         return
-    before, now = DATA_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8"))), dict(fingerprints)
+    before = read_facts(path, DATA_FORMAT, "choose another --out, or delete the folder to start over")
+    now = dict(fingerprints)
     if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
         raise DataError(
             f"{folder}: trained on other data ({', '.join(changed)} changed); "

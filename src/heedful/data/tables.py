@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
-from heedful.regular_files import read_json_object
+from heedful.regular_files import open_regular, read_json_object
 from heedful.text.lines import Lines, read_lines
-from heedful.text.text_files import Fingerprint, check_file, fingerprint_file
+from heedful.text.text_files import Fingerprint, check_file, file_identity, fingerprint_file
 
 SUFFIXES: Final = (".parquet", ".arrow")
 _MAGIC: Final = (b"PAR1", b"ARROW1")
@@ -41,9 +41,9 @@ def is_table(path: Path) -> bool:
     if is_tmx(path) or (path / _STATE).is_file():
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(8)
-    except OSError:
+    except (OSError, DamagedFile):
         return False
     return head.startswith(_MAGIC) or (head.startswith(_CONTINUATION) and path.suffix.lower() in SUFFIXES)
 
@@ -83,6 +83,21 @@ def fingerprint_table(path: Path) -> Fingerprint:
     digest = hashlib.sha256("".join(str(part["sha256"]) for part in parts).encode()).hexdigest()
     sums = {key: sum(int(part[key]) for part in parts) for key in ("size", "lines")}
     return {"name": path.name, "sha256": digest, **sums}
+
+
+def table_identity(path: Path) -> tuple[Any, ...]:
+    """Return values that change whenever the content of a data file or folder changes; cheaper than a fingerprint.
+
+    Args:
+        path: a data file or folder.
+
+    Returns:
+        As from `file_identity`; for a folder those of its files.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    return tuple(file_identity(part) for part in (_saved_files(path) if path.is_dir() else (path,)))
 
 
 def data_lines(

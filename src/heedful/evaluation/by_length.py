@@ -70,6 +70,19 @@ def even_edges(lengths: Sequence[int], num_buckets: int = 5) -> tuple[int, ...]:
     return tuple(sorted({int(length) for length in first if length > ordered[0]}))
 
 
+def require_increasing(edges: Sequence[int]) -> None:
+    """Refuse edges of ranges that do not increase.
+
+    Args:
+        edges: source lengths at which a new range begins.
+
+    Raises:
+        UsageError: an edge is not above the one before it.
+    """
+    if any(later <= earlier for earlier, later in pairwise(edges)):
+        raise UsageError(f"edges of lengths must increase, got {list(edges)}")
+
+
 def by_length(
     metric: Metric,
     statistics: Matrix,
@@ -103,8 +116,7 @@ def by_length(
     """
     if len(lengths) != len(statistics):
         raise DataError(f"{len(lengths)} lengths for {len(statistics)} items: there must be one for each")
-    if any(later <= earlier for earlier, later in pairwise(edges)):
-        raise UsageError(f"edges of lengths must increase, got {list(edges)}")
+    require_increasing(edges)
     ranges = np.searchsorted(np.asarray(edges, dtype=np.int64), lengths, side="right")
     buckets: list[Bucket] = []
     for index in np.unique(ranges).tolist():

@@ -1,7 +1,5 @@
 """Export of an engine into a model folder: write it, measure its parity with PyTorch, commit it."""
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
@@ -10,6 +8,7 @@ from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.export.onnx import export_graphs
 from heedful.export.parity import draw_sources, measure
+from heedful.files import unfinished
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.runtime.engine import Backend
@@ -48,11 +47,10 @@ def export_engine(
     if kind == "onnx":
         import_runtime()
     name = f"{kind}-int8" if is_int8 else kind
-    unfinished = folder.path / FOLDER / f".{name}-{os.getpid()}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        backend = _write(model, unfinished, kind, is_int8, draw, max_length)
+    path = folder.path / FOLDER / name
+    path.parent.mkdir(exist_ok=True)
+    with unfinished(path, is_folder=True) as temporary:
+        backend = _write(model, temporary, kind, is_int8, draw, max_length)
         parity = _compared(model, backend, draw, max_length)
         if not is_int8 and not parity.is_exact:
             raise FileRefused(
@@ -61,26 +59,22 @@ def export_engine(
             )
         facts = {"precision": "int8" if is_int8 else "float32", "max_length": max_length, "heedful": __version__}
         del backend
-        commit_engine(folder, name, unfinished, facts, parity)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        commit_engine(folder, name, temporary, facts, parity)
     return find_exported(folder, max_length)[name]
 
 
-def _write(
-    model: Seq2Seq, unfinished: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int
-) -> Backend:
+def _write(model: Seq2Seq, path: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
         open_backend = onnx_backend
-        export_graphs(model, unfinished, max_length, is_int8, draw)
+        export_graphs(model, path, max_length, is_int8, draw)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
 
-        export_ctranslate2(model, unfinished, max_length, is_int8)
+        export_ctranslate2(model, path, max_length, is_int8)
     else:
         raise UsageError(f"export: no engine {kind!r}")
-    return open_backend(kind, unfinished, max_length)
+    return open_backend(kind, path, max_length)
 
 
 def _compared(model: Seq2Seq, backend: Backend, draw: InputDraw, max_length: int) -> Parity:

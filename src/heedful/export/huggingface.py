@@ -9,13 +9,12 @@ lost when `transformers` saves the model again.) By default our models already h
 
 import json
 import math
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -39,6 +38,7 @@ from heedful.export.marian_layout import (
     layer_tensors,
 )
 from heedful.export.parity import draw_sources, measure
+from heedful.files import sync, unfinished
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -99,18 +99,20 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out}: already exists; name another folder")
     transformer, tokenizers = _expressible(model, described.tokenizers)
-    unfinished = out.with_name(f".{out.name}-{os.getpid()}")
     try:
-        unfinished.mkdir(parents=True)
-        _write(transformer, tokenizers, described, unfinished)
-        parity = _compared(transformer, unfinished, described.max_tokens)
-        if not parity.is_exact:
-            raise FileRefused(f"{out}: log probabilities differ by {parity.max_difference:.2g} nats; not kept")
-        unfinished.replace(out)
-    except OSError as error:
-        raise ResourceError(f"{out}: not written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(out, is_folder=True) as temporary:
+            _write(transformer, tokenizers, described, temporary)
+            parity = _compared(transformer, temporary, described.max_tokens)
+            if not parity.is_exact:
+                raise FileRefused(f"{out}: log probabilities differ by {parity.max_difference:.2g} nats; not kept")
+            for path in temporary.iterdir():
+                sync(path)
+            temporary.replace(out)
+        sync(out.parent)
+    except (OSError, SafetensorError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        raise ResourceError(f"{out}: not written: {reason.lower()}; choose another folder or disk") from None
     return parity
 
 

@@ -1,7 +1,5 @@
 """Export of a text classifier as one ONNX graph, whose parity with PyTorch is measured before it is committed."""
 
-import os
-import shutil
 from typing import Final, final
 
 import numpy as np
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 from heedful.errors import FileRefused, MissingExtra
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable
 from heedful.export.records import flatten
+from heedful.files import unfinished
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.text_classifier import TextClassifier, label_run
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
@@ -59,10 +58,9 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
     """
     import_runtime()
     draw = token_draw(num_tokens)
-    unfinished = folder.path / FOLDER / f".{ENGINE}-{os.getpid()}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
+    path = folder.path / FOLDER / ENGINE
+    path.parent.mkdir(exist_ok=True)
+    with unfinished(path, is_folder=True) as temporary:
         arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
         inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
         fields = flatten(inputs, "")
@@ -71,12 +69,12 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         outputs = ["log_probs"] if model.attention is None else ["log_probs", "weights"]
         module = _Labels(recordable(model, max_length), type(inputs))
         try:
-            record_graph(module, {}, listed, outputs, unfinished / GRAPH, max_length)
+            record_graph(module, {}, listed, outputs, temporary / GRAPH, max_length)
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "train", "writing ONNX") from None
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
         texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
-        runs = label_run(model), LabelGraph(unfinished)
+        runs = label_run(model), LabelGraph(temporary)
         wanted, exported = (label_log_probs(run, texts)[0] for run in runs)
         difference = float(np.abs(wanted - exported).max())
         same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
@@ -84,7 +82,5 @@ def export_classifier(model: TextClassifier, folder: ModelFolder, num_tokens: in
         if not parity.is_exact:
             raise FileRefused(f"{ENGINE}: log probabilities differ by {difference:.2g} nats from PyTorch's; not kept")
         facts = {"precision": "float32", "max_length": max_length, "heedful": __version__}
-        commit_engine(folder, ENGINE, unfinished, facts, parity)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        commit_engine(folder, ENGINE, temporary, facts, parity)
     return find_exported(folder, max_length)[ENGINE]

@@ -16,7 +16,7 @@ from heedful.attention.dispatch import why_refused
 from heedful.attention.interface import Need, Normalizer, Score
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.custom_code import import_class, is_custom
 from heedful.errors import HeedfulError, did_you_mean
 from heedful.layers.projected_score import ProjectedScore
@@ -39,19 +39,19 @@ class AttentionConfig(Config):
     window: WindowKind = "global"
     """global: all positions are attended; local-m: those around p_t = t; local-p: those around p_t = S sigmoid(v_p .
     tanh(W_p h_t)), weighted by a Gaussian."""
-    hidden_size: int = Field(default=0, ge=0)
+    hidden_size: int = Field(default=0, ge=0, le=MOST_SIZE)
     """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
-    projection_size: int = Field(default=0, ge=0)
+    projection_size: int = Field(default=0, ge=0, le=MOST_SIZE)
     """Size that queries and keys are projected to before they are compared; 0 = no projection."""
-    bandwidth: float = Field(default=1.0, gt=0.0)
+    bandwidth: float = Field(default=1.0, gt=0.0, le=1e6)
     """Bandwidth of the kernel, for distance scores."""
-    temperature: float = Field(default=1.0, gt=0.0)
+    temperature: float = Field(default=1.0, gt=0.0, le=1e6)
     """Divisor of the scores, for normalizers that have one."""
-    alpha: float = Field(default=1.5, ge=1.0)
+    alpha: float = Field(default=1.5, ge=1.0, le=1e6)
     """Order of entmax: 1 is softmax, 2 is sparsemax."""
     is_hard: bool = False
     """Whether gumbel_softmax attends to the drawn key alone, with the gradient of the relaxed weights."""
-    half_width: int = Field(default=10, ge=1)
+    half_width: int = Field(default=10, ge=1, le=MOST_SIZE)
     """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
     softmax_over: Literal["window", "source"] = "window"
     """Positions that the normalizer of local-p runs over."""
@@ -61,9 +61,9 @@ class AttentionConfig(Config):
     reward: Reward = "token"
     """Reward of a drawn key if the normalizer is sampled: the log probability of its token, or of the whole sentence,
     as in Xu et al. 2015."""
-    reward_weight: float = Field(default=1.0, ge=0.0)
+    reward_weight: float = Field(default=1.0, ge=0.0, le=1e6)
     """lambda_r of Xu et al. 2015, section 4.1."""
-    entropy_weight: float = Field(default=0.01, ge=0.0)
+    entropy_weight: float = Field(default=0.01, ge=0.0, le=1e6)
     """lambda_e of Xu et al. 2015, section 4.1: weight of the entropy bonus."""
     baseline_decay: float = Field(default=0.9, ge=0.0, lt=1.0)
     """Decay of the moving baseline per batch."""

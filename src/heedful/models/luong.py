@@ -16,7 +16,7 @@ from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_uniform
@@ -42,8 +42,8 @@ class LuongConfig(Config):
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
     """Layers of the encoder and of the decoder."""
-    embedding_size: int = Field(default=256, ge=1)
-    hidden_size: int = Field(default=256, ge=1)
+    embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
+    hidden_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size n of each layer; a bidirectional encoder has half of it in each direction."""
     is_bidirectional: bool = False
     """Whether the encoder reads in both directions; the paper's reads in one."""
@@ -64,9 +64,9 @@ class LuongConfig(Config):
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
-    init_range: float = Field(default=0.1, gt=0.0)
+    init_range: float = Field(default=0.1, gt=0.0, le=1e6)
     """Range of initial parameters, uniform from -init_range to init_range."""
-    forget_bias: float = 1.0
+    forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the paper."""
 
     @model_validator(mode="before")

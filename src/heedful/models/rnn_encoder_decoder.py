@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.attention.interface import Need
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_small, draw_uniform
@@ -32,8 +32,8 @@ class RNNEncoderDecoderConfig(Config):
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
     """Layers of the encoder and of the decoder."""
-    embedding_size: int = Field(default=256, ge=1)
-    hidden_size: int = Field(default=256, ge=1)
+    embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
+    hidden_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size of each layer."""
     is_source_reversed: bool = True
     """Whether the words of a source are read in reverse, so that the first words of both sides are close: Sutskever et
@@ -53,7 +53,7 @@ class RNNEncoderDecoderConfig(Config):
     context, as in Cho et al."""
     readout_state: Literal["before", "after"] = "after"
     """State in the maxout readout: before the step, as in RNNencdec, or after it, as in Cho et al."""
-    maxout_size: int = Field(default=256, ge=1)
+    maxout_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size of the maxout layer, where readout = "maxout"."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the inputs of every layer; not in the papers."""
@@ -63,8 +63,8 @@ class RNNEncoderDecoderConfig(Config):
     initialization: Literal["uniform", "small"] = "uniform"
     """Initial parameters. uniform: within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent
     ones orthogonal, vectors 0, as in Cho et al."""
-    init_range: float = Field(default=0.08, gt=0.0)
-    forget_bias: float = 1.0
+    init_range: float = Field(default=0.08, gt=0.0, le=1e6)
+    forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the papers."""
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.convolution import ConvolutionalEncoder
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
@@ -32,7 +32,7 @@ class RNNsearchAttention(AttentionConfig):
     """Attention of Bahdanau et al. 2015: by default the additive score over the whole source."""
 
     score: str = "additive"
-    hidden_size: int = Field(default=256, ge=0)
+    hidden_size: int = Field(default=256, ge=0, le=MOST_SIZE)
     """n', hidden units of the alignment model; 0 = the size of a query."""
 
 
@@ -40,21 +40,21 @@ class RNNsearchConfig(Config):
     """Configuration of RNNsearch; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
 
     kind: Literal["rnnsearch"] = "rnnsearch"
-    embedding_size: int = Field(default=256, ge=1)
+    embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size m of the embeddings."""
-    hidden_size: int = Field(default=384, ge=1)
+    hidden_size: int = Field(default=384, ge=1, le=MOST_SIZE)
     """Size n of each direction of the encoder, and of the decoder."""
     attention: RNNsearchAttention = RNNsearchAttention()
     """The alignment model."""
-    maxout_size: int = Field(default=256, ge=1)
+    maxout_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size l of the maxout layer, where readout = "maxout"."""
     encoder: Literal["recurrent", "convolutional"] = "recurrent"
     """Encoder: the paper's bidirectional one, or the convolutional one of Gehring et al. 2017."""
-    num_convolutions: int = Field(default=4, ge=1)
+    num_convolutions: int = Field(default=4, ge=1, le=100)
     """Layers of a convolutional encoder, of hidden_size features inside."""
-    convolution_width: int = Field(default=3, ge=1)
+    convolution_width: int = Field(default=3, ge=1, le=MOST_SIZE)
     """Width of a convolution, odd."""
-    max_positions: int = Field(default=512, ge=1)
+    max_positions: int = Field(default=512, ge=1, le=MOST_SIZE)
     """Longest source of a convolutional encoder, in tokens."""
     decoder: Literal["gru", "conditional"] = "gru"
     """gru: one unit that reads word and context, as in the paper; conditional: one unit reads the word, its new state

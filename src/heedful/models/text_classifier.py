@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.attention.masks import padding
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
@@ -31,10 +31,10 @@ class TextClassifierConfig(Config):
     kind: Literal["text_classifier"] = "text_classifier"
     encoder: Literal["bag", "gru"] = "bag"
     """Encoder: mean of the embeddings, or a bidirectional GRU with attention by one learned query vector."""
-    embedding_size: int = Field(default=128, ge=1)
-    hidden_size: int = Field(default=64, ge=1)
+    embedding_size: int = Field(default=128, ge=1, le=MOST_SIZE)
+    hidden_size: int = Field(default=64, ge=1, le=MOST_SIZE)
     """Features of each direction of the GRU."""
-    num_layers: int = Field(default=1, ge=1)
+    num_layers: int = Field(default=1, ge=1, le=100)
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
 
     def build(self, num_tokens: int, num_labels: int) -> "TextClassifier":

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, causal, padding, window
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
@@ -39,9 +39,9 @@ class TransformerConfig(Config):
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: int = Field(default=3, ge=1, le=100)
     num_decoder_layers: int = Field(default=3, ge=1, le=100)
-    model_size: int = Field(default=256, ge=2)
-    num_heads: int = Field(default=4, ge=1)
-    feedforward_size: int = Field(default=1024, ge=1)
+    model_size: int = Field(default=256, ge=2, le=MOST_SIZE)
+    num_heads: int = Field(default=4, ge=1, le=MOST_SIZE)
+    feedforward_size: int = Field(default=1024, ge=1, le=MOST_SIZE)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     """Dropout of sub-layer outputs, and of embeddings with positions."""
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
@@ -51,7 +51,7 @@ class TransformerConfig(Config):
     norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
     """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
-    max_positions: int = Field(default=512, ge=1)
+    max_positions: int = Field(default=512, ge=1, le=MOST_SIZE)
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
     """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls

@@ -4,15 +4,87 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import Annotated, Any, Final, cast, final
 
-from heedful.errors import DamagedFile, UsageError
+from pydantic import Field
+
+from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
 from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
+from heedful.records import Kinds, read_facts
 from heedful.regular_files import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 
-METRICS: Final = "metrics.jsonl"
-HISTORY: Final = "history.jsonl"
+METRICS: Final = "run/metrics.jsonl"
+HISTORY: Final = "run/history.jsonl"
+TEST: Final = "run/test.json"
+"""File of the test scores and of the entry in `heedful.json` about the weights that they belong to."""
 CONFIG_PLACES: Final = ("run/experiment.toml", "config.toml")
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Sample = Annotated[list[str], Field(min_length=3, max_length=3)]
+
+
+@final
+class _ValidationKinds(Kinds):
+    """Kinds of the entries of a line of metrics.jsonl."""
+
+    step: int
+    scores: dict[str, float]
+    epoch: Finite = 0.0
+    seconds: Finite = 0.0
+    loss: float = 0.0
+    learning_rate: float = 0.0
+    tokens_per_second: float = 0.0
+    is_best: bool = False
+    sample: Sample = Field(default=["", "", ""])
+    samples: list[Sample] = Field(default=[])
+
+
+@final
+class _EventKinds(Kinds):
+    """Kinds of the entries of a line of history.jsonl."""
+
+    event: str
+    step: int = 0
+    time: str = ""
+    num_parameters: int = 0
+    report: list[str] = Field(default=[])
+
+
+@final
+class _ResultKinds(Kinds):
+    """Kinds of the entries of one test score."""
+
+    name: str
+    score: float
+    low: float
+    high: float
+
+
+@final
+class _ScoresKinds(Kinds):
+    """Kinds of the entries of test.json."""
+
+    weights: str = ""
+    text: str = ""
+    results: list[_ResultKinds] = Field(default=[])
+
+
+@final
+class _AboutKinds(Kinds):
+    """Kinds of the entries of heedful.json that are shown."""
+
+    kind: str = ""
+    languages: list[str] = Field(default=[])
+
+
+@final
+class _StateKinds(Kinds):
+    """Kinds of the entries of a checkpoint's state that are shown."""
+
+    step: int = 0
+    seconds: Finite = 0.0
+    finished: str = ""
 
 
 @final
@@ -70,29 +142,59 @@ def read_run(model: Path) -> RunRecord:
         UsageError: the folder holds no training run.
         NewerFormat: a newer heedful wrote the folder.
     """
-    run = model / "run"
-    validations = [line for line in read_lines(run / METRICS, METRICS_FORMAT) if {"step", "scores"} <= line.keys()]
-    history = read_lines(run / HISTORY, HISTORY_FORMAT)
+    validations, history = read_validations(model), _lines(model / HISTORY, HISTORY_FORMAT, _EventKinds)
     if not validations and not history:
-        raise UsageError(
-            f"{model}: holds no training run (no {run.name}/{METRICS}); give a folder that heedful train made"
-        )
+        raise UsageError(f"{model}: holds no training run (no {METRICS}); give a folder that heedful train made")
     config = next((text for name in CONFIG_PLACES if (text := _text(model / name))), "")
-    states = sorted((run / "checkpoints").glob("[0-9]*/state.json"), key=lambda path: path.parent.name.rjust(20))
-    newest = _tree(states[-1]).get("state", {}) if states else {}
-    about, tested = _tree(model / "heedful.json", MODEL_FORMAT), _tree(run / "test.json", TEST_SCORES_FORMAT)
-    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, tested, newest)
+    checkpoints = (model / "run/checkpoints").glob("[0-9]*/state.json")
+    newest = max(checkpoints, key=lambda path: path.parent.name.rjust(20), default=None)
+    state = _object(newest).get("state", {}) if newest else {}
+    state = state if isinstance(state, dict) and not _StateKinds.complaint(state) else {}
+    about = _object(model / "heedful.json")
+    if about:
+        MODEL_FORMAT.check(model / "heedful.json", about)
+    about = {} if _AboutKinds.complaint(about) else about
+    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, read_scores(model), state)
 
 
-def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
-    """Read a file of JSON objects, one a line.
+def read_validations(model: Path) -> list[dict[str, Any]]:
+    """Read the validations of a run.
 
     Args:
-        path: the file; a missing file has no lines.
-        kind: the format of each line.
+        model: a model folder.
 
     Returns:
-        The objects without their versions; a line that a crash cut off is left out.
+        Lines of metrics.jsonl without their versions; damaged lines are left out.
+
+    Raises:
+        NewerFormat: a newer heedful wrote a line.
+    """
+    return _lines(model / METRICS, METRICS_FORMAT, _ValidationKinds)
+
+
+def read_scores(model: Path) -> dict[str, Any]:
+    """Read the test scores stored in a model folder.
+
+    Args:
+        model: the folder.
+
+    Returns:
+        The scores; empty if there are none, or if they are damaged and so have to be computed again.
+
+    Raises:
+        NewerFormat: a newer heedful wrote them.
+    """
+    try:
+        scores = read_facts(model / TEST, TEST_SCORES_FORMAT, "")
+    except NewerFormat:
+        raise
+    except (OSError, FileRefused):
+        return {}
+    return {} if _ScoresKinds.complaint(scores) else scores
+
+
+def _lines(path: Path, kind: Format, kinds: type[Kinds]) -> list[dict[str, Any]]:
+    """Lines of a file of JSON objects, without their versions; damaged lines, and those cut by a crash, are left out.
 
     Raises:
         NewerFormat: a newer heedful wrote a line.
@@ -101,10 +203,13 @@ def read_lines(path: Path, kind: Format) -> list[dict[str, Any]]:
     for line in _text(path).split("\n"):
         try:
             value = parse_json(line)
-        except ValueError:
+            content = kind.strip(path, value) if isinstance(value, dict) else {}
+        except NewerFormat:
+            raise
+        except (ValueError, FileRefused):
             continue
-        if isinstance(value, dict):
-            objects.append(kind.strip(path, cast(dict[str, Any], value)))
+        if not kinds.complaint(content):
+            objects.append(content)
     return objects
 
 
@@ -135,12 +240,10 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _tree(path: Path, kind: Format | None = None) -> dict[str, Any]:
+def _object(path: Path) -> dict[str, Any]:
+    """JSON object of a file; empty if there is none."""
     try:
-        value = parse_json(_text(path) or "{}")
+        value = parse_json(_text(path))
     except ValueError:
         return {}
-    tree = cast(dict[str, Any], value) if isinstance(value, dict) else {}
-    if kind is not None and tree:
-        kind.check(path, tree)
-    return tree
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

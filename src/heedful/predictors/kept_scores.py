@@ -1,16 +1,15 @@
 """Test scores of a model, stored in its folder so that they are computed only once."""
 
-import json
 import math
 import time
 from collections.abc import Callable
 from typing import Final
 
 from heedful.formats import TEST_SCORES_FORMAT
+from heedful.pages.record import TEST, read_scores
 from heedful.predictors.interface import Items, Predictor, spaced
+from heedful.records import write_facts
 
-TEST: Final = "run/test.json"
-"""File of the scores and of the entry in `heedful.json` about the weights that they belong to."""
 NUM_TRIED: Final = 50
 """Number of items that are predicted first where time is limited, to estimate how many can be."""
 
@@ -28,11 +27,10 @@ def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], 
         A summary of the scores, in lines.
     """
     path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
-    if path.is_file():
-        before = TEST_SCORES_FORMAT.strip(path, json.loads(path.read_text(encoding="utf-8")))
-        is_enough = not before.get("num_left_out") or seconds < math.inf
-        if before.get("weights") == weights and is_enough:
-            return str(before["text"])
+    before = read_scores(predictor.folder.path)
+    is_enough = not before.get("num_left_out") or seconds < math.inf
+    if before.get("weights") == weights and "text" in before and is_enough:
+        return str(before["text"])
     tested = _fitting(predictor, items, seconds)
     if not len(tested):
         return "test:  not scored, because the time was up; the same command scores it\n"
@@ -43,9 +41,7 @@ def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], 
         text += f"       {num_left_out:,} of {len(items):,} left out, because the time was up; "
         text += "the same command scores all\n"
     facts = {"weights": weights, "text": text, "num_left_out": num_left_out, **measured.to_dict()}
-    path.write_text(
-        json.dumps(TEST_SCORES_FORMAT.stamp(facts), ensure_ascii=False, indent=1), encoding="utf-8", newline="\n"
-    )
+    write_facts(path, TEST_SCORES_FORMAT, facts)
     return text
 
 

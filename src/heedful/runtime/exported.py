@@ -6,20 +6,21 @@ date and no longer used.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import DamagedFile, FileRefused, UsageError, did_you_mean
-from heedful.files import sync
+from heedful.files import digest, move_aside, sync
 from heedful.formats import ENGINE_FORMAT
+from heedful.records import Kinds
 from heedful.regular_files import read_json_object
 from heedful.runtime.ctranslate2 import ctranslate2_backend, why_not
 from heedful.runtime.engine import BATCHED, Backend
-from heedful.runtime.folder import ModelFolder, digest
+from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
 
 MANIFEST: Final = "engine.json"
@@ -28,6 +29,28 @@ ENGINES: Final = ("ctranslate2", "onnx", "ctranslate2-int8", "onnx-int8")
 """All engines, the fastest first."""
 MOST_DIFFERENCE: Final = 1e-3
 """Maximum difference from PyTorch's token log probabilities, in nats, for an engine to count as exact."""
+
+
+@final
+class _ParityKinds(Kinds):
+    """Kinds of the entries of `Parity`."""
+
+    max_difference: float
+    num_compared: int
+    num_outputs: int
+    num_same: int
+
+
+@final
+class _ManifestKinds(Kinds):
+    """Kinds of the entries of `engine.json`."""
+
+    files: dict[str, str]
+    parity: _ParityKinds
+    engine: str = ""
+    weights: str = ""
+    precision: str = ""
+    max_length: int = 0
 
 
 @final
@@ -65,7 +88,7 @@ class Exported:
     @property
     def parity(self) -> Parity:
         """Parity measured at export."""
-        return Parity(**self.facts["parity"])
+        return Parity(**{field.name: self.facts["parity"][field.name] for field in fields(Parity)})
 
     def summary(self) -> str:
         """Describe the engine in one line.
@@ -197,24 +220,18 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
     for path in files_folder.iterdir():
         sync(path)
     final_path = folder.path / FOLDER / name
-    old = final_path.with_name(f".old-{name}-{os.getpid()}")
-    if final_path.exists():
-        final_path.replace(old)
+    old = move_aside(final_path) if final_path.exists() else None
     files_folder.replace(final_path)
     sync(final_path.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
     return final_path
 
 
 def _read(path: Path) -> Mapping[str, Any] | None:
-    try:
-        facts = read_json_object(path)
-    except (OSError, DamagedFile):
-        return None
-    if not isinstance(facts.get("files"), dict):
-        return None
-    parity = facts.get("parity")
-    return facts if isinstance(parity, dict) and parity.keys() == Parity.__dataclass_fields__.keys() else None
+    with suppress(OSError, DamagedFile):
+        return read_json_object(path)
+    return None
 
 
 def _fault(name: str, facts: Mapping[str, Any] | None, folder: ModelFolder, max_length: int) -> str:
@@ -224,11 +241,13 @@ def _fault(name: str, facts: Mapping[str, Any] | None, folder: ModelFolder, max_
         ENGINE_FORMAT.check(folder.path / FOLDER / name / MANIFEST, facts)
     except FileRefused as error:
         return f"{error}; or {_again(name)}"
+    if reason := _ManifestKinds.complaint(facts):
+        return f"damaged: {MANIFEST}: {reason}; {_again(name)}"
     if facts.get("engine") != name:
         return f"of another kind than this heedful reads; {_again(name)}"
     if facts.get("weights") != folder.facts["files"].get(folder.facts.get("weights")):
         return f"out of date: it was made from other weights than the model has now; {_again(name)}"
-    if int(facts.get("max_length", 0)) < max_length:
+    if facts.get("max_length", 0) < max_length:
         return f"made for at most {facts.get('max_length')} tokens, the model takes {max_length}; {_again(name)}"
     return ""
 

@@ -3,22 +3,38 @@
 Renaming `heedful.json` into place is the only commit point: a failure before it leaves the old model intact.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, final
+
+from pydantic import Field
 
 from heedful.custom_code import require_allowed
 from heedful.errors import DamagedFile, FileRefused, ResourceError, UsageError
-from heedful.files import written_whole
+from heedful.files import digest, written_whole
 from heedful.formats import KEY, MODEL_FORMAT
-from heedful.regular_files import open_regular, read_json_object
+from heedful.records import Kinds
+from heedful.regular_files import read_json_object
 
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
+
+
+@final
+class _ManifestKinds(Kinds):
+    """Kinds of the entries of `heedful.json`."""
+
+    files: dict[str, str]
+    heedful: str = ""
+    task: str = ""
+    kind: str = ""
+    code: list[str] = Field(default_factory=list)
+    languages: list[str] = Field(default=["", ""], min_length=2, max_length=2)
+    vectors: dict[str, str] = Field(default_factory=dict)
+    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,8 +108,8 @@ def open_folder(path: Path) -> ModelFolder:
     except FileNotFoundError:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
     MODEL_FORMAT.check(path / MANIFEST, manifest)
-    if not isinstance(manifest.get("files"), dict):
-        raise FileRefused(f"{path / MANIFEST}: not a manifest of a model")
+    if reason := _ManifestKinds.complaint(manifest):
+        raise FileRefused(f"{path / MANIFEST}: not a manifest of a model: {reason}; copy the folder again")
     for name, checksum in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")
@@ -163,22 +179,6 @@ def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
         if own != other:
             raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
     return folder
-
-
-def digest(path: Path) -> str:
-    """Hash a file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The sha256 of its content, in hexadecimal.
-
-    Raises:
-        DamagedFile: the path is not a regular file.
-    """
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _models_beside(path: Path) -> str:

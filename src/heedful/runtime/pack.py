@@ -5,12 +5,9 @@ training needs. Every file is hashed while it is copied and checked against the 
 """
 
 import io
-import os
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +15,7 @@ from typing import Final, final
 
 from heedful.config import read_toml, validate
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.files import sync, write_through
+from heedful.files import sync, unfinished, write_through
 from heedful.runtime.exported import FOLDER as ENGINES
 from heedful.runtime.exported import MANIFEST as ENGINE_MANIFEST
 from heedful.runtime.exported import find_exported
@@ -73,18 +70,14 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
     if folder.path.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: lies in the model; choose an --output elsewhere")
     hashes, engines, left_out = _files(folder)
-    temporary = out.with_name(f".{out.name}-{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        num_bytes = _write(folder.path, hashes, temporary, out)
-        temporary.rename(out)
+        with unfinished(out, is_folder=out.suffix not in ARCHIVES) as temporary:
+            num_bytes = _write(folder.path, hashes, temporary, out)
+            temporary.rename(out)
         sync(out.parent)
     except OSError as error:
-        _remove(temporary)
         raise ResourceError(f"{out}: not written: {error.strerror or error}") from None
-    except BaseException:
-        _remove(temporary)
-        raise
     return Packed(out, len(hashes), num_bytes, engines, left_out)
 
 
@@ -108,16 +101,15 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
 def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -> int:
     """Write all files under a temporary name, and return the number of bytes written."""
     if out.suffix not in ARCHIVES:
-        temporary.mkdir()
         _copy(model, hashes, lambda name, content: _write_file(temporary / name, content))
         for parent in {parent for name in hashes for parent in Path(name).parents}:
             sync(temporary / parent)
         return sum((temporary / name).stat().st_size for name in hashes)
     if out.suffix == ".zip":
-        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED) as archive:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
             _copy(model, hashes, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
     else:
-        with tarfile.open(temporary, "x", format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as archive:
             _copy(model, hashes, lambda name, content: _add_to_tar(archive, f"{out.stem}/{name}", content))
     sync(temporary)
     return temporary.stat().st_size
@@ -134,14 +126,6 @@ def _copy(model: Path, hashes: Mapping[str, str], write: Write) -> None:
         if digest and sha256(content).hexdigest() != digest:
             raise FileRefused(f"{model / name}: changed since it was written; copy the folder again or train anew")
         write(name, content)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
 
 
 def _write_file(path: Path, content: bytes) -> None:

@@ -1,11 +1,13 @@
 """Search settings: method, beam, penalties and limits."""
 
-from typing import Literal, Self, final
+from typing import Final, Literal, Self, final
 
 from pydantic import Field, model_validator
 
 from heedful.config import Config, validate
 
+MOST_HYPOTHESES: Final = 1000
+"""Upper bound of the hypotheses carried for a source, which all need memory at once."""
 _SAMPLING_ONLY = ("temperature", "top_k", "top_p", "min_p")
 
 
@@ -41,24 +43,24 @@ class SearchConfig(Config):
     """
 
     method: Literal["beam", "sampling"] = "beam"
-    beam: int = Field(default=5, ge=1)
-    nbest: int = Field(default=1, ge=1)
-    num_groups: int = Field(default=1, ge=1)
-    diversity: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
-    temperature: float = Field(default=1.0, ge=0, le=1000, allow_inf_nan=False)
-    top_k: int = Field(default=0, ge=0)
-    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
-    min_p: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    beam: int = Field(default=5, ge=1, le=MOST_HYPOTHESES)
+    nbest: int = Field(default=1, ge=1, le=10_000)
+    num_groups: int = Field(default=1, ge=1, le=MOST_HYPOTHESES)
+    diversity: float = Field(default=0.0, ge=0, le=1000)
+    temperature: float = Field(default=1.0, ge=0, le=1000)
+    top_k: int = Field(default=0, ge=0, le=1_000_000)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    min_p: float = Field(default=0.0, ge=0, le=1)
     seed: int = Field(default=1, ge=0, lt=2**63)
     length_penalty: Literal["power", "gnmt"] = "power"
-    alpha: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
-    length_reward: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
-    beta: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False)
-    repetition_penalty: float = Field(default=1.0, ge=1, le=1000, allow_inf_nan=False)
-    no_repeat_ngram_size: int = Field(default=0, ge=0)
-    max_length_ratio: float = Field(default=3.0, ge=0, le=1000, allow_inf_nan=False)
+    alpha: float = Field(default=1.0, ge=0, le=100)
+    length_reward: float = Field(default=0.0, ge=0, le=1000)
+    beta: float = Field(default=0.0, ge=0, le=100)
+    repetition_penalty: float = Field(default=1.0, ge=1, le=1000)
+    no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000_000)
+    max_length_ratio: float = Field(default=3.0, ge=0, le=1000)
     max_length_offset: int = Field(default=50, ge=0, le=1_000_000)
-    min_length: int = Field(default=0, ge=0)
+    min_length: int = Field(default=0, ge=0, le=1_000_000)
     forbid_unknown: bool = False
     replace_unknown: bool = False
     stopping: Literal["likely", "certain"] = "likely"

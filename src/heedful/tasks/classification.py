@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,18 +14,20 @@ from torch import nn
 from heedful.config import Tree, merge
 from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
 from heedful.data.prepare import MIN_PAIRS, TOKENIZER_LINES, Split
-from heedful.errors import DataError
+from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
 from heedful.export.labels import ENGINE, export_classifier
-from heedful.files import written_whole
+from heedful.files import digest, written_whole
 from heedful.formats import PREPARED_FORMAT
 from heedful.models.text_classifier import TextClassifier, label_run
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor, spaced
+from heedful.records import read_facts, write_facts
 from heedful.runtime.exported import Exported
 from heedful.runtime.labels import label_log_probs
 from heedful.runtime.scored_pairs import encode_source
@@ -80,25 +82,14 @@ class Classification(Task[PairFile, ClassificationData]):
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
     ) -> ClassificationData:
         text = experiment.text
-        if not ((folder / PREPARED).is_file() and (folder / "run/data/encoded.json").is_file()):
-            _prepare(files, text, folder)
-        facts = PREPARED_FORMAT.strip(folder / PREPARED, json.loads((folder / PREPARED).read_text(encoding="utf-8")))
-        labels = tuple(facts["labels"])
-        tokenizer = load_tokenizer(folder / facts["tokenizer"], text.source_units, text.normalization)
-        train = EncodedCorpus.read(folder / "run/data")
-        dev, test = (LabelledTexts(**facts[part]) for part in ("dev", "test"))
-        return ClassificationData(
-            sizes=(len(tokenizer), len(labels)),
-            facts={"tokenizer": facts["tokenizer"], "labels": LABELS},
-            report=tuple(facts["report"]),
-            num_examples=len(train),
-            vocabulary=f"{len(tokenizer):,} {text.source_units}, {len(labels):,} labels",
-            test=test,
-            tokenizer=tokenizer,
-            labels=labels,
-            train=train,
-            dev=dev,
-        )
+
+        def read_or_make() -> ClassificationData:
+            if not ((folder / PREPARED).is_file() and (folder / "run/data" / ENCODED).is_file()):
+                _prepare(files, text, folder)
+            return _read(folder, text)
+
+        data, damage = repaired(read_or_make, folder)
+        return replace(data, report=(*data.report, damage)) if damage else data
 
     def adapted(self, data: ClassificationData, experiment: Experiment) -> Tree:
         num_tokens = int(data.train.source.lengths.sum())
@@ -171,6 +162,38 @@ class Classification(Task[PairFile, ClassificationData]):
         return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
 
 
+def _read(folder: Path, config: TextConfig) -> ClassificationData:
+    """Read prepared data.
+
+    Raises:
+        FileRefused: a file is missing or damaged.
+    """
+    facts = read_facts(folder / PREPARED, PREPARED_FORMAT, "prepare the data again")
+    try:
+        labels, report, name = facts["labels"], facts["report"], str(facts["tokenizer"])
+        dev, test = (LabelledTexts(**facts[part]) for part in ("dev", "test"))
+        lists = (labels, report, dev.texts, dev.labels, test.texts, test.labels)
+    except (KeyError, TypeError) as error:
+        raise FileRefused(f"{folder / PREPARED}: damaged: {error}") from None
+    if not all(map(is_texts, lists)):
+        raise FileRefused(f"{folder / PREPARED}: damaged: its texts are no lists of texts")
+    tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
+    verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
+    train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels)))
+    return ClassificationData(
+        sizes=(len(tokenizer), len(labels)),
+        facts={"tokenizer": name, "labels": LABELS},
+        report=tuple(report),
+        num_examples=len(train),
+        vocabulary=f"{len(tokenizer):,} {config.source_units}, {len(labels):,} labels",
+        test=test,
+        tokenizer=tokenizer,
+        labels=tuple(labels),
+        train=train,
+        dev=dev,
+    )
+
+
 def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) -> None:
     """Split the texts, train a tokenizer and write the encoded texts into the folder.
 
@@ -200,6 +223,7 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     size = config.vocabulary_size or (choose_size(len(pairs)) if config.source_units == "pieces" else 0)
     lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
     tokenizer = train_tokenizer(lines, config.source_units, size, config)
+    names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, _encoded(parts["train"], labels, tokenizer, config), max(len(tokenizer), len(labels)))
@@ -213,10 +237,8 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
         f"{len(parts['test']):,} for testing; {len(labels):,} labels: {', '.join(labels[:10])}",
     ]
     sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
-    name = tokenizer.save(folder, "tokenizer")
-    with written_whole(folder / PREPARED) as stream:
-        facts = {"tokenizer": name, "labels": labels, "report": lines, **sets}
-        json.dump(PREPARED_FORMAT.stamp(facts), stream, ensure_ascii=False)
+    facts = {"labels": labels, "report": lines, **sets, "files": checksums | {LABELS: digest(folder / LABELS)}}
+    write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts})
 
 
 def _encoded(

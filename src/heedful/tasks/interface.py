@@ -12,6 +12,7 @@ from torch import nn
 from heedful.config import Tree
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
+from heedful.data.same_data import WatchedFile
 from heedful.errors import ConfigError
 from heedful.experiment import Experiment, build_model
 from heedful.predictors.interface import Items, Predictor
@@ -45,20 +46,12 @@ class Recipe:
     and the data are not checked again for each run."""
 
 
-class DataFile(Protocol):
+class DataFile(WatchedFile, Protocol):
     """One part of the data of a run, such as its training examples."""
 
     @property
     def name(self) -> str:
         """Name of the data, used as the default name of a model."""
-        ...
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return a description that changes whenever the content changes.
-
-        Returns:
-            Values that JSON can hold.
-        """
         ...
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from heedful.errors import ResourceError
 from heedful.experiment import Experiment
 from heedful.export.marian import read_marian
+from heedful.files import sync, unfinished
 from heedful.models.store import save_model
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
@@ -15,7 +16,7 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
 
     Args:
         source: folder in Hugging Face's layout; not changed.
-        folder: the model folder; created if necessary.
+        folder: the model folder, which is empty or does not exist; it appears when it is complete.
         languages: codes of source and target; empty = the codes in `source`.
 
     Returns:
@@ -32,15 +33,19 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
         text=TextConfig(normalization="none", max_tokens=read.max_tokens, shared=read.config.tie == "all"),
         search=SearchConfig(beam=read.num_beams),
     )
+    codes = list(languages if any(languages) else read.languages)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        files = {
-            "source_tokenizer": read.source_tokenizer.save(folder, "source"),
-            "target_tokenizer": read.target_tokenizer.save(folder, "target"),
-        }
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(folder, is_folder=True) as temporary:
+            files = {
+                "source_tokenizer": read.source_tokenizer.save(temporary, "source"),
+                "target_tokenizer": read.target_tokenizer.save(temporary, "target"),
+            }
+            for name in files.values():
+                sync(temporary / name)
+            save_model(temporary, experiment, read.weights, {"languages": codes, **files})
+            temporary.replace(folder)
+        sync(folder.parent)
     except OSError as error:
         raise ResourceError(f"{folder}: model not saved: {error}") from None
-    save_model(
-        folder, experiment, read.weights, {"languages": list(languages if any(languages) else read.languages), **files}
-    )
     return experiment

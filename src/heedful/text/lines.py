@@ -13,13 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast, final
 
-from heedful.errors import DataError
+from heedful.errors import DamagedFile, DataError
+from heedful.regular_files import open_regular
 from heedful.text.encodings import GZIP_MAGIC, explain_bad_byte, guess_encoding
 
 MAX_LINE_BYTES: Final = 1 << 26  # 64 MiB; keeps memory bounded on a file that has no line ends
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _HEAD_BYTES: Final = 4
 _SAMPLE_BYTES: Final = 1 << 14
+_MOST_FREE_BYTES: Final = 1 << 22
+_MOST_EXPANSION: Final = 100
+"""Largest ratio of decompressed to compressed bytes, beyond the first 4 MiB; text of any language is below 20."""
 _CHUNK_BYTES: Final = 1 << 20
 _UTF16_NUL_SHARE: Final = 0.7  # minimum share of NUL among the even or the odd bytes of a UTF-16 line
 
@@ -37,22 +41,70 @@ def open_bytes(path: Path) -> BinaryIO:
         DataError: the file cannot be opened.
     """
     try:
-        with path.open("rb") as file:
-            is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        return _in_utf8(cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb"))
+        return _unpacked(open_regular(path))
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except DamagedFile as error:
+        raise DataError(str(error)) from None
 
 
 def _unpacked(stream: BinaryIO) -> BinaryIO:
     """Stream of decompressed and converted bytes for a stream that is already open; no byte is lost."""
     is_gzip = _head(stream).startswith(GZIP_MAGIC)
-    return _in_utf8(cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream)
+    return _in_utf8(io.BufferedReader(_Decompressed(stream)) if is_gzip else stream)
+
+
+@final
+class _Decompressed(io.RawIOBase):
+    """Decompressed bytes of a gzip stream; a damage error if they are far more than text would be."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream: Final = stream
+        self._content: Final = gzip.GzipFile(fileobj=cast(BinaryIO, _Counted(self)))
+        self._num_bytes = 0
+        self._num_packed = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._content.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        self._num_bytes += len(piece)
+        if self._num_bytes > _MOST_FREE_BYTES + _MOST_EXPANSION * self._num_packed:
+            raise gzip.BadGzipFile(f"it unpacks to more than {_MOST_EXPANSION} times its size, as no text does")
+        return len(piece)
+
+    def read_packed(self, size: int) -> bytes:
+        """Read compressed bytes and count them.
+
+        Args:
+            size: most bytes.
+
+        Returns:
+            The bytes; none at the end.
+        """
+        piece = self._stream.read(size)
+        self._num_packed += len(piece)
+        return piece
+
+    def close(self) -> None:
+        self._content.close()
+        self._stream.close()
+        super().close()
+
+
+@final
+class _Counted:
+    """Compressed side of a `_Decompressed`, for `gzip`."""
+
+    def __init__(self, stream: _Decompressed) -> None:
+        self.read: Final = stream.read_packed
 
 
 def _head(stream: BinaryIO) -> bytes:
     """First bytes of a stream, which stays at its position; none if it cannot go back."""
-    if isinstance(stream, io.BufferedReader | gzip.GzipFile):
+    if isinstance(stream, io.BufferedReader):
         return stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if not stream.seekable():
         return b""

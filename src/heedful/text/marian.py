@@ -5,14 +5,12 @@ import binascii
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, final
-
-import sentencepiece
+from typing import Final, final
 
 from heedful.errors import FileRefused, NewerFormat
 from heedful.formats import MARIAN_TOKENIZER_FORMAT
 from heedful.regular_files import MOST_BULK_BYTES, read_json_object
-from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, check_pieces, count_words
+from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_words, load_pieces
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"
@@ -42,12 +40,7 @@ class MarianTokenizer(Tokenizer):
         self.model: Final = model
         self.vocabulary: Final = vocabulary
         self.normalization = normalization
-        try:
-            # The binding is untyped.
-            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, TypeError) as error:
-            raise FileRefused(f"not a SentencePiece model: {error}") from None
-        check_pieces(self._processor)
+        self._processor: Final = load_pieces(model)
 
     @classmethod
     def load(cls, path: Path, normalization: Normalization) -> "MarianTokenizer":

@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -13,7 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import DataError
+from heedful.errors import DamagedFile, DataError
+from heedful.regular_files import open_regular
 from heedful.text.encodings import guess_encoding
 from heedful.text.lines import open_bytes, raw_lines, read_chunks
 
@@ -71,7 +73,7 @@ def check_file(path: Path) -> None:
     with open_bytes(path) as stream:
         try:
             head = stream.read(_HEAD_BYTES)
-        except (EOFError, OSError, ValueError) as error:
+        except (EOFError, OSError, ValueError, zlib.error) as error:
             raise DataError(f"{path}: damaged gzip data: {error}; fetch or compress the file again") from None
     if head in (b"", b"\xef\xbb\xbf"):
         raise DataError(f"{path}: empty")
@@ -113,7 +115,7 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             future: Future[Fingerprint] = Future()
-            if _BEGUN.setdefault(_identity(path), future) is future:
+            if _BEGUN.setdefault(file_identity(path), future) is future:
                 waiting.append((path, future))
 
     def run() -> None:
@@ -128,10 +130,20 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
         Thread(target=run, name="fingerprints", daemon=True).start()
 
 
-def _identity(path: Path) -> tuple[int, ...]:
-    """Device, inode, size and modification time, which change with the file."""
+def file_identity(path: Path) -> tuple[int, ...]:
+    """Return numbers that change whenever the content of a file changes.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Device, inode, size, and times of the last change of the content and of the file's own entry.
+
+    Raises:
+        OSError: there is no such file.
+    """
     stat = path.stat()
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def fingerprint_file(path: Path) -> Fingerprint:
@@ -149,7 +161,7 @@ def fingerprint_file(path: Path) -> Fingerprint:
     """
     begun = None
     with suppress(OSError):
-        begun = _BEGUN.pop(_identity(path), None)
+        begun = _BEGUN.pop(file_identity(path), None)
     return _read_fingerprint(path) if begun is None else {**begun.result(), "name": path.name}
 
 
@@ -157,12 +169,14 @@ def _read_fingerprint(path: Path) -> Fingerprint:
     sha256 = hashlib.sha256()
     size = 0
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 sha256.update(chunk)
                 size += len(chunk)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except DamagedFile as error:
+        raise DataError(str(error)) from None
     return {"name": path.name, "size": size, "sha256": sha256.hexdigest(), "lines": count_lines(path)}
 
 

@@ -35,15 +35,15 @@ class TextConfig(Config):
     """Whether both sides share one vocabulary, if they use the same units."""
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
     """Number of tokens in each vocabulary; 0 = chosen from the size of the corpus."""
-    min_count: int = Field(default=1, ge=1)
+    min_count: int = Field(default=1, ge=1, le=1_000_000_000)
     """Minimum count of a word or character in the vocabulary; rarer ones become the unknown token."""
     normalization: Normalization = "NFC"
-    max_characters: int = Field(default=2_000, ge=1)
+    max_characters: int = Field(default=2_000, ge=1, le=1_000_000_000)
     """Maximum length of a training line in characters, checked before tokenization; longer lines are left out."""
-    max_tokens: int = Field(default=250, ge=1)
+    max_tokens: int = Field(default=250, ge=1, le=1_000_000_000)
     """Maximum length of either side in tokens: training leaves longer pairs out; `translate` cuts longer sources and
     warns."""
-    max_training_tokens: int = Field(default=0, ge=0)
+    max_training_tokens: int = Field(default=0, ge=0, le=1_000_000_000)
     """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
     source_vectors: str = ""
     """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
@@ -138,19 +138,23 @@ class Tokenizer(ABC):
     def __len__(self) -> int: ...
 
 
-def check_pieces(processor: Any) -> None:
-    """Refuse a SentencePiece model with a piece that is not UTF-8, which would otherwise fail when it is first used.
+def load_pieces(model: bytes) -> Any:
+    """Load a SentencePiece model.
 
     Args:
-        processor: the loaded model.
+        model: the bytes of the model.
+
+    Returns:
+        The processor; the binding is untyped.
 
     Raises:
-        FileRefused: a piece is not UTF-8.
+        FileRefused: the bytes are not a SentencePiece model.
     """
     try:
-        processor.id_to_piece([*range(processor.get_piece_size())])
-    except UnicodeDecodeError as error:
-        raise FileRefused(f"not a SentencePiece model: a piece is not UTF-8: {error.reason}") from None
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
+        reason = "a piece is not UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise FileRefused(f"not a SentencePiece model: {reason}") from None
 
 
 @final
@@ -173,12 +177,10 @@ class PieceTokenizer(Tokenizer):
         self.model: Final = model
         self.normalization = normalization
         try:
-            # The binding is untyped.
-            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, TypeError) as error:
-            raise FileRefused(f"tokenizer: not a SentencePiece model: {error}") from None
+            self._processor: Any = load_pieces(model)
+        except FileRefused as error:
+            raise FileRefused(f"tokenizer: {error}") from None
         processor = self._processor
-        check_pieces(processor)
         if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != (PAD, UNK, BOS, EOS):
             raise FileRefused("tokenizer: its pad, unk, bos, eos are not ids 0, 1, 2, 3")
 

@@ -31,7 +31,7 @@ class Vocabulary:
             tokens: distinct tokens in the order of their ids; the first four are `SPECIAL_TOKENS`.
 
         Raises:
-            FileRefused: a token is repeated, or the first four are not `SPECIAL_TOKENS`.
+            FileRefused: a token is repeated or is not Unicode text, or the first four are not `SPECIAL_TOKENS`.
         """
         if tuple(tokens[: len(SPECIAL_TOKENS)]) != SPECIAL_TOKENS:
             raise FileRefused(f"vocabulary: must start with {', '.join(SPECIAL_TOKENS)}")
@@ -39,6 +39,10 @@ class Vocabulary:
         if len(set(self.tokens)) != len(self.tokens):
             repeated = next(token for token, count in Counter(tokens).items() if count > 1)
             raise FileRefused(f"vocabulary: token {repeated!r} is listed twice")
+        try:
+            "".join(self.tokens).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise FileRefused(f"vocabulary: a token holds half a character ({error.object[error.start]!a})") from None
         # The word "<eos>" in a text is an unknown word, not EOS.
         self._ids: Final = {token: index for index, token in enumerate(tokens) if index >= len(SPECIAL_TOKENS)}
 

@@ -23,13 +23,13 @@ class Word2VecConfig(Config):
     is faster but worse for rare words."""
     size: int = Field(default=100, ge=1, le=100_000)
     """Length of each vector."""
-    window: int = Field(default=5, ge=1)
+    window: int = Field(default=5, ge=1, le=1_000_000)
     """Number of words on either side that count as neighbours."""
-    min_count: int = Field(default=5, ge=1)
+    min_count: int = Field(default=5, ge=1, le=1_000_000)
     """Minimum count of a word; rarer words get no vector."""
-    negative: int = Field(default=5, ge=1)
+    negative: int = Field(default=5, ge=1, le=1_000_000)
     """Number of negative samples (random words) for each true neighbour."""
-    epochs: int = Field(default=5, ge=1)
+    epochs: int = Field(default=5, ge=1, le=1_000_000)
     seed: int = Field(default=1, ge=0, lt=2**32)
     normalization: Normalization = "NFC"
 

@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from heedful.config import Config
+from heedful.config import MOST_STEPS, Config
 from heedful.training.optimizer import OptimizerConfig
 from heedful.training.precision import Precision
 
@@ -13,36 +13,36 @@ class TrainingConfig(Config):
     """Settings of training; a limit of 0 means no limit."""
 
     seed: int = Field(default=1, ge=0, lt=1 << 31)
-    batch_tokens: int = Field(default=0, ge=0)
+    batch_tokens: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Largest number of positions of a batch on its longer side; 0 = chosen from the corpus."""
-    accumulate: int = Field(default=1, ge=1)
+    accumulate: int = Field(default=1, ge=1, le=MOST_STEPS)
     """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    alignment_weight: float = Field(default=0.0, ge=0.0)
+    alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
-    clip_norm: float = Field(default=1.0, ge=0.0)
+    clip_norm: float = Field(default=1.0, ge=0.0, le=1e6)
     """Largest L2 norm of the gradient, which is scaled down to it; 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()
-    average: float = Field(default=8.0, ge=0.0)
+    average: float = Field(default=8.0, ge=0.0, le=1e6)
     """Exponent g of the polynomial average of the weights, which covers about the last 1/g of all steps; 0 = no
     average."""
     precision: Precision = "auto"
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
-    max_steps: int = Field(default=0, ge=0)
-    max_epochs: int = Field(default=0, ge=0)
-    max_target_tokens: int = Field(default=0, ge=0)
+    max_steps: int = Field(default=0, ge=0, le=MOST_STEPS)
+    max_epochs: int = Field(default=0, ge=0, le=MOST_STEPS)
+    max_target_tokens: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Largest number of target tokens to train on, over all epochs, with EOS and without padding."""
-    max_minutes: float = Field(default=0.0, ge=0.0)
+    max_minutes: float = Field(default=0.0, ge=0.0, le=1e6)
     export: bool = True
     """Whether training ends by exporting the model to the engines that run it without PyTorch."""
     tensorboard: bool = False
     """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
-    validate_every: int = Field(default=0, ge=0)
+    validate_every: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Steps between validations; 0 = about an epoch."""
-    validation_items: int = Field(default=0, ge=0)
+    validation_items: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Number of validation items that are used, evenly spaced; 0 = the usual number of the task."""
-    patience: int = Field(default=8, ge=1)
+    patience: int = Field(default=8, ge=1, le=MOST_STEPS)
     """Number of consecutive validations without a better score after which training ends."""
     select_by: str = "auto"
     """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error

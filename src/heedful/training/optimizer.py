@@ -27,13 +27,13 @@ class OptimizerConfig(Config):
     """
 
     kind: Literal["adam", "adadelta", "sgd"] = "adam"
-    learning_rate: float = Field(default=1e-3, gt=0.0)
+    learning_rate: float = Field(default=1e-3, gt=0.0, le=1e6)
     """Peak learning rate of the schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
-    epsilon: float = Field(default=1e-9, gt=0.0)
+    epsilon: float = Field(default=1e-9, gt=0.0, le=1e6)
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
-    weight_decay: float = Field(default=0.0, ge=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight decay, decoupled from the gradient; for matrices only, not biases and normalisations."""
     mean_over: Literal["tokens", "pairs"] = "tokens"
     """Divisor of the summed gradient before clipping: target tokens, or pairs as in Sutskever et al. 2014, Bahdanau et

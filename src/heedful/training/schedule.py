@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from heedful.config import Config
+from heedful.config import MOST_STEPS, Config
 from heedful.errors import UsageError
 
 
@@ -22,9 +22,9 @@ class ScheduleConfig(Config):
     """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "halving", "constant"] = "inverse_sqrt"
-    warmup_steps: int = Field(default=1000, ge=0)
-    halve_after: float = Field(default=10_000, ge=0)
-    halve_every: float = Field(default=2_000, gt=0)
+    warmup_steps: int = Field(default=1000, ge=0, le=MOST_STEPS)
+    halve_after: float = Field(default=10_000, ge=0, le=1e12)
+    halve_every: float = Field(default=2_000, gt=0, le=1e12)
     halve_in: Literal["steps", "epochs"] = "steps"
     """Unit of `halve_after` and `halve_every`."""
 

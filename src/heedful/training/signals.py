@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C and SIGTERM: acknowledge at once, then save and stop."""
+"""Handling of Ctrl-C, SIGTERM and SIGPIPE: acknowledge at once, then save and stop."""
 
 import signal
 from collections.abc import Callable, Generator
@@ -7,7 +7,8 @@ from threading import Thread
 from types import FrameType, TracebackType
 from typing import Final, Self, final
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name))
+"""Signals that stop a training; SIGPIPE means that nobody reads the progress any more, and Windows does not have it."""
 
 
 @final
@@ -68,7 +69,8 @@ class StopRequest:
         self._restore()
         name = signal.Signals(number).name
         line = f"{name} received: saving and stopping; a second one stops at once, without saving"
-        Thread(target=self._acknowledge, args=(line,)).start()
+        if name != "SIGPIPE":  # nobody reads any more
+            Thread(target=self._acknowledge, args=(line,)).start()
         if self._is_interruptible:
             self._is_interruptible = False
             raise Interrupted
