@@ -86,6 +86,8 @@ class Translation(Task[PairFile, TranslationData]):
 
     def warnings(self, recipe: Recipe, experiment: Experiment) -> Iterable[str]:
         paths = (*recipe.data, *recipe.dev, *recipe.test)
+        if not all(path.is_file() for path in paths):
+            return []  # a pipe is read once
         if sum(path.stat().st_size for path in paths) > MOST_CHECKED_BYTES:
             return ["data of this size are not checked; heedful check does so"]
         most = experiment.text.max_characters
