@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
 from heedful.data.findings import LEVELS, RULES, CheckReport, Finding
+from heedful.data.prepare import Sources, prepare
 from heedful.errors import DataError, UsageError
+from heedful.text.tokenizer import TextConfig
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -202,18 +204,53 @@ def test_everything_wrong_is_found_at_once(tmp_path: Path):
 def test_a_report_is_json(tmp_path: Path):
     report = check_corpus([write(tmp_path / "a.tsv", "a\tb\n")])
     data = json.loads(json.dumps(report.to_json()))
-    assert data["summary"] == "1 rows: 0 errors, 1 warning, 0 notes"
+    assert data["summary"] == "1 rows: 1 error, 0 warnings, 0 notes"
     assert data["findings"][0]["kind"] == "few rows"
     assert data["files"][0]["scripts"] == [{"Latin": 1}, {"Latin": 1}]
 
 
-@pytest.mark.parametrize(("num_rows", "level"), [(0, "error"), (1, "warning"), (999, "warning"), (1000, "")])
+@pytest.mark.parametrize(
+    ("num_rows", "level"), [(0, "error"), (1, "error"), (9, "error"), (10, "warning"), (999, "warning"), (1000, "")]
+)
 def test_few_rows(tmp_path: Path, num_rows: int, level: str):
     rows = sound_rows(num_rows) or [("a", "")]
     by_kind = found(check_corpus([write(tmp_path / "a.tsv", tsv(rows))]))
     assert (by_kind["few rows"].level if "few rows" in by_kind else "") == level
+    different = " different" if 0 < num_rows < 10 else ""
     if level:
-        assert by_kind["few rows"].message == f"{num_rows} rows to learn from"
+        assert by_kind["few rows"].message.startswith(f"{num_rows}{different} rows to learn from")
+
+
+CORPORA: dict[str, list[tuple[str, str]]] = {
+    "nine": sound_rows(9),
+    "ten": sound_rows(10),
+    "one row 500 times": sound_rows(1) * 500,
+    "nine rows 60 times": sound_rows(9) * 60,
+    "ten rows 60 times": sound_rows(10) * 60,
+    **{f"source {i} with 150 targets": [(f"source {i}", f"target {k}") for k in range(150)] for i in range(12)},
+    "two sources with 150 targets": [(f"source {k % 2}", f"target {k}") for k in range(150)],
+    "99 targets": [("source", f"target {k}") for k in range(99)],
+    "200": sound_rows(200),
+}
+
+
+@pytest.mark.parametrize("has_dev", [False, True])
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_what_training_refuses_is_an_error(corpus: str, has_dev: bool, tmp_path: Path):
+    train = write(tmp_path / "a.tsv", tsv(CORPORA[corpus]))
+    dev = [write(tmp_path / "dev.tsv", tsv([("source dev", "target dev")]))] if has_dev else []
+    errors = [finding for finding in check_corpus([train], dev).findings if finding.level == "error"]
+    sources = Sources(find_pairs([train]), find_pairs(dev) if dev else None)
+    text = TextConfig(source_units="characters", target_units="characters")
+    refusal = ""
+    try:
+        prepare(sources, text, tmp_path / "m")
+    except DataError as error:
+        refusal = str(error)
+    assert bool(errors) == bool(refusal), (errors, refusal)
+    if errors and errors[0].kind == "few sources":
+        assert refusal.endswith(errors[0].message)
+        assert not has_dev
 
 
 def test_few_rows_to_measure_on_are_a_note(tmp_path: Path):

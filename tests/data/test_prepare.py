@@ -1,6 +1,7 @@
 import os
+import shutil
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from heedful.data.same_data import EXPERIMENT
 from heedful.errors import DataError, FileRefused
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS
+from tests.prove.disk import DEAD, Call, calls, in_child
 
 CHARACTERS = TextConfig(source_units="characters", target_units="characters")
 
@@ -268,9 +270,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("damage", "has_begun"), [*((damage, True) for damage in DAMAGES), ("flipped", False)])
 @pytest.mark.parametrize("file", STORED)
-@pytest.mark.parametrize("has_begun", [False, True])
 def test_what_is_damaged_is_made_again_and_said(file: str, damage: str, has_begun: bool, tmp_path: Path):
     train = write(tmp_path / "train.tsv", rows(120))
     first = prepared_from(train, tmp_path, WORDS)
@@ -293,6 +294,36 @@ def test_what_is_damaged_is_made_again_and_said(file: str, damage: str, has_begu
     assert prepared_from(train, tmp_path, WORDS).report == first.report
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs fork")
+def test_a_death_at_any_call_of_a_preparation_is_made_good(tmp_path: Path):
+    train = write(tmp_path / "train.tsv", rows(30))
+    first = prepared_from(train, tmp_path, WORDS)
+    pairs = training_pairs(first)
+    model = tmp_path / "model"
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+    for number in count(step=4):
+        shutil.rmtree(model)
+        model.mkdir()
+        numbers = count()
+
+        def die(call: Call, numbers: Iterator[int] = numbers, number: int = number) -> None:
+            if next(numbers) == number:
+                os._exit(DEAD)
+
+        def prepare_and_die(die: Callable[[Call], None] = die) -> None:
+            with calls(die):
+                prepared_from(train, tmp_path, WORDS)
+
+        status = in_child(prepare_and_die)
+        again = prepared_from(train, tmp_path, WORDS)
+        assert training_pairs(again) == pairs
+        assert (again.dev, again.test, again.tokenizer_files) == (first.dev, first.test, first.tokenizer_files)
+        assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
+        if status == 0:
+            break
+    assert number > 20
+
+
 def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
     prepared_from(write(tmp_path / "train.tsv", rows(120)), tmp_path)
     model = tmp_path / "model"
@@ -303,7 +334,7 @@ def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
             (model / module.TOKENIZERS).unlink()
         (model / "tokenizer.json").write_bytes(tokenizer[:-9] if not record else tokenizer)
         (model / "run/data/prepared.json").unlink(missing_ok=True)
-        other = write(tmp_path / "train.tsv", [("other words", str(i)) for i in range(200)] + rows(3))
+        other = write(tmp_path / "train.tsv", [(f"other words {i}", str(i)) for i in range(200)] + rows(3))
         with pytest.raises(FileRefused, match=r"tokenizer\.json: missing, damaged or made by another version"):
             prepared_from(other, tmp_path)
         assert (model / "tokenizer.json").read_bytes() == (tokenizer if record else tokenizer[:-9])

@@ -19,8 +19,9 @@ from heedful.comparison.summary import Comparison
 from heedful.config import validate
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.prepare import MIN_PAIRS, EvaluationSet
+from heedful.data.prepare import EvaluationSet
 from heedful.data.same_data import DataWatch
+from heedful.data.split import MIN_PAIRS
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.experiment import build_model, load_experiment

@@ -17,6 +17,7 @@ from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import SeenPairs
 from heedful.data.rows import Columns, RowFormat
+from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
 from heedful.data.text_columns import is_header
@@ -67,7 +68,7 @@ def check_corpus(
     for role, paths in roles:
         if paths:
             check_columns(paths, columns)
-            reading = _Reading(role, paths, columns, max_characters)
+            reading = _Reading(role, paths, columns, max_characters, has_dev=bool(dev), has_test=bool(test))
             reading.run(readings)
             readings.append(reading)
     findings = [finding for reading in readings for finding in reading.findings()]
@@ -79,7 +80,12 @@ def check_corpus(
 class _Reading:
     """One pass over the files of one role, with all counts."""
 
-    def __init__(self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int) -> None:
+    def __init__(
+        self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int, *, has_dev: bool, has_test: bool
+    ) -> None:
+        self._has_dev: Final = has_dev
+        self._has_test: Final = has_test
+        self._spread: Final = SourceSpread()
         self.role: Final[Role] = role
         self.seen: Final = SeenPairs()
         self._paths: Final = tuple(paths)
@@ -100,6 +106,8 @@ class _Reading:
         pairs = self._pairs()
         while block := list(islice(pairs, _BLOCK_PAIRS)):
             usable = [pair for pair in block if self._look_at(pair)]
+            for pair in usable:
+                self._spread.add(pair)
             self._num_usable += len(usable)
             self._compare(usable, earlier)
 
@@ -270,13 +278,28 @@ class _Reading:
             findings.append(self._counted("ratio", self._ratios, far))
         findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
         findings.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
-        few = _FEW_PAIRS[self.role]
-        # If reading broke off, a small number of rows is no further finding.
-        if self._num_usable < few and not any(finding.level == "error" for finding in self._general):
+        # If anything else stops training, a small number of rows is no further finding.
+        if not any(finding.level == "error" for finding in findings):
+            findings.extend(self._too_few())
+        return findings
+
+    def _too_few(self) -> Iterator[Finding]:
+        few, path = _FEW_PAIRS[self.role], self._paths[0]
+        num_different = self._num_usable - self._kinds.counts.get("duplicate", 0)
+        if self.role == "train" and 0 < num_different < MIN_PAIRS:
+            message = f"{num_different:,} different rows to learn from; training needs at least {MIN_PAIRS}"
+            yield Finding("error", "few rows", message, str(path), f"have {few:,} or more")
+            return
+        if self._num_usable < few:
             level: Level = "error" if self._num_usable == 0 else "warning" if self.role == "train" else "note"
             message = f"{self._num_usable:,} rows to {_PURPOSES[self.role]}"
-            findings.append(Finding(level, "few rows", message, str(self._paths[0]), f"have {few:,} or more"))
-        return findings
+            yield Finding(level, "few rows", message, str(path), f"have {few:,} or more")
+        if self.role == "train" and num_different:
+            try:
+                self._spread.check(Split(num_different, self._has_dev, self._has_test), path)
+            except DataError as error:
+                where, _, message = str(error).partition(": ")
+                yield Finding("error", "few sources", message, where)
 
     def _counted(self, kind: str, tally: Tally[Key], keys: Sequence[Key], other: str = "") -> Finding:
         rule = RULES[kind]

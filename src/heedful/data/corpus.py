@@ -303,12 +303,37 @@ def split_of(source: str, dev_share: float, test_share: float) -> Split:
     """
     if not (dev_share >= 0.0 and test_share >= 0.0 and dev_share + test_share <= 1.0):
         raise UsageError(f"shares {dev_share} and {test_share}: expected two numbers from 0 whose sum is at most 1")
+    return part_at(split_position(source), dev_share, test_share)
+
+
+def split_position(source: str) -> float:
+    """Return the position of a source in the order by which pairs are split.
+
+    Args:
+        source: the source text; its Unicode normal form does not matter.
+
+    Returns:
+        A number in [0, 1), pseudorandom but the same on every machine.
+    """
     text = unicodedata.normalize("NFC", source).encode("utf-8", "surrogatepass")
     bits = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"heedful split").digest(), "little")
-    fraction = (bits >> 11) / 2.0**53  # exact, so never 1
-    if fraction < test_share:
+    return (bits >> 11) / 2.0**53  # exact, so never 1
+
+
+def part_at(position: float, dev_share: float, test_share: float) -> Split:
+    """Return the part of a split at a position.
+
+    Args:
+        position: from `split_position`.
+        dev_share: share of the sources held out for validation.
+        test_share: share of the sources held out for testing.
+
+    Returns:
+        "train", "dev" or "test".
+    """
+    if position < test_share:
         return "test"
-    return "dev" if fraction >= 1.0 - dev_share else "train"
+    return "dev" if position >= 1.0 - dev_share else "train"
 
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:

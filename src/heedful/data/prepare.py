@@ -12,13 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.data.corpus import Pair, PairFile, group_references, split_of
+from heedful.data.corpus import Pair, PairFile, group_references
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
 from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
 from heedful.data.leakage import describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
 from heedful.data.prepared_files import TOKENIZERS, is_texts, read_prepared, repaired, store_tokenizers, verify_files
+from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
@@ -32,9 +33,6 @@ from heedful.text.tokenizer import (
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
-MIN_PAIRS: Final = 10
-HELD_OUT_PAIRS: Final = 1000
-"""Number of pairs held out for validation and for testing, each; at most a tenth of all pairs."""
 TOKENIZER_LINES: Final = 1_000_000
 """Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
 
@@ -117,36 +115,6 @@ class Prepared:
     """Lines for a person: numbers of pairs kept, left out, held out, duplicated."""
 
 
-@final
-class Split:
-    """Split of the training file; the shares depend on the number of pairs."""
-
-    def __init__(self, num_pairs: int, has_dev: bool, has_test: bool) -> None:
-        """Choose the shares that are held out.
-
-        Args:
-            num_pairs: usable pairs of the training file.
-            has_dev: whether there is a file for validation.
-            has_test: whether there is a file for testing.
-        """
-        share = min(0.1, HELD_OUT_PAIRS / max(1, num_pairs))
-        # Ten pairs are too few to hold any out: validation uses the training pairs, and the report says so.
-        self.dev_share = 0.0 if has_dev or num_pairs < 10 * MIN_PAIRS else share
-        # A user who gives validation data decides about test data too: none are held out.
-        self.test_share = 0.0 if has_test or has_dev or num_pairs < 10 * MIN_PAIRS else share
-
-    def __call__(self, pair: Pair) -> str:
-        """Choose the part that a pair belongs to.
-
-        Args:
-            pair: of the training file.
-
-        Returns:
-            "train", "dev" or "test", a function of the source.
-        """
-        return split_of(pair.source, self.dev_share, self.test_share)
-
-
 def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     """Split the data, learn tokenizers and encode; results of an earlier call are reused.
 
@@ -215,13 +183,15 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     corpus_filter = CorpusFilter(config.max_characters)
-    num_pairs = sum(1 for _ in corpus_filter.apply(files.train))
+    spread = SourceSpread()
+    num_pairs = sum(1 for _ in spread.watch(corpus_filter.apply(files.train)))
     report = corpus_filter.report(files.train.notes)
     if num_pairs < MIN_PAIRS:
         raise DataError(
             f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
         )
     split = Split(num_pairs, files.dev is not None, files.test is not None)
+    spread.check(split, files.train.paths[0])
     data = folder / "run" / "data"
     data.mkdir(parents=True, exist_ok=True)
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]

@@ -16,8 +16,9 @@ from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
-from heedful.data.prepare import MIN_PAIRS, TOKENIZER_LINES, Split
+from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.data.split import MIN_PAIRS, Split
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
