@@ -67,6 +67,10 @@ prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not chan
 prove-ddp: $(VENV)/.installed-dev ## test training in several processes, and their deaths (minutes)
 	$(BIN)/python -m tests.prove.prove_ddp
 
+.PHONY: prove-hostile
+prove-hostile: $(VENV)/.installed-dev ## run every command with damaged files, full disks, kills and odd options; ONLY= LIMIT= SHARD= (hours)
+	$(BIN)/python -m tests.prove.prove_hostile $(if $(ONLY),--only '$(ONLY)') $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARD),--shard $(SHARD))
+
 .PHONY: format
 format: $(VENV)/.installed-dev ## format the code and apply ruff's automatic fixes
 	$(BIN)/ruff format .

@@ -3,6 +3,13 @@
 from typing import Final
 
 CHINESE: Final = {
+    # biases
+    "-m |i - j|, slopes m = 2^(-8 h / H) for heads h = 1..H": "-m |i - j|，第 h 个头（共 H 个）的斜率 m = 2^(-8 h / H)",
+    "w[bucket(j - i)], a number for each head and bucket": "w[bucket(j - i)]，每个头、每个桶一个数",
+    "a look-up per pair and head": "每对、每个头查一次表",
+    "(2 k + 1) query_size multiply-adds per query, and a look-up per pair": (
+        "每个查询 (2 k + 1) query_size 次乘加，每对再查一次表"
+    ),
     # scores
     "q W k, W [query_size, key_size]; bilinear": "q W k，W [query_size, key_size]；双线性",
     "q . k / (|q| |k|), in [-1, 1]; 0 for a vector of zeros": "q . k / (|q| |k|)，在 [-1, 1] 内；零向量得 0",

@@ -15,7 +15,7 @@ from attention_in_models import model_tables, variants
 from attention_pictures import PICTURES
 from attention_transforms import transform_tables
 
-from heedful.cli.list import Mechanism, list_kernels, list_masks, list_normalizers, list_scores
+from heedful.cli.list import Mechanism, list_biases, list_kernels, list_masks, list_normalizers, list_scores
 
 FOLDER: Final = Path(__file__).resolve().parent
 TABLE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
@@ -38,6 +38,7 @@ PAGES: Final = (
         "attention.md",
         {
             "scores": ("score", "a(q, k)", "source", "time", "memory", "kernels"),
+            "biases": ("bias", "b(i, j)", "source", "time", "memory", "kernels"),
             "normalizers": ("normalizer", "weights", "source", "time", "memory", "kernels"),
             "masks": ("mask", "effect", "source", "time", "stored as", "kernels"),
             "kernels": ("kernel", "description", "memory beyond inputs and outputs"),
@@ -58,6 +59,7 @@ PAGES: Final = (
         "attention.zh.md",
         {
             "scores": ("打分函数", "a(q, k)", "出处", "时间", "内存", "内核"),
+            "biases": ("偏置", "b(i, j)", "出处", "时间", "内存", "内核"),
             "normalizers": ("归一化", "权重", "出处", "时间", "内存", "内核"),
             "masks": ("掩码", "作用", "出处", "时间", "保存为", "内核"),
             "kernels": ("内核", "说明", "输入输出之外的内存"),
@@ -89,7 +91,7 @@ def rows_of(mechanisms: Iterable[Mechanism]) -> list[tuple[str, ...]]:
     return [
         (
             f"`{each.kind}`",
-            each.formula.removeprefix("a(q, k) = ").removeprefix("weights = "),
+            each.formula.removeprefix("a(q, k) = ").removeprefix("b(i, j) = ").removeprefix("weights = "),
             each.source,
             each.cost,
             each.memory,
@@ -107,6 +109,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
     """
     return {
         "scores": rows_of(list_scores()),
+        "biases": rows_of(list_biases()),
         "normalizers": rows_of(list_normalizers()),
         "masks": rows_of(list_masks()),
         "kernels": [(f"`{name}`", what, memory) for name, what, memory in list_kernels()],

@@ -142,8 +142,11 @@ def test_what_is_a_name_of_a_class():
     assert is_custom("mine.scores:Mine")
     for word in ("additive", "mine.scores", ":Mine", "mine:", "C:\\temp", "a b:C", "mine:x.y"):
         assert not is_custom(word), word
-    tree = {"model": {"kind": "luong", "attention": {"score": "a.b:C", "normalizer": "d:E"}}, "text": {"note": "x:y"}}
-    assert named_code(tree) == {"a.b:C", "d:E"}
+    tree = {
+        "model": {"kind": "luong", "attention": {"score": "a.b:C", "bias": "f:G", "normalizer": "d:E"}},
+        "text": {"note": "x:y"},
+    }
+    assert named_code(tree) == {"a.b:C", "d:E", "f:G"}
 
 
 def test_only_what_was_named_is_imported():

@@ -78,7 +78,7 @@ def named_code(tree: object) -> set[str]:
         tree: the configuration as nested dictionaries.
 
     Returns:
-        All ``module:Class`` names among the values of the keys `score`, `normalizer` and `kind`.
+        All ``module:Class`` names among the values of the keys `score`, `bias`, `normalizer` and `kind`.
 
     Example:
         >>> named_code({"model": {"attention": {"score": "mine.scores:Mine"}}})
@@ -91,7 +91,7 @@ def named_code(tree: object) -> set[str]:
     return own.union(*(named_code(value) for value in table.values()))
 
 
-KEYS: Final = frozenset({"score", "normalizer", "kind"})
+KEYS: Final = frozenset({"score", "bias", "normalizer", "kind"})
 """Configuration keys whose value may name a class."""
 
 

@@ -122,7 +122,7 @@ def test_chinese_without_a_row_is_found(maker: Any, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("old", "new"), [("table: masks", "table: mask"), ("<!-- table: masks -->", "")])
 def test_a_page_without_a_table_is_refused(maker: Any, old: str, new: str):
-    with pytest.raises(ValueError, match=r"expected scores, normalizers, masks, kernels"):
+    with pytest.raises(ValueError, match=r"expected scores, biases, normalizers, masks, kernels"):
         maker.fill(page(maker, 0).replace(old, new), maker.PAGES[0])
 
 

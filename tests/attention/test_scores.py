@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.attention.dispatch import attend
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
@@ -214,3 +215,16 @@ def test_whether_the_place_of_a_key_counts(name: str):
     query, key = torch.randn(3, 4).double(), torch.randn(4, score.key_size).double()
     one, other = (scores_of(score.lower(query, score.prepare(k)))[0] for k in (key, key[order]))
     assert torch.allclose(one[:, order], other) == (not score.is_positional)
+
+
+def test_additive_scores_may_have_a_query_bias():
+    torch.manual_seed(0)
+    score = Additive(3, 4, 5, has_query_bias=True).double()
+    query, key = torch.randn(2, 3).double(), torch.randn(6, 4).double()
+    bias = score.query_projection.bias
+    assert bias is not None
+    inner = query @ score.query_projection.weight.mT + bias
+    wanted = torch.tanh(inner[:, None] + key @ score.key_projection.weight.mT) @ score.vector
+    found = attend(query, key, key, score=score, need="weights").weights
+    torch.testing.assert_close(found, torch.softmax(wanted, dim=-1))
+    assert Additive(3, 4, 5).query_projection.bias is None

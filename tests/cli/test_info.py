@@ -62,3 +62,15 @@ def test_weights_that_are_none_have_no_parameters(content: bytes, tmp_path: Path
     path.write_bytes(content)
     with pytest.raises(FileRefused, match="not a safetensors file"):
         num_parameters(path)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "history.jsonl", "test.json"])
+@pytest.mark.parametrize("content", [b"", b"\xff", b"{}\n", b"[\n"], ids=repr)
+def test_damaged_files_of_the_run_are_named(name: str, content: bytes, trained: Trained, tmp_path: Path):
+    model = tmp_path / "copy"
+    shutil.copytree(trained.model, model)
+    (model / "run" / name).write_bytes(content)
+    for command in (("info", model), ("report", model, "-o", tmp_path / "page.html")):
+        done = heedful(*command)
+        assert done.code == 0
+        assert done.err == f"heedful: warning: {model / 'run' / name}: damaged; what it holds is left out\n"

@@ -20,6 +20,7 @@ def test_every_table_is_listed_with_descriptions(topic: str):
     ("topic", "names"),
     [
         ("scores", {"dot", "general", "additive", "scaled_dot", "location", "gaussian"}),
+        ("biases", {"alibi", "relative_buckets", "relative_keys"}),
         ("masks", {"padding", "causal", "window", "local_monotonic", "local_predictive", "graph"}),
         ("normalizers", {"softmax", "sparsemax", "sampled", "linear_chain"}),
         ("models", {"transformer", "rnnsearch"}),

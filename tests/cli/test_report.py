@@ -28,3 +28,12 @@ def test_a_model_without_its_run(trained: Trained, tmp_path: Path):
     done = heedful("report", tmp_path / "m")
     assert done.code == 2
     assert "holds no training run" in done.errors[0]
+
+
+def test_a_model_that_cannot_be_opened_is_named(trained: Trained, tmp_path: Path):
+    shutil.copytree(trained.model, tmp_path / "m")
+    (weights,) = (tmp_path / "m").glob("model-*.safetensors")
+    weights.write_bytes(b"")
+    done = heedful("report", tmp_path / "m", "-o", tmp_path / "page.html")
+    assert done.code == 0
+    assert done.err.startswith(f"heedful: warning: no attention on the page: {weights}: changed since it was written")

@@ -104,8 +104,12 @@ def lowered(case: Case) -> list[LoweredScore]:
     """The pairs of each item, without leading axes."""
     with torch.no_grad():
         pairs = case.score.lower(case.query, case.score.prepare(case.key), case.normalizer.inverse_temperature)
-    both = zip(per_item(pairs.query), per_item(pairs.key), strict=True)
-    return [replace(pairs, query=query, key=key) for query, key in both]
+    queries, keys = per_item(pairs.query), per_item(pairs.key)
+    biases = [None] * len(queries)
+    if pairs.bias is not None:
+        biases = [replace(pairs.bias, query=query) for query in per_item(pairs.bias.query)]
+    items = zip(queries, keys, biases, strict=True)
+    return [replace(pairs, query=query, key=key, bias=bias) for query, key, bias in items]
 
 
 def existing(case: Case) -> Tensor:

@@ -120,7 +120,7 @@ def supported(way: Way) -> list[Combination]:
                 width=None if rows is None else rows.width,
                 has_gaussian=rows is not None and rows.gaussian is not None,
             )
-            if kernel.supports(request) is None:
+            if kernel.why_not(request) is None:
                 found.append(Combination(score, mask, normalizer, *shape))
                 break
     return found
@@ -131,7 +131,8 @@ def _facts(score: str) -> Callable[..., Request]:
     zeros = [torch.zeros(1, size, dtype=torch.float64) for size in (made.query_size, made.key_size)]
     pairs = made.lower(zeros[0], made.prepare(zeros[1]))
     profile = pairs.profile if isinstance(pairs, LoweredDistance) else ""
-    return partial(Request, pairs=type(pairs), profile=profile, dtype=torch.float64, device="cpu")
+    has_bias = pairs.bias is not None
+    return partial(Request, pairs=type(pairs), profile=profile, dtype=torch.float64, device="cpu", has_bias=has_bias)
 
 
 @cache

@@ -61,9 +61,10 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
 
 @pytest.mark.compiled
 def test_other_scores_and_normalizers_are_the_models(exported: Make):
-    model, graphs = exported("transformer-additive")
-    one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
-    assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
+    for name in ("transformer-additive", "transformer-relative"):
+        model, graphs = exported(name)
+        one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
+        assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import UsageError
-from heedful.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from heedful.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
 
 # size 4, positions 0 to 3
 TABLE = [
@@ -142,6 +142,13 @@ def test_both_kinds_add_the_codes_to_any_leading_axes(start: int):
         codes = positions.codes(start, 5).detach()
         assert torch.equal(positions(vectors, start).detach(), vectors + codes)
         assert torch.equal(positions.codes(0, 8)[start : start + 5], positions.codes(start, 5))
+
+
+def test_no_positions_add_nothing():
+    positions, vectors = NoPositions(4).double(), torch.randn(2, 5, 4).double()
+    assert torch.equal(positions(vectors, 3), vectors)
+    assert torch.equal(positions.at(torch.tensor([[7, 0]])), torch.zeros(1, 2, 4).double())
+    assert not positions.state_dict()
 
 
 def test_halves_are_the_same_waves_in_another_order():

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.attention.biases import BIASES, Biased, RelativeBuckets, RelativeKeys
 from heedful.attention.interface import Normalized, Normalizer
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
@@ -303,3 +304,48 @@ def test_a_score_that_reads_no_query_is_found():
 def test_sampled_is_hard_at_inference():
     assert isinstance(Sampled().without_noise(), Hard)
     assert GumbelSoftmax(temperature=0.5).without_noise().inverse_temperature == 2.0
+
+
+# ------------------------------------------------------------------------------------------------ biases by positions
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_bias_is_built_for_its_role(bias: str):
+    config = AttentionConfig(bias=bias)
+    encoder, decoder = (build_score(config, 8, 8, 2, role) for role in ("encoder", "decoder"))
+    for score, is_causal in ((encoder, False), (decoder, True)):
+        assert isinstance(score, Biased)
+        assert isinstance(score.bias, BIASES[bias])
+        assert score.bias.is_causal == is_causal
+        assert score.bias.num_heads == 2
+    assert not is_scaled_dot_softmax(config)
+
+
+def test_settings_of_a_bias():
+    buckets = build_score(AttentionConfig(bias="relative_buckets", num_buckets=8, max_distance=20), 8, 8, 2, "encoder")
+    assert isinstance(buckets, Biased)
+    assert isinstance(buckets.bias, RelativeBuckets)
+    assert (buckets.bias.max_distance, buckets.bias.weight.shape) == (20, (8, 2))
+    keys = build_score(AttentionConfig(bias="relative_keys"), 8, 8, 2, "encoder")
+    assert isinstance(keys, Biased)
+    assert isinstance(keys.bias, RelativeKeys)
+    assert keys.bias.max_distance == 16
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"attention": {"bias": "alibi"}}, "attention: scaled_dot with alibi with softmax: a bias by positions needs"),
+        ({"encoder_attention": {"bias": "alibi", "max_distance": 3}}, "the bias alibi has no max_distance"),
+        ({"encoder_attention": {"num_buckets": 3}}, "the bias none has no num_buckets"),
+        ({"encoder_attention": {"bias": "alib"}}, "no bias 'alib'; did you mean 'alibi'"),
+        ({"decoder_attention": {"bias": "relative_buckets", "max_distance": 2}}, "must be fewer than the largest"),
+    ],
+)
+def test_biases_that_cannot_be_trained_are_refused(table: dict[str, object], message: str):
+    with pytest.raises(ConfigError, match=message):
+        validate(TransformerConfig, table, "test")
+
+
+def test_a_bias_is_for_self_attention():
+    for config in (RNNsearchConfig, LuongConfig):
+        with pytest.raises(ConfigError, match="needs queries and keys of one sequence"):
+            validate(config, {"attention": {"bias": "relative_keys"}}, "test")

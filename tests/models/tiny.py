@@ -79,7 +79,15 @@ CONFIGS: Mapping[str, Config] = {
         _LUONG, cell="gru", num_layers=1, is_bidirectional=True, is_source_reversed=False, score="additive"
     ),
     "luong-bidirectional": changed(_LUONG, is_bidirectional=True, window="global", score="scaled_dot"),
-    "transformer-additive": changed(_TRANSFORMER, attention={"score": "additive", "normalizer": "sparsemax"}),
+    "transformer-additive": changed(
+        _TRANSFORMER, attention={"score": "additive", "has_query_bias": True, "normalizer": "sparsemax"}
+    ),
+    "transformer-relative": changed(
+        _TRANSFORMER,
+        positions="none",
+        encoder_attention={"bias": "relative_keys", "max_distance": 3},
+        decoder_attention={"bias": "relative_buckets", "num_buckets": 6, "max_distance": 4},
+    ),
     "transformer-local": changed(
         _TRANSFORMER,
         attention={"score": "general", "window": "local-m", "half_width": 2, "past_source": "last"},

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from tests.prove.hostile_process import PATIENT, Outcome, run
+from tests.prove.hostile_process import PATIENT, run
 
 COMMON: Final = """
 [text]
@@ -75,6 +75,21 @@ def _pairs(path: Path, number: int, seed: int, words: int = 1, tail: Callable[[s
     path.write_bytes("".join(f"{text}\t{tail(text)}\n" for text in texts).encode())
 
 
+def make_tiny(root: Path) -> None:
+    """Make the files of one small model, with the command itself.
+
+    Args:
+        root: an empty folder.
+
+    Raises:
+        RuntimeError: the command failed.
+    """
+    _pairs(root / "words.tsv", 150, 1)
+    _pairs(root / "test.tsv", 12, 4)
+    (root / "tiny.toml").write_text(COMMON.format(text=CHARACTERS, model=TRANSFORMER) + SEARCH, encoding="utf-8")
+    _do(root, "train", "words.tsv", "--out", "tiny.model", "--config", "tiny.toml")
+
+
 def make_all(root: Path) -> None:
     """Make every file and folder that a command may read, with the commands themselves.
 
@@ -84,10 +99,9 @@ def make_all(root: Path) -> None:
     Raises:
         RuntimeError: a command failed.
     """
-    _pairs(root / "words.tsv", 150, 1)
+    make_tiny(root)
     _pairs(root / "texts.tsv", 150, 2, words=4)
     _pairs(root / "labels.tsv", 120, 3, words=3, tail=lambda text: "long" if len(text) > 9 else "short")
-    _pairs(root / "test.tsv", 12, 4)
     _pairs(root / "test-texts.tsv", 12, 5, words=3)
     lines = [line.split("\t") for line in (root / "test.tsv").read_text(encoding="utf-8").split("\n")[:-1]]
     for side, name in enumerate(("test.src", "test.tgt")):
@@ -102,31 +116,26 @@ def make_all(root: Path) -> None:
     rnnsearch = COMMON.format(text=WORDS, model=RNNSEARCH) + SEARCH
     (root / "pieces.toml").write_text(COMMON.format(text=PIECES, model=TRANSFORMER) + SEARCH, encoding="utf-8")
     (root / "words.toml").write_text(rnnsearch, encoding="utf-8")
-    (root / "tiny.toml").write_text(COMMON.format(text=CHARACTERS, model=TRANSFORMER) + SEARCH, encoding="utf-8")
     classes = COMMON.format(text=WORDS, model='kind = "text_classifier"\nembedding_size = 8\nhidden_size = 8\n')
     (root / "labels.toml").write_text(classes, encoding="utf-8")
     (root / "grid.toml").write_text(GRID, encoding="utf-8")
-    train: tuple[tuple[str, ...], ...] = (
-        ("train", "texts.tsv", "--out", "pieces.model", "--config", "pieces.toml"),
-        ("train", "texts.tsv", "--out", "words.model", "--config", "words.toml"),
-        ("train", "words.tsv", "--out", "tiny.model", "--config", "tiny.toml"),
-        ("train", "labels.tsv", "--task", "classification", "--out", "labels.model", "--config", "labels.toml"),
-        ("export", "pieces.model", "--to", "huggingface", "marian"),
-        ("compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv"),
-    )
-    for arguments in train:
-        _done(run((*arguments, "--quiet"), root, root.parent / "streams", PATIENT), arguments)
+    _do(root, "train", "texts.tsv", "--out", "pieces.model", "--config", "pieces.toml")
+    _do(root, "train", "texts.tsv", "--out", "words.model", "--config", "words.toml")
+    task = ("--task", "classification")
+    _do(root, "train", "labels.tsv", *task, "--out", "labels.model", "--config", "labels.toml")
+    _do(root, "export", "pieces.model", "--to", "huggingface", "marian")
+    _do(root, "compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv")
     for name, engines in (("tiny", ("onnx", "ctranslate2")), ("labels", ("onnx",))):
         shutil.copytree(root / f"{name}.model", root / f"{name}-engines.model")
         shutil.rmtree(root / f"{name}-engines.model" / "run")
         for engine in engines:
-            arguments = ("export", f"{name}-engines.model", "--to", engine)
-            _done(run((*arguments, "--quiet"), root, root.parent / "streams", PATIENT), arguments)
+            _do(root, "export", f"{name}-engines.model", "--to", engine)
 
 
-def _done(outcome: Outcome, arguments: tuple[str, ...]) -> None:
+def _do(root: Path, *words: str) -> None:
+    outcome = run((*words, "--quiet"), root, root.parent / "streams", PATIENT)
     if outcome.code:
-        raise RuntimeError(f"heedful {' '.join(arguments)}: exit {outcome.code}: {outcome.err.decode()[-2000:]}")
+        raise RuntimeError(f"heedful {' '.join(words)}: exit {outcome.code}: {outcome.err.decode()[-2000:]}")
 
 
 @dataclass(frozen=True)

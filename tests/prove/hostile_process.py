@@ -163,6 +163,7 @@ class Run:
             code = self._run()
         except BaseException:
             traceback.print_exc()  # as the interpreter does with an exception that nobody catches
+            sys.stderr.flush()
             code = 1
         finally:
             os._exit(code)

@@ -13,13 +13,12 @@ import random
 import re
 import shlex
 import shutil
-import signal
 import stat
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -61,11 +60,15 @@ class Server:
         self.full: Final = _device(root / "full", 7)
         self.null: Final = _device(root / "null", 3)
 
-    def make(self) -> None:
-        """Make all files and folders that commands read."""
+    def make(self, make: Callable[[Path], None] = make_all) -> None:
+        """Make the files and folders that commands read.
+
+        Args:
+            make: what makes them.
+        """
         self.files.mkdir(parents=True)
         _import_all()
-        make_all(self.files)
+        make(self.files)
 
     def judge(self, case: Case, keep: bool = False) -> tuple[str, Outcome | None]:
         """Run a case.
@@ -221,6 +224,8 @@ def sweep(server: Server, cases: Iterable[Case], tally: Tally, is_telling: bool 
     """
     for case in cases:
         family = case.name.partition("/")[0]
+        if is_telling and tally.cases.total() % 500 == 499:
+            print(f"{tally.cases.total() + 1:,} cases, {len(tally.failures)} failed", flush=True)
         fault, outcome = server.judge(case)
         if outcome is None:
             tally.skipped[family] += 1
@@ -239,30 +244,33 @@ def repeat(case: Case) -> str:
     return f"python -m tests.prove.prove_hostile --keep --only {shlex.quote(case.name)}"
 
 
-def chosen(cases: Sequence[Case], only: str, limit: int, shard: str, seed: int) -> list[Case]:
-    """Cases that the options select.
+def chosen(cases: Sequence[Case], only: Sequence[str], limit: int, shard: str, seed: int) -> list[Case]:
+    """Cases that the options select, in random order, so that a part of them is like the whole.
 
     Args:
         cases: all cases.
-        only: pattern of names; empty = all.
-        limit: most cases, drawn at random; 0 = all.
+        only: patterns of names; empty = all.
+        limit: most cases; 0 = all.
         shard: as in 1/4, the first of four parts.
-        seed: of the draw.
+        seed: of the order.
     """
-    some = [case for case in cases if not only or case.name == only or fnmatch.fnmatchcase(case.name, only)]
-    if limit and limit < len(some):
-        some = random.Random(seed).sample(some, limit)
+    some = [case for case in cases if not only or any(_is_named(case, pattern) for pattern in only)]
+    random.Random(seed).shuffle(some)
     number, _, parts = shard.partition("/")
-    return some[int(number) - 1 :: int(parts)]
+    return some[: limit or None][int(number) - 1 :: int(parts)]
+
+
+def _is_named(case: Case, pattern: str) -> bool:
+    return case.name == pattern or fnmatch.fnmatchcase(case.name, pattern)
 
 
 def main() -> int:
     """Run the sweep; the exit code is 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose names match, such as 'read/info/*'")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="at most N cases, drawn at random")
+    parser.add_argument("--only", nargs="+", default=(), metavar="PATTERN", help="names of cases, as 'read/info/*'")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="at most N cases")
     parser.add_argument("--shard", default="1/1", metavar="I/N", help="part I of N")
-    parser.add_argument("--seed", type=int, default=1, help="seed of damages and of --limit")
+    parser.add_argument("--seed", type=int, default=1, help="seed of damages and of the order")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the last case, and print its messages")
     parser.add_argument("--list", action="store_true", help="print the names of the cases only")
     options = parser.parse_args()
@@ -288,7 +296,6 @@ def _prove(server: Server, options: argparse.Namespace) -> int:
         print(f"{server.root}/case: heedful {shlex.join(cases[-1].words)}\n{outcome}\n{fault or 'as it should be'}")
         return int(bool(fault))
     tally = Tally()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sweep(server, cases, tally, is_telling=True)
     finally:

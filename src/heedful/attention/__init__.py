@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.errors import needed_for
 
 if TYPE_CHECKING:
+    from heedful.attention.biases import BIASES, Alibi, Biased, RelativeBuckets, RelativeKeys, ScoreBias
     from heedful.attention.dispatch import Choice, attend, explain
     from heedful.attention.interface import Attended, Normalized, Normalizer, PreparedKey, Score
     from heedful.attention.masks import MASKS, Mask, causal, graph, local_monotonic, local_predictive, padding, window
@@ -39,12 +40,15 @@ if TYPE_CHECKING:
     from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 __all__ = [
+    "BIASES",
     "MASKS",
     "NORMALIZERS",
     "SCORES",
     "SOFTMAX",
     "Additive",
+    "Alibi",
     "Attended",
+    "Biased",
     "Boxcar",
     "Choice",
     "Concat",
@@ -68,9 +72,12 @@ __all__ = [
     "Normalizer",
     "PreparedKey",
     "ProjectiveTree",
+    "RelativeBuckets",
+    "RelativeKeys",
     "Sampled",
     "ScaledDot",
     "Score",
+    "ScoreBias",
     "Softmax",
     "Sparsemax",
     "StraightThrough",
@@ -91,6 +98,7 @@ __all__ = [
 
 # Names load on first use, so that importing this costs nothing; strings, so that no import order is imposed.
 _LAZY: Final[dict[str, tuple[str, ...]]] = {
+    "heedful.attention.biases": ("BIASES", "Alibi", "Biased", "RelativeBuckets", "RelativeKeys", "ScoreBias"),
     "heedful.attention.dispatch": ("Choice", "attend", "explain"),
     "heedful.attention.interface": ("Normalized", "Normalizer", "PreparedKey", "Score"),
     "heedful.attention.kernels.interface": ("Attended",),

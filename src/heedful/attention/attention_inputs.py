@@ -73,4 +73,4 @@ class AttentionInputs:
         if self.types() == types:
             return self
         shared = {name: tensor.to(types[name]) for name, tensor in self.pairs.shared().items()}
-        return replace(self, pairs=replace(self.pairs, **shared), value=self.value.to(types["value"]))
+        return replace(self, pairs=self.pairs.with_shared(shared), value=self.value.to(types["value"]))

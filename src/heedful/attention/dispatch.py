@@ -297,6 +297,7 @@ def _lower(
         wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
         mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
+        has_bias=pairs.bias is not None,
     )
     return _Call(score, pairs, value, rows, normalizer, request)
 
@@ -359,11 +360,11 @@ def _choose(request: Request, name: str) -> Kernel:
     named = next((kernel for kernel in KERNELS if kernel.name == name), None)
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
-    if reason := named.supports(request):
+    if reason := named.why_not(request):
         raise KernelUnsupported(f"attend: kernel {name!r} cannot run this call: {reason}")
     return named
 
 
 def _against(kernel: Kernel, request: Request) -> str | None:
     """Reason why a kernel is not chosen automatically."""
-    return kernel.supports(request) or kernel.declines_auto(request)
+    return kernel.why_not(request) or kernel.declines_auto(request)

@@ -1,13 +1,15 @@
 """Lowered scores: forms of query-key scores that kernels compute, without the parameters that produced them."""
 
 from abc import ABC
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self, final
 
 import torch
 from torch import Tensor
+
+from heedful.errors import ShapeError
 
 
 def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
@@ -62,14 +64,71 @@ class ExpKey:
         return {}
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class LoweredBias:
+    """Bias of the scores of some queries: a function of positions, which is computed for one tile at a time."""
+
+    query: Tensor
+    """[*batch, query, size] queries before lowering; of size 0 if the bias does not depend on them."""
+    positions: Tensor
+    """[query] int64 position of each query among the keys."""
+    parameters: tuple[Tensor, ...]
+    function: Callable[..., Tensor]
+    """Function from parameters, queries, and positions of queries and keys to biases [*#batch, query, key]."""
+    inverse_temperature: Tensor | float = 1.0
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that may receive gradient from biases.
+
+        Returns:
+            The tensors, in no particular order.
+        """
+        more = (self.inverse_temperature,) if isinstance(self.inverse_temperature, Tensor) else ()
+        return self.query, *self.parameters, *more
+
+    def of_queries(self, rows: slice) -> "LoweredBias":
+        """Select queries.
+
+        Args:
+            rows: along the query axis.
+
+        Returns:
+            The bias of those queries.
+        """
+        return replace(self, query=self.query[..., rows, :], positions=self.positions[rows])
+
+    def add_to(self, scores: Tensor) -> Tensor:
+        """Add the biases to scores.
+
+        Args:
+            scores: [*batch, query, key] scores of all keys.
+
+        Returns:
+            [*batch, query, key] in the type of the scores.
+
+        Raises:
+            ShapeError: the biases have other axes than the scores.
+        """
+        key_positions = torch.arange(scores.shape[-1], device=scores.device)
+        biases = self.function(self.parameters, self.query, self.positions, key_positions) * self.inverse_temperature
+        sizes = zip(reversed(biases.shape), reversed(scores.shape), strict=False)
+        # Sizes of an exported graph are symbolic: equal ones are compared first, which specializes nothing.
+        if biases.dim() > scores.dim() or any(size != wanted and size != 1 for size, wanted in sizes):
+            raise ShapeError(f"attend: scores {list(scores.shape)} cannot have biases {list(biases.shape)}")
+        return scores + biases.to(scores.dtype)
+
+
 @dataclass(frozen=True)
 class LoweredScore(ABC):
-    """Lowered queries and keys; a score is a function of one query and one key."""
+    """Lowered queries and keys; a score is a function of one query and one key, plus a bias if there is one."""
 
     query: Tensor
     """[*batch, query, depth]"""
     key: Tensor
     """[*batch, key, depth]"""
+    bias: LoweredBias | None = field(default=None, kw_only=True)
+    """Bias by positions, which the tiled driver adds; None = no bias."""
 
     @property
     def leading(self) -> torch.Size:
@@ -82,16 +141,33 @@ class LoweredScore(ABC):
         Returns:
             The tensors, in no particular order.
         """
-        return self.query, self.key
+        return self.query, self.key, *(() if self.bias is None else self.bias.tensors())
 
     def shared(self) -> dict[str, Tensor]:
         """Return the tensors that all queries share.
 
         Returns:
-            Keys and parameters, by the names of their fields.
+            Keys and parameters, by the names of their fields, and parameters of the bias by their indices.
         """
         others = (each.name for each in fields(self) if each.name != "query")
-        return {name: tensor for name in others if isinstance(tensor := getattr(self, name), Tensor)}
+        own = {name: tensor for name in others if isinstance(tensor := getattr(self, name), Tensor)}
+        biases = () if self.bias is None else self.bias.parameters
+        return own | {f"bias {index}": parameter for index, parameter in enumerate(biases)}
+
+    def with_shared(self, tensors: Mapping[str, Tensor]) -> Self:
+        """Replace the tensors that all queries share.
+
+        Args:
+            tensors: by their names in `shared`.
+
+        Returns:
+            The same lowered score with these tensors.
+        """
+        own = {name: tensor for name, tensor in tensors.items() if not name.startswith("bias ")}
+        if self.bias is None:
+            return replace(self, **own)
+        parameters = tuple(tensors[f"bias {index}"] for index in range(len(self.bias.parameters)))
+        return replace(self, **own, bias=replace(self.bias, parameters=parameters))
 
     def of_queries(self, rows: slice) -> Self:
         """Select queries.
@@ -102,7 +178,8 @@ class LoweredScore(ABC):
         Returns:
             The lowered score of those queries with all keys.
         """
-        return replace(self, query=self.query[..., rows, :])
+        bias = None if self.bias is None else self.bias.of_queries(rows)
+        return replace(self, query=self.query[..., rows, :], bias=bias)
 
     def with_own_keys(self, key: Tensor) -> Self:
         """Give each query its own keys.
@@ -111,7 +188,8 @@ class LoweredScore(ABC):
             key: [*batch, query, near, depth] some of the keys for each query.
 
         Returns:
-            Lowered score with the query axis as one more leading axis: [*batch, query, 1, depth] and `key`.
+            Lowered score with the query axis as one more leading axis: [*batch, query, 1, depth] and `key`; without a
+            bias, whose positions are those of all keys.
         """
         return replace(self, query=self.query[..., None, :], key=key)
 
@@ -139,7 +217,7 @@ class LoweredAdditive(LoweredScore):
     """Exponentials of the keys, computed beforehand by a kernel."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.query, self.key, self.vector
+        return *super().tensors(), self.vector
 
     def with_own_keys(self, key: Tensor) -> "LoweredAdditive":
         return LoweredAdditive(self.query[..., None, :], key, self.vector)
@@ -161,7 +239,7 @@ class LoweredDistance(LoweredScore):
 
     def tensors(self) -> tuple[Tensor, ...]:
         more = (self.inverse_temperature,) if isinstance(self.inverse_temperature, Tensor) else ()
-        return self.query, self.key, self.bandwidth, *more
+        return *super().tensors(), self.bandwidth, *more
 
 
 @final

@@ -6,6 +6,7 @@ attended.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Final
 
@@ -86,6 +87,13 @@ def reference_scores(pairs: LoweredScore) -> Scores:
     Raises:
         TypeError: there is no formula for this kind of lowered score.
     """
+    if pairs.bias is not None:
+        scores = reference_scores(replace(pairs, bias=None))
+        biases = pairs.bias.add_to(torch.zeros(len(pairs.query), len(pairs.key), dtype=torch.float64)).tolist()
+        return [
+            [None if s is None else s + b for s, b in zip(*rows, strict=True)]
+            for rows in zip(scores, biases, strict=True)
+        ]
     if isinstance(pairs, GivenScores):
         factor = float(pairs.inverse_temperature)
         rows = [pairs.function(row[None].double(), pairs.key.double()).tolist()[0] for row in pairs.query]

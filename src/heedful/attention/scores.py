@@ -212,9 +212,17 @@ class Additive(_Additive):
     Bahdanau et al. 2015, arXiv:1409.0473, A.1.2, where query = s_{i-1} and key = h_j.
     """
 
-    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
+    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0, *, has_query_bias: bool = False) -> None:
+        """Create the two maps.
+
+        Args:
+            query_size: features of a query.
+            key_size: features of a key.
+            hidden_size: hidden units; 0 = as many as features of a query.
+            has_query_bias: whether a learned vector is added to W q, as other toolkits have it.
+        """
         super().__init__(query_size, key_size, hidden_size)
-        self.query_projection = nn.Linear(query_size, self.hidden_size, bias=False)
+        self.query_projection = nn.Linear(query_size, self.hidden_size, bias=has_query_bias)
         self.key_projection = nn.Linear(key_size, self.hidden_size, bias=False)
 
     def map_query(self, query: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Inputs of attention calls, memories and states of models are such trees, so thei
 their places by code that knows no score, mask or model.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeVar
@@ -12,7 +13,23 @@ from torch import Tensor
 
 Tree = TypeVar("Tree")
 
-_PLAIN: Final = (bool, int, float, str, type(None))
+
+class Pure(ABC):
+    """Function whose result depends on its arguments alone, so that a tree with it has no hidden tensors."""
+
+    @abstractmethod
+    def __call__(self, *inputs: Any) -> Tensor:
+        """Compute the result.
+
+        Args:
+            inputs: all tensors that may receive a gradient from the result.
+
+        Returns:
+            The result.
+        """
+
+
+_PLAIN: Final = (bool, int, float, str, type(None), Pure)
 
 
 def map_leaves(tree: Tree, function: Callable[[Any], object], leaves: tuple[type, ...] = (Tensor,)) -> Tree:
@@ -92,7 +109,7 @@ def is_open(tree: object) -> bool:
     Returns:
         Whether it holds tensors and plain values only: no function, which may hold tensors of its own.
     """
-    parts = _parts(tree)
+    parts = None if isinstance(tree, Pure) else _parts(tree)
     if parts is None:
         return isinstance(tree, (Tensor, *_PLAIN))
     return all(is_open(part) for _, part in parts)

@@ -27,6 +27,9 @@ WHOLE: Final = 1 << 22
 TILE: Final = 1 << 19
 """Number of scores in a tile, unless a single query has more."""
 
+_NUMBERS_PER_BIAS: Final = 8
+"""Numbers held in memory per pair of positions: relative positions and their indices, 64 bits wide."""
+
 _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
 """Results that can be computed from the weights alone."""
 
@@ -36,6 +39,7 @@ class Tiled(Kernel):
     """Kernel composed of a score kernel and the tiled driver."""
 
     has_second_derivatives = True
+    has_biases = True
 
     def __init__(
         self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"
@@ -71,6 +75,8 @@ class Tiled(Kernel):
         operands = AttentionInputs(pairs, value, rows, normalizer, row_ids)
         compute = partial(run_tile, self.scoring, request, operands.types())
         per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
+        if request.has_bias:
+            per_query += _NUMBERS_PER_BIAS * request.num_keys
         # A traced graph must be valid for all sizes; a tree needs all queries at once.
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
         if is_one_tile or per_query * request.num_queries <= WHOLE:
@@ -94,6 +100,8 @@ def run_tile(
     """
     operands, rows = tile.narrowed(types), tile.rows
     scores, exists = scoring.scores(operands.pairs)
+    if operands.pairs.bias is not None:
+        scores = operands.pairs.bias.add_to(scores)
     num_leading, factors, allowed = scores.dim() - 2, None, exists
     if rows is not None:
         mask = rows.allowed(num_leading, scores.shape[-1])

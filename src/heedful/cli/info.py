@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heedful.cli.messages import aligned, readable_size
+from heedful.cli.messages import Messages, aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
 from heedful.regular_files import open_regular, parse_json
@@ -44,6 +44,20 @@ def run(
     else:
         about = [*_about_other(predictor), *_about_files(model)]
     print(aligned([*about, *_about_training(model)]))
+    warn_of_damage(model, Messages(quiet))
+
+
+def warn_of_damage(model: Path, messages: Messages) -> None:
+    """Warn of files of the training run that are damaged, because what they hold is left out.
+
+    Args:
+        model: the model folder.
+        messages: where to warn.
+    """
+    from heedful.pages.record import damaged_parts
+
+    for name in damaged_parts(model):
+        messages.warn(f"{model / name}: damaged; what it holds is left out")
 
 
 def _about_model(translator: "Translator") -> list[Row]:

@@ -1,4 +1,4 @@
-"""List scores, masks, normalizers, kernels, models, presets, metrics or tasks.
+"""List scores, biases, masks, normalizers, kernels, models, presets, metrics or tasks.
 
 Examples:
   heedful list presets
@@ -125,7 +125,7 @@ def describe(thing: object) -> Description:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Score, mask or normalizer as a row of a table."""
+    """Score, bias, mask or normalizer as a row of a table."""
 
     name: str
     kind: str
@@ -165,6 +165,21 @@ def _of_score(name: str, score: "type[Score]") -> Mechanism:
     return Mechanism(
         name, score.__name__, formula, source, cost or describe(pairs).cost, _memory(kernels), _names(kernels)
     )
+
+
+def list_biases() -> list[Mechanism]:
+    """List the biases.
+
+    Returns:
+        One per entry of BIASES.
+    """
+    from heedful.attention.biases import BIASES
+
+    kernels = _kernels(has_bias=True)
+    return [
+        Mechanism(name, bias.__name__, *describe(bias), _memory(kernels), _names(kernels))
+        for name, bias in BIASES.items()
+    ]
 
 
 def list_masks() -> list[Mechanism]:
@@ -219,7 +234,7 @@ def _kernels(**facts: Any) -> "list[Kernel]":
     from heedful.attention.dispatch import KERNELS
 
     requests = [*_requests(facts)]
-    return [kernel for kernel in KERNELS if any(kernel.supports(request) is None for request in requests)]
+    return [kernel for kernel in KERNELS if any(kernel.why_not(request) is None for request in requests)]
 
 
 def _requests(facts: dict[str, Any]) -> "Iterable[Request]":
@@ -282,6 +297,10 @@ def _scores() -> TableRows:
     return (score.row for score in list_scores())
 
 
+def _biases() -> TableRows:
+    return (bias.row for bias in list_biases())
+
+
 def _masks() -> TableRows:
     return (mask.row for mask in list_masks())
 
@@ -328,6 +347,7 @@ def _metrics() -> TableRows:
 
 TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "scores": _scores,
+    "biases": _biases,
     "masks": _masks,
     "normalizers": _normalizers,
     "kernels": _kernel_rows,

@@ -13,7 +13,9 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.info import warn_of_damage
 from heedful.cli.lines import refuse_overwriting
+from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 
 
@@ -34,5 +36,7 @@ def run(
 
     path = output or model / "run" / PAGE
     refuse_overwriting(path, ())
-    write_page(model, path)
+    messages = Messages(quiet)
+    write_page(model, path, warn=messages.warn)
     print(path)
+    warn_of_damage(model, messages)

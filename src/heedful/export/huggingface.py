@@ -132,8 +132,10 @@ def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tup
             "huggingface: Marian's models normalise after each sub-layer, and this one before; "
             'train with --set model.norm="post"'
         )
-    if model.config.positions == "learned":
-        raise UsageError("huggingface: Marian's models have sinusoidal positions, and this one learned ones")
+    if model.config.positions in {"learned", "none"}:
+        raise UsageError(
+            f"huggingface: Marian's models have sinusoidal positions; this one has positions {model.config.positions!r}"
+        )
     if not isinstance(source, PieceTokenizer | MarianTokenizer) or not isinstance(
         target, PieceTokenizer | MarianTokenizer
     ):

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from heedful.layers.multihead import MultiheadAttention
     from heedful.layers.normalizing import NormalizerLayer
     from heedful.layers.packing import Packing
-    from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoids
+    from heedful.layers.positions import (
+        LearnedPositions,
+        NoPositions,
+        Positions,
+        SinusoidalPositions,
+        sinusoids,
+    )
     from heedful.layers.projected_score import ProjectedScore
     from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
@@ -34,6 +40,7 @@ __all__ = [
     "LongShortTermMemory",
     "MultiQueryVectorAttention",
     "MultiheadAttention",
+    "NoPositions",
     "NormalizerLayer",
     "OutputLayer",
     "Packing",
@@ -56,7 +63,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.normalizing": ("NormalizerLayer",),
     "heedful.layers.packing": ("Packing",),
-    "heedful.layers.positions": ("LearnedPositions", "Positions", "SinusoidalPositions", "sinusoids"),
+    "heedful.layers.positions": ("LearnedPositions", "NoPositions", "Positions", "SinusoidalPositions", "sinusoids"),
     "heedful.layers.projected_score": ("ProjectedScore",),
     "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),

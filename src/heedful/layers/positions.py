@@ -101,6 +101,22 @@ class SinusoidalPositions(Positions):
 
 
 @final
+class NoPositions(Positions):
+    """Codes of zeros, for models whose attention has a bias by positions."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("zeros", torch.zeros(1, size), persistent=False)
+        self.zeros: Tensor
+
+    def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
+        return self.zeros.expand(length, -1)
+
+    def at(self, places: Int[Tensor, "..."]) -> Float[Tensor, "... size"]:
+        return self.zeros[0].expand(*places.shape, -1)
+
+
+@final
 class LearnedPositions(Positions):
     """Learned vector per position, up to a maximum; Vaswani et al. 2017, table 3, row E."""
 

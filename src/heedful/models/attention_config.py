@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
+from heedful.attention.biases import BIASES, Biased, ScoreBias
 from heedful.attention.dispatch import why_refused
 from heedful.attention.interface import Need, Normalizer, Score
 from heedful.attention.normalizers import NORMALIZERS
@@ -34,6 +35,9 @@ class AttentionConfig(Config):
 
     score: str = "scaled_dot"
     """Name of the score that compares queries and keys, or module:Class of one outside the package."""
+    bias: str = "none"
+    """Name of the bias by positions that is added to the scores of self-attention, or module:Class of one outside the
+    package; none = no bias."""
     normalizer: str = "softmax"
     """Name of the normalizer that turns scores into weights, or module:Class of one outside the package."""
     window: WindowKind = "global"
@@ -43,8 +47,15 @@ class AttentionConfig(Config):
     """Hidden units of additive and concat scores, 0 = the size of a query; positions of the location score, 0 = 50."""
     projection_size: int = Field(default=0, ge=0, le=MOST_SIZE)
     """Size that queries and keys are projected to before they are compared; 0 = no projection."""
+    has_query_bias: bool = False
+    """Whether the additive score adds a learned vector to the mapped query."""
     bandwidth: float = Field(default=1.0, gt=0.0, le=1e6)
     """Bandwidth of the kernel, for distance scores."""
+    num_buckets: int = Field(default=32, ge=2, le=1024)
+    """Buckets of relative positions, for relative_buckets."""
+    max_distance: int = Field(default=0, ge=0, le=65536)
+    """Distance from which on relative positions are not told apart; 0 = 128 for relative_buckets, 16 for
+    relative_keys."""
     temperature: float = Field(default=1.0, gt=0.0, le=1e6)
     """Divisor of the scores, for normalizers that have one."""
     alpha: float = Field(default=1.5, ge=1.0, le=1e6)
@@ -75,6 +86,13 @@ class AttentionConfig(Config):
             raise ValueError(f"no score {name!r}{did_you_mean(name, SCORES)}")
         return name
 
+    @field_validator("bias")
+    @classmethod
+    def _check_bias(cls, name: str) -> str:
+        if name not in {"none", *BIASES} and not is_custom(name):
+            raise ValueError(f"no bias {name!r}{did_you_mean(name, ('none', *BIASES))}")
+        return name
+
     @field_validator("normalizer")
     @classmethod
     def _check_normalizer(cls, name: str) -> str:
@@ -86,6 +104,7 @@ class AttentionConfig(Config):
     def _check_settings(self) -> Self:
         owners = {
             f"the score {self.score}": (_SCORE_SETTINGS, _settings_of(score_class(self.score))),
+            f"the bias {self.bias}": (_BIAS_SETTINGS, _settings_of(bias_class(self.bias))),
             f"the normalizer {self.normalizer}": (_SETTINGS, _settings_of(normalizer_class(self.normalizer))),
         }
         for owner, (names, known) in owners.items():
@@ -97,8 +116,10 @@ class AttentionConfig(Config):
 
 _SETTINGS: Final = ("temperature", "alpha", "is_hard")
 """Settings that apply to a normalizer if its constructor takes them."""
-_SCORE_SETTINGS: Final = ("bandwidth",)
+_SCORE_SETTINGS: Final = ("bandwidth", "has_query_bias")
 """Settings that apply to a score if its constructor takes them."""
+_BIAS_SETTINGS: Final = ("num_buckets", "max_distance")
+"""Settings that apply to a bias if its constructor takes them."""
 
 
 def score_class(name: str) -> type[Score]:
@@ -113,6 +134,18 @@ def score_class(name: str) -> type[Score]:
     return import_class(name, Score) if is_custom(name) else SCORES[name]
 
 
+def bias_class(name: str) -> type[ScoreBias] | None:
+    """Find a bias by its name.
+
+    Args:
+        name: in `BIASES`, ``module:Class``, or ``none``.
+
+    Returns:
+        The class; None = no bias.
+    """
+    return import_class(name, ScoreBias) if is_custom(name) else BIASES.get(name)
+
+
 def normalizer_class(name: str) -> type[Normalizer]:
     """Find a normalizer by its name.
 
@@ -125,13 +158,17 @@ def normalizer_class(name: str) -> type[Normalizer]:
     return import_class(name, Normalizer) if is_custom(name) else NORMALIZERS[name]
 
 
-def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Score:
-    """Make the score with fresh parameters.
+def build_score(
+    config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source"
+) -> Score:
+    """Make the score with fresh parameters, and its bias if there is one.
 
     Args:
         config: attention configuration.
         query_size: features of a query.
         key_size: features of a key.
+        num_heads: 0 = the queries have no head axis.
+        role: which queries meet which keys.
 
     Returns:
         The score, for queries and keys of these sizes.
@@ -139,6 +176,16 @@ def build_score(config: AttentionConfig, query_size: int, key_size: int) -> Scor
     Raises:
         ShapeError: the score requires equal sizes, and they differ.
     """
+    score = _build_content_score(config, query_size, key_size)
+    kind = bias_class(config.bias)
+    if kind is None:
+        return score
+    # Zero stands for the value that the bias has by itself.
+    settings: dict[str, Any] = {name: getattr(config, name) for name in _settings_of(kind) if getattr(config, name)}
+    return Biased(score, kind(num_heads, query_size, is_causal=role == "decoder", **settings))
+
+
+def _build_content_score(config: AttentionConfig, query_size: int, key_size: int) -> Score:
     kind = score_class(config.score)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _settings_of(kind)}
     if not config.projection_size:
@@ -160,8 +207,8 @@ def build_normalizer(config: AttentionConfig) -> Normalizer:
     return kind(**{name: getattr(config, name) for name in _settings_of(kind)})
 
 
-def _settings_of(kind: type[Score] | type[Normalizer]) -> set[str]:
-    return {*signature(kind).parameters} & {*_SETTINGS, *_SCORE_SETTINGS}
+def _settings_of(kind: type[Score] | type[ScoreBias] | type[Normalizer] | None) -> set[str]:
+    return set() if kind is None else {*signature(kind).parameters} & {*_SETTINGS, *_SCORE_SETTINGS, *_BIAS_SETTINGS}
 
 
 def build_reinforcement(config: AttentionConfig) -> Reinforcement:
@@ -194,7 +241,12 @@ def require_suitable(
         ValueError: the reason, in one line, for the validation of a configuration.
     """
     if reason := why_unsuitable(config, query_size, key_size, num_heads, role):
-        words = [config.score, config.normalizer, *([config.window] if config.window != "global" else [])]
+        words = [
+            config.score,
+            *([config.bias] if config.bias != "none" else []),
+            config.normalizer,
+            *([config.window] if config.window != "global" else []),
+        ]
         raise ValueError(f"{name or 'attention'}: {' with '.join(words)}: {reason}")
 
 
@@ -218,6 +270,8 @@ def why_unsuitable(
         return "no gradient reaches the score, so it cannot be learned; straight_through attends to the same key"
     if role != "source" and is_drawn(normalizer):
         return "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient"
+    if role == "source" and config.bias != "none":
+        return "a bias by positions needs queries and keys of one sequence, as in self-attention"
     if config.window == "local-p" and num_heads:
         return "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m"
     leading = (0, num_heads) if num_heads else (0,)
@@ -227,7 +281,7 @@ def why_unsuitable(
     try:
         # Nothing is drawn or computed: the parameters have no content, and the batch is empty.
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            score = build_score(config, query_size, key_size)
+            score = build_score(config, query_size, key_size, num_heads, role)
     except HeedfulError as error:
         return str(error)
     _give_room(score)
@@ -251,7 +305,7 @@ def is_scaled_dot_softmax(config: AttentionConfig) -> bool:
     Returns:
         Whether its weights are softmax(q . k / sqrt(depth)) over all positions.
     """
-    names = ("score", "normalizer", "window", "projection_size", "temperature")
+    names = ("score", "bias", "normalizer", "window", "projection_size", "temperature")
     return all(getattr(config, name) == AttentionConfig.model_fields[name].default for name in names)
 
 

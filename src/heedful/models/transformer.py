@@ -18,10 +18,11 @@ from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.normalizing import NormalizerLayer
-from heedful.layers.positions import LearnedPositions, Positions, SinusoidalPositions
+from heedful.layers.positions import LearnedPositions, NoPositions, Positions, SinusoidalPositions
 from heedful.layers.residual import NORM_EPSILON, NormOrder, Residual
 from heedful.models.attention_config import (
     AttentionConfig,
+    Role,
     build_normalizer,
     build_reinforcement,
     build_score,
@@ -49,8 +50,9 @@ class TransformerConfig(Config):
     activation: Activation = "relu"
     norm: NormOrder = "pre"
     norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
-    """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have."""
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "none"] = "sinusoidal"
+    """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have; "none" is for
+    self-attention with a bias."""
     max_positions: int = Field(default=512, ge=1, le=MOST_SIZE)
     """Rows of the table of learned positions."""
     tie: Literal["all", "target", "none"] = "all"
@@ -139,7 +141,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config, config.encoder_attention)
+        self.self_attention = _attention(config, config.encoder_attention, "encoder")
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_attention = Residual(size, config.dropout, order, epsilon)
         self.around_feedforward = Residual(size, config.dropout, order, epsilon)
@@ -156,8 +158,8 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         size, order, epsilon = config.model_size, config.norm, config.norm_epsilon
-        self.self_attention = _attention(config, config.decoder_attention)
-        self.cross_attention = _attention(config, config.attention)
+        self.self_attention = _attention(config, config.decoder_attention, "decoder")
+        self.cross_attention = _attention(config, config.attention, "source")
         self.feedforward = FeedForward(size, config.feedforward_size, config.feedforward_dropout, config.activation)
         self.around_self = Residual(size, config.dropout, order, epsilon)
         self.around_cross = Residual(size, config.dropout, order, epsilon)
@@ -343,16 +345,18 @@ class Transformer(Seq2Seq):
         return dropout(vectors, self.config.dropout, self.training)
 
 
-def _attention(config: TransformerConfig, attention: AttentionConfig) -> MultiheadAttention:
+def _attention(config: TransformerConfig, attention: AttentionConfig, role: Role) -> MultiheadAttention:
     depth = config.model_size // config.num_heads
     layer = MultiheadAttention(config.model_size, config.num_heads, config.attention_dropout)
-    layer.score = build_score(attention, depth, depth)
+    layer.score = build_score(attention, depth, depth, config.num_heads, role)
     layer.normalizer = NormalizerLayer(build_normalizer(attention), config.num_heads)
     layer.draw_each_projection()
     return layer
 
 
 def _positions(config: TransformerConfig) -> Positions:
+    if config.positions == "none":
+        return NoPositions(config.model_size)
     if config.positions == "learned":
         return LearnedPositions(config.model_size, config.max_positions)
     return SinusoidalPositions(config.model_size, config.positions == "sinusoidal_halves")

@@ -1,6 +1,7 @@
 """Record of a training run, read from the model folder; missing or damaged parts are left out."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +192,28 @@ def read_scores(model: Path) -> dict[str, Any]:
     except (OSError, FileRefused):
         return {}
     return {} if _ScoresKinds.complaint(scores) else scores
+
+
+def damaged_parts(model: Path) -> list[str]:
+    """List the files of a run that are there but cannot be read whole, so that a part of the record is left out.
+
+    Args:
+        model: a model folder.
+
+    Returns:
+        Names of the files. A last line without a line end, as a crash leaves it, is no damage.
+
+    Raises:
+        NewerFormat: a newer heedful wrote a file.
+    """
+    logs = {METRICS: (METRICS_FORMAT, _ValidationKinds), HISTORY: (HISTORY_FORMAT, _EventKinds)}
+    damaged = [
+        name
+        for name, (kind, kinds) in logs.items()
+        if os.path.lexists(model / name)
+        and len(_lines(model / name, kind, kinds)) < max(1, _text(model / name).count("\n"))
+    ]
+    return [*damaged, *([TEST] if os.path.lexists(model / TEST) and not read_scores(model) else [])]
 
 
 def _lines(path: Path, kind: Format, kinds: type[Kinds]) -> list[dict[str, Any]]:

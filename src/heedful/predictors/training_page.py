@@ -1,5 +1,6 @@
 """Page of a training run with the attention of its samples, as far as the model can be opened."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,28 +13,36 @@ from heedful.predictors.table import load
 _MOST_MAPS: Final = 5
 
 
-def write_page(model: Path, path: Path, device: str = "cpu") -> None:
+def _ignore(line: str) -> None:
+    """Warn nobody."""
+
+
+def write_page(model: Path, path: Path, device: str = "cpu", warn: Callable[[str], None] = _ignore) -> None:
     """Write the page of a run.
 
     Args:
         model: a model folder, finished or still in training.
         path: the file; it is written completely or not at all.
         device: PyTorch device that computes the attention.
+        warn: called with a line if the attention is left out because the model cannot be opened.
 
     Raises:
         UsageError: the folder holds no training run.
         ResourceError: the file cannot be written.
     """
-    write_training_page(model, path, sample_maps(model, read_run(model), device))
+    write_training_page(model, path, sample_maps(model, read_run(model), device, warn))
 
 
-def sample_maps(model: Path, run: RunRecord, device: str = "cpu") -> list[AttentionMap]:
+def sample_maps(
+    model: Path, run: RunRecord, device: str = "cpu", warn: Callable[[str], None] = _ignore
+) -> list[AttentionMap]:
     """Compute the attention of the model on the samples of its run.
 
     Args:
         model: the model folder.
         run: record of its run.
         device: PyTorch device.
+        warn: called with a line if the model cannot be opened.
 
     Returns:
         Maps of the first samples; none if there is no model yet, it has no attention, or it cannot be run here.
@@ -43,5 +52,6 @@ def sample_maps(model: Path, run: RunRecord, device: str = "cpu") -> list[Attent
         return []
     try:
         return load(model, device).attention_maps(sources)
-    except (HeedfulError, ModuleNotFoundError, OSError):  # the page is worth having without them
+    except (HeedfulError, ModuleNotFoundError, OSError) as error:  # the page is worth having without them
+        warn(f"no attention on the page: {error}")
         return []

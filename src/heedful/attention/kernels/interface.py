@@ -39,6 +39,8 @@ class Request:
     mode: Mode = "eager"
     profile: str = ""
     """Profile of a distance score."""
+    has_bias: bool = False
+    """Whether the score has a bias by positions."""
 
 
 class Kernel(ABC):
@@ -51,10 +53,12 @@ class Kernel(ABC):
     """Reservation that users should know; empty where there is none."""
     has_second_derivatives: bool = False
     """Whether gradients can be differentiated again; where not, those of the plain kernel are."""
+    has_biases: bool = False
+    """Whether scores may have a bias by positions."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
-        """Tell whether this kernel can compute a request.
+        """Tell whether this kernel can compute a request, except for a bias of its scores.
 
         Args:
             request: facts about the call.
@@ -62,6 +66,19 @@ class Kernel(ABC):
         Returns:
             None if supported, else the reason.
         """
+
+    def why_not(self, request: Request) -> str | None:
+        """Return the reason why this kernel cannot compute a request.
+
+        Args:
+            request: facts about the call.
+
+        Returns:
+            The reason, or None if it can.
+        """
+        if request.has_bias and not self.has_biases:
+            return "takes no score with a bias by positions"
+        return self.supports(request)
 
     def declines_auto(self, request: Request) -> str | None:
         """Return the reason why "auto" should choose another kernel, although this one can compute the request.
