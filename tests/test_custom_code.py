@@ -113,7 +113,15 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     assert json.loads((tmp_path / "m/heedful.json").read_text())["code"] == [word]
     refused = run(tmp_path, "translate", "m", "12")
     assert refused.returncode == 3
-    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; if you trust it, add --code {word}"
+    permission = f"if you trust it, add --code {word}, or in Python code=['{word}']"
+    assert refused.stderr.strip() == f"heedful: error: m: needs the code of {word}; {permission}"
+    # Describing and packing a model runs none of its code.
+    described = run(tmp_path, "info", "m")
+    assert (described.returncode, described.stderr) == (0, "")
+    assert f"{word}; to run the model, add --code {word}" in described.stdout
+    packed = run(tmp_path, "pack", "m", "-o", "packed")
+    assert (packed.returncode, packed.stderr) == (0, "")
+    assert "imported" not in described.stdout + packed.stdout
     assert "imported" not in refused.stdout
     opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
     assert opened.returncode == 0, opened.stderr

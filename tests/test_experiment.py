@@ -164,3 +164,25 @@ def test_characters_that_suit_the_corpus_bring_the_model_that_learns_them():
     assert load_experiment("tiny", adapted=suited).model == PRESETS["tiny"]
     assert load_experiment(settings=["model.kind=transformer"], adapted=suited).model == PRESETS["small"]
     assert load_experiment(settings=["text.source_units=words"], adapted=suited).text.source_units == "words"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.max_steps=x", "training.max_steps: expected a whole number, got 'x'"),
+        ("training.max_steps=1.5", "training.max_steps: expected a whole number, got 1.5"),
+        ("training.max_steps=-1", "training.max_steps: expected 0 or more, got -1"),
+        ("model.dropout=2", "model.dropout: expected less than 1"),
+        ("model.dropout='high'", "model.dropout: expected a number, got 'high'"),
+        ("text.source_units=x", "text.source_units: expected 'pieces', 'characters' or 'words', got 'x'"),
+        ("model=3", "model: expected "),
+        ("training.tensorboard=1", "training.tensorboard: expected true or false, got 1"),
+        ("text.source_vectors=1", "text.source_vectors: expected a text in quotes, got 1"),
+    ],
+)
+def test_a_wrong_value_is_explained_in_plain_words(setting: str, message: str):
+    with pytest.raises(ConfigError) as caught:
+        load_experiment(settings=(setting,))
+    assert str(caught.value).startswith(message)
+    assert "input" not in str(caught.value).lower()
+    assert "valid" not in str(caught.value)

@@ -137,6 +137,33 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
         raise ConfigError(f"{where or 'configuration'}: a value has no JSON form: {error}") from None
 
 
+_WORDING: Final = {
+    "missing": "has no value",
+    "bool_type": "expected true or false",
+    "int_type": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "string_type": "expected a text in quotes",
+    "tuple_type": "expected a list in brackets",
+    "list_type": "expected a list in brackets",
+    "dict_type": "expected a table of keys",
+    "model_type": "expected a table of keys",
+    "model_attributes_type": "expected a table of keys",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected {ge} or more",
+    "less_than": "expected less than {lt}",
+    "less_than_equal": "expected {le} or less",
+    "literal_error": "expected {expected}",
+    "enum": "expected {expected}",
+    "union_tag_invalid": "expected a kind among {expected_tags}",
+    "union_tag_not_found": "expected a table with a kind",
+    "too_short": "expected {min_length} values or more",
+    "too_long": "expected {max_length} values or fewer",
+}
+"""Messages by type of pydantic's error."""
+
+
 def _explain(config: type[Config], error: ValidationError, where: str) -> str:
     first = error.errors()[0]
     path, known = _resolve_path(config, [str(part) for part in first["loc"]])
@@ -145,7 +172,7 @@ def _explain(config: type[Config], error: ValidationError, where: str) -> str:
         return f"{dotted}: unknown key{did_you_mean(path[-1], known)}"
     if first["type"] == "value_error" and "ctx" in first:
         return f"{dotted}: {first['ctx']['error']}"
-    message = first["msg"][0].lower() + first["msg"][1:]
+    message = _WORDING.get(first["type"], "not a valid value").format(**first.get("ctx", {}))
     value = "" if first["type"] == "missing" else f", got {first['input']!r}"
     return f"{dotted}: {message}{value}"
 

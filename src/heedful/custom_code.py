@@ -42,7 +42,7 @@ def allow_code(names: Iterable[str]) -> None:
     """
     for name in names:
         if not is_custom(name):
-            raise UsageError(f"--code {name}: expected module:Class, such as mine.scores:Mine")
+            raise UsageError(f"code {name!r}: expected module:Class, such as mine.scores:Mine")
         with _lock:
             _allowed.add(name)
 
@@ -68,7 +68,11 @@ def require_allowed(names: Iterable[str], where: object) -> None:
         FileRefused: one of the classes is not allowed.
     """
     if missing := sorted(set(names) - set(allowed_code())):
-        raise FileRefused(f"{where}: needs the code of {missing[0]}; if you trust it, add --code {missing[0]}")
+        raise FileRefused(f"{where}: needs the code of {missing[0]}; if you trust it, add {_permission(missing[0])}")
+
+
+def _permission(name: str) -> str:
+    return f"--code {name}, or in Python code=[{name!r}]"
 
 
 def named_code(tree: object) -> set[str]:
@@ -110,7 +114,7 @@ def import_class(name: str, base: Class) -> Class:
         UsageError: there is no such module or class, or the class is not a subclass of `base`.
     """
     if name not in allowed_code():
-        raise FileRefused(f"{name}: code from outside the package; if you trust it, add --code {name}")
+        raise FileRefused(f"{name}: code from outside the package; if you trust it, add {_permission(name)}")
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -55,3 +55,9 @@ def test_other_commands_refuse_it_in_a_line(model: Path):
     done = heedful("translate", model, "x")
     assert done.code == 2
     assert "a model for classification, not for translation" in done.err
+
+
+def test_an_engine_for_translation_is_refused_without_advice_that_cannot_help(model: Path):
+    done = heedful("classify", model, "text", "--engine", "ctranslate2")
+    assert done.code == 2
+    assert "engine ctranslate2: not for classifiers; take onnx, torch or auto" in done.errors[0]

@@ -57,7 +57,7 @@ def test_references_that_are_cut_are_told(trained: Trained, tmp_path: Path):
     data = tmp_path / "long.tsv"
     data.write_bytes(b"abc\t" + b"A" * 30 + b"\nabd\tABD\n")
     done = heedful("evaluate", trained.model, data)
-    assert "perplexity: 1 references cut at 24 tokens" in done.err
+    assert "perplexity: 1 reference cut at 24 tokens" in done.err
 
 
 def test_against_itself_nothing_is_decided(trained: Trained):

@@ -70,7 +70,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(done) == 2
     assert (tmp_path / "out" / "0.txt").read_text(encoding="utf-8") == first.upper()
     assert (tmp_path / "out" / "1.txt").read_text(encoding="utf-8") == "X\n\nY\n"
-    assert "0.txt: 1 lines cut from line 41 on" in capsys.readouterr().err
+    assert "0.txt: 1 line cut from line 41 on" in capsys.readouterr().err
 
 
 @needs_ray

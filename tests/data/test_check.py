@@ -15,6 +15,7 @@ from heedful.data.corpus import find_pairs
 from heedful.data.findings import LEVELS, RULES, CheckReport, Finding
 from heedful.data.prepare import Sources, prepare
 from heedful.errors import DataError, UsageError
+from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig
 
 
@@ -204,7 +205,7 @@ def test_everything_wrong_is_found_at_once(tmp_path: Path):
 def test_a_report_is_json(tmp_path: Path):
     report = check_corpus([write(tmp_path / "a.tsv", "a\tb\n")])
     data = json.loads(json.dumps(report.to_json()))
-    assert data["summary"] == "1 rows: 1 error, 0 warnings, 0 notes"
+    assert data["summary"] == "1 row: 1 error, 0 warnings, 0 notes"
     assert data["findings"][0]["kind"] == "few rows"
     assert data["files"][0]["scripts"] == [{"Latin": 1}, {"Latin": 1}]
 
@@ -216,9 +217,9 @@ def test_few_rows(tmp_path: Path, num_rows: int, level: str):
     rows = sound_rows(num_rows) or [("a", "")]
     by_kind = found(check_corpus([write(tmp_path / "a.tsv", tsv(rows))]))
     assert (by_kind["few rows"].level if "few rows" in by_kind else "") == level
-    different = " different" if 0 < num_rows < 10 else ""
+    different = "different " if 0 < num_rows < 10 else ""
     if level:
-        assert by_kind["few rows"].message.startswith(f"{num_rows}{different} rows to learn from")
+        assert by_kind["few rows"].message.startswith(f"{counted(num_rows, f'{different}row')} to learn from")
 
 
 CORPORA: dict[str, list[tuple[str, str]]] = {
@@ -340,3 +341,13 @@ def test_errors_are_exactly_what_the_reader_refuses(
             pair for pair in pairs if pair.source.strip() and pair.target.strip() and len(max(pair[:2], key=len)) <= 20
         ]
         assert facts.num_usable == len(usable)
+
+
+def test_labels_are_noted_and_not_compared_with_their_texts(tmp_path: Path):
+    words = "a b c d e f g h i j k l m n o p q r s t".split()
+    texts = [f"{first} {second} {third}" for first in words for second in words for third in words[:3]]
+    data = [(text, "好" if index % 2 else "not good at all, indeed it is very bad") for index, text in enumerate(texts)]
+    (finding,) = check_corpus([write(tmp_path / "a.tsv", tsv(data))]).findings
+    assert (finding.level, finding.kind) == ("note", "labels")
+    assert finding.message == "targets are 2 labels"
+    assert "--task classification" in finding.advice

@@ -109,7 +109,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path):
     prepared = run(tmp_path, pairs, config=config)
     report = " ".join(prepared.report)
     assert "11 of 14 pairs kept (1 empty, 1 too long, 1 repeated left out)" in report
-    assert "1 pairs longer than 12 tokens left out of training" in report
+    assert "1 pair longer than 12 tokens left out of training" in report
     assert len(prepared.train) == 10
     assert int(prepared.train.source.lengths.max()) <= 12
 
@@ -117,7 +117,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path):
 def test_training_may_have_a_limit_of_its_own(tmp_path: Path):
     config = CHARACTERS.model_copy(update={"max_training_tokens": 10})
     prepared = run(tmp_path, [*rows(10), ("x" * 12, "long")], config=config, dev=[("y" * 20, "longer")])
-    assert "1 pairs longer than 10 tokens left out of training" in " ".join(prepared.report)
+    assert "1 pair longer than 10 tokens left out of training" in " ".join(prepared.report)
     assert int(prepared.train.source.lengths.max()) <= 10
     assert prepared.dev.sources == ["y" * 20]
     assert TextConfig(max_tokens=5, max_training_tokens=9).longest == 5

@@ -15,7 +15,7 @@ def test_defaults_are_valid_and_survive_toml(tmp_path) -> None:  # type: ignore[
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"beam": 0}, "search.beam: .*greater than or equal to 1, got 0"),
+        ({"beam": 0}, "search.beam: .*1 or more, got 0"),
         ({"beam": -5}, "search.beam"),
         ({"beam": 2.5}, "search.beam"),
         ({"beam": "5"}, "search.beam"),
@@ -54,7 +54,7 @@ def test_defaults_are_valid_and_survive_toml(tmp_path) -> None:  # type: ignore[
         ({"temperature": -1}, "search.temperature"),
         ({"temperature": float("nan")}, "search.temperature"),
         ({"top_k": -1}, "search.top_k"),
-        ({"top_p": 0.0}, "search.top_p: .*greater than 0"),
+        ({"top_p": 0.0}, "search.top_p: .*more than 0"),
         ({"top_p": 1.1}, "search.top_p"),
         ({"min_p": -0.1}, "search.min_p"),
         ({"min_p": 1.1}, "search.min_p"),
@@ -67,7 +67,7 @@ def test_defaults_are_valid_and_survive_toml(tmp_path) -> None:  # type: ignore[
         ({"diversity": 0.5}, "diversity 0.5 needs num_groups of 2 or more"),
         ({"diversity": -0.5}, "search.diversity"),
         ({"length_reward": -0.1}, "search.length_reward"),
-        ({"repetition_penalty": 0.9}, "search.repetition_penalty: .*greater than or equal to 1"),
+        ({"repetition_penalty": 0.9}, "search.repetition_penalty: .*1.0 or more"),
         ({"no_repeat_ngram_size": -1}, "search.no_repeat_ngram_size"),
         ({"stopping": "early"}, "search.stopping: .*'likely' or 'certain'"),
     ],

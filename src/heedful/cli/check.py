@@ -27,6 +27,7 @@ from heedful.cli.options import (
     Test,
     parse_columns,
 )
+from heedful.text.counts import counted
 
 if TYPE_CHECKING:
     from heedful.data.findings import CheckReport, FileFacts
@@ -72,7 +73,7 @@ def _about(facts: "FileFacts") -> str:
     scripts = " and ".join(max(side, key=lambda name: side[name], default="") or "no letters" for side in facts.scripts)
     return (
         f"{facts.role}: {', '.join(facts.files)}: {facts.form}; "
-        f"{facts.num_usable:,} of {facts.num_rows:,} rows usable, "
+        f"{facts.num_usable:,} of {counted(facts.num_rows, 'row')} usable, "
         f"{lengths} characters on average, {scripts}"
     )
 

@@ -37,6 +37,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
+from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -124,14 +125,13 @@ def run(
         evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)
         messages.say(
-            f"{path}: {len(items):,} sources in {duration(evaluated.seconds)}, {speed:.1f} a second, beam {search.beam}"
+            f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed:.1f} a second, "
+            f"beam {search.beam}"
         )
         reference_perplexity = perplexity(translator, items)
         if reference_perplexity.num_cut:
-            most = translator.text.max_tokens
-            messages.warn(
-                f"perplexity: {reference_perplexity.num_cut:,} references cut at {most} tokens, the most {path} takes"
-            )
+            cut, most = counted(reference_perplexity.num_cut, "reference"), translator.text.max_tokens
+            messages.warn(f"perplexity: {cut} cut at {most} tokens, the most {path} takes")
         return evaluated, reference_perplexity
 
     scored = score(model)
@@ -202,7 +202,7 @@ def _without_replacing(evaluated: "MeasuredTranslations") -> str:
         return ""
     pairs = zip(evaluated.unreplaced.results, evaluated.report.results, strict=True)
     scores = ", ".join(f"{before.metric.name} {before.score:.2f} -> {after.score:.2f}" for before, after in pairs)
-    return f"unknown words replaced in {evaluated.num_replaced:,} outputs: {scores}\n"
+    return f"unknown words replaced in {counted(evaluated.num_replaced, 'output')}: {scores}\n"
 
 
 def _facts(path: Path, scored: "Scored") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from heedful.cli.messages import Messages, aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
 from heedful.regular_files import open_regular, parse_json
+from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -35,10 +36,12 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Describe a model."""
-    from heedful.predictors.table import load
+    from heedful.predictors.table import find_predictor
     from heedful.predictors.translator import Translator
+    from heedful.runtime.folder import open_folder
 
-    predictor = load(model)
+    folder = open_folder(model, will_run=False)
+    predictor = find_predictor(folder)(folder)
     if isinstance(predictor, Translator):
         about = [*_about_model(predictor), *_about_files(model), *_about_engines(predictor)]
     else:
@@ -77,6 +80,7 @@ def _about_model(translator: "Translator") -> list[Row]:
         ("search", f"beam {search.beam}, {search.length_penalty} length penalty {search.alpha:g}"),
         *[(f"{side} vectors", str(text)) for side, text in dict(facts.get("vectors", {})).items()],
         *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
+        *_about_code(translator),
         ("written by", f"heedful {facts.get('heedful', '')}"),
     ]
 
@@ -88,8 +92,14 @@ def _about_other(predictor: "Predictor") -> list[Row]:
         ("task", folder.task),
         ("kind", str(folder.facts.get("kind", ""))),
         ("parameters", f"{num_parameters(folder.file('weights')):,}"),
+        *_about_code(predictor),
         ("written by", f"heedful {folder.facts.get('heedful', '')}"),
     ]
+
+
+def _about_code(predictor: "Predictor") -> list[Row]:
+    names = [str(name) for name in predictor.folder.facts.get("code", ())]
+    return [("code", f"{name}; to run the model, add --code {name}") for name in names]
 
 
 def num_parameters(weights: Path) -> int:
@@ -151,7 +161,7 @@ def _about_training(model: Path) -> list[Row]:
     rows = [
         (
             "trained",
-            f"{last['step']:,} steps, {last.get('epoch', 0):.1f} epochs, {duration(last.get('seconds', 0))}",
+            f"{counted(last['step'], 'step')}, {last.get('epoch', 0):.1f} epochs, {duration(last.get('seconds', 0))}",
         ),
         ("best", f"{shown}; on validation, at step {best['step']:,}"),
     ]

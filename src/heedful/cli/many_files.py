@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, final
 from heedful.cli.messages import Messages
 from heedful.errors import HeedfulError, MissingExtra, ResourceError, UsageError
 from heedful.runtime.shards import Shard, plan_jobs, run_jobs
+from heedful.text.counts import counted
 
 QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """Settings of Ray without usage reports and progress bars."""
@@ -108,7 +109,9 @@ def run_with_ray(
                 if row["fault"]:
                     raise ResourceError(row["fault"])
                 if row["num_cut"] and messages:
-                    messages.warn(f"{row['source']}: {row['num_cut']:,} lines cut from line {row['first_line'] + 1} on")
+                    messages.warn(
+                        f"{row['source']}: {counted(row['num_cut'], 'line')} cut from line {row['first_line'] + 1} on"
+                    )
                 yield Shard(**{name: row[name] for name in Shard.__dataclass_fields__})
         finally:
             ray.shutdown()

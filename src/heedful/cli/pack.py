@@ -14,6 +14,7 @@ import typer
 
 from heedful.cli.messages import Messages, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.text.counts import counted
 
 
 def run(
@@ -34,11 +35,11 @@ def run(
     from heedful.runtime.pack import pack
 
     messages = Messages(quiet)
-    folder = open_folder(model)
+    folder = open_folder(model, will_run=False)
     num_before = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
     packed = pack(folder, output)
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""
     sizes = f"{readable_size(packed.num_bytes)} of {readable_size(num_before)}"
-    print(f"{packed.path}: {sizes}, {packed.num_files} files{engines}")
+    print(f"{packed.path}: {sizes}, {counted(packed.num_files, 'file')}{engines}")

@@ -36,6 +36,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
+from heedful.text.counts import counted
 
 if TYPE_CHECKING:
     from heedful.runtime.scored_pairs import ScoredPair
@@ -129,7 +130,8 @@ class _Sums:
     def __str__(self) -> str:
         facts = self.facts()
         return (
-            f"{self.num_pairs:,} pairs, {self.num_tokens:,} target tokens: log probability {self.log_prob:.4f}, "
+            f"{counted(self.num_pairs, 'pair')}, {counted(self.num_tokens, 'target token')}: "
+            f"log probability {self.log_prob:.4f}, "
             f"{facts['per_token']:.4f} a token, perplexity {facts['perplexity']:.3f}, "
             f"{facts['bits_per_character']:.3f} bits a character"
         )

@@ -170,7 +170,8 @@ def _print_results(started: "Started", outcome: "Outcome", device: str, messages
         print(line)
     export_engines(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
-    print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
+    if not messages.is_quiet:
+        print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
 
 
 def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) -> None:

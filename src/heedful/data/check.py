@@ -22,6 +22,7 @@ from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError
+from heedful.text.counts import counted
 from heedful.text.lines import Lines
 from heedful.text.scripts import main_script
 from heedful.text.text_files import unequal
@@ -34,6 +35,10 @@ _PRIOR_CHARACTERS: Final = 5.0
 _BINS_PER_UNIT: Final = 50.0
 _USUAL_DEVIATIONS: Final = 6.0
 _USUAL_FACTOR: Final = 2.5
+
+# Targets are labels if at most so many differ, and each occurs so often on average.
+_MOST_LABELS: Final = 50
+_LEAST_TEXTS_PER_LABEL: Final = 20
 
 _PURPOSES: Final[dict[Role, str]] = {"train": "learn from", "dev": "choose by", "test": "measure on"}
 _SCRIPT_KINDS: Final = ("swapped", "source script", "target script", "script", "no letters")
@@ -100,6 +105,7 @@ class _Reading:
         self._num_rows = self._num_usable = 0
         self._num_characters = [0, 0]
         self._form = "aligned lines"
+        self._labels: set[str] = set()
 
     def run(self, earlier: Sequence["_Reading"]) -> None:
         """Read all files; rows that occurred in `earlier` passes are reported."""
@@ -223,6 +229,8 @@ class _Reading:
             self._kinds.add(sign, line)
         if source == target:
             self._kinds.add("identical", line)
+        if len(self._labels) <= _MOST_LABELS:
+            self._labels.add(target.strip())
         self._scripts.add((main_script(source), main_script(target)), line)
         ratio = log((len(target) + _PRIOR_CHARACTERS) / (len(source) + _PRIOR_CHARACTERS))
         self._ratios.add(round(ratio * _BINS_PER_UNIT), line)
@@ -273,10 +281,12 @@ class _Reading:
         for kind in RULES:
             if kind in self._kinds.counts:
                 findings.append(self._counted(kind, self._kinds, [kind]))
-        far = far_from_median(self._ratios.counts, _USUAL_DEVIATIONS, log(_USUAL_FACTOR) * _BINS_PER_UNIT)
-        if far:
-            findings.append(self._counted("ratio", self._ratios, far))
-        findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
+        if self._is_labelled:
+            message = f"targets are {counted(len(self._labels), 'label')}"
+            advice = "to learn them: heedful train --task classification"
+            findings.append(Finding("note", "labels", message, str(self._paths[0]), advice))
+        else:
+            findings += self._unlike_sides()
         findings.extend(self._counted(kind, self._leaks, [(kind, role)], role) for kind, role in self._leaks.counts)
         # If anything else stops training, a small number of rows is no further finding.
         if not any(finding.level == "error" for finding in findings):
@@ -287,12 +297,12 @@ class _Reading:
         few, path = _FEW_PAIRS[self.role], self._paths[0]
         num_different = self._num_usable - self._kinds.counts.get("duplicate", 0)
         if self.role == "train" and 0 < num_different < MIN_PAIRS:
-            message = f"{num_different:,} different rows to learn from; training needs at least {MIN_PAIRS}"
+            message = f"{counted(num_different, 'different row')} to learn from; training needs at least {MIN_PAIRS}"
             yield Finding("error", "few rows", message, str(path), f"have {few:,} or more")
             return
         if self._num_usable < few:
             level: Level = "error" if self._num_usable == 0 else "warning" if self.role == "train" else "note"
-            message = f"{self._num_usable:,} rows to {_PURPOSES[self.role]}"
+            message = f"{counted(self._num_usable, 'row')} to {_PURPOSES[self.role]}"
             yield Finding(level, "few rows", message, str(path), f"have {few:,} or more")
         if self.role == "train" and num_different:
             try:
@@ -301,11 +311,26 @@ class _Reading:
                 where, _, message = str(error).partition(": ")
                 yield Finding("error", "few sources", message, where)
 
+    @property
+    def _is_labelled(self) -> bool:
+        """Whether the targets are labels, to which the comparisons of the two sides do not apply."""
+        num_labels = len(self._labels)
+        return 0 < num_labels <= _MOST_LABELS and self._num_usable >= num_labels * _LEAST_TEXTS_PER_LABEL
+
+    def _unlike_sides(self) -> list[Finding]:
+        """Findings about rows whose sides differ in length or script from those of other rows."""
+        findings: list[Finding] = []
+        far = far_from_median(self._ratios.counts, _USUAL_DEVIATIONS, log(_USUAL_FACTOR) * _BINS_PER_UNIT)
+        if far:
+            findings.append(self._counted("ratio", self._ratios, far))
+        findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
+        return findings
+
     def _counted(self, kind: str, tally: Tally[Key], keys: Sequence[Key], other: str = "") -> Finding:
         rule = RULES[kind]
         count, lines = tally.total(keys), tally.lines(keys)
         level = rule.level if count >= rule.least_share * self._num_rows else "note"
-        message = f"{count:,} of {self._num_rows:,} rows {rule.what.format(other)}"
+        message = f"{count:,} of {counted(self._num_rows, 'row')} {rule.what.format(other)}"
         where, _, first = self._first_message.get(kind, "").partition(": ")
         if first:
             message += f"; the first: {first}"

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from heedful.text.counts import counted
+
 Level = Literal["error", "warning", "note"]
 Role = Literal["train", "dev", "test"]
 
@@ -120,8 +122,8 @@ class CheckReport:
             Such as "29,000 rows: 0 errors, 1 warning, 2 notes".
         """
         counts = [(level, self.count(level)) for level in LEVELS]
-        said = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts)
-        return f"{sum(facts.num_rows for facts in self.files):,} rows: {said}"
+        said = ", ".join(counted(count, level) for level, count in counts)
+        return f"{counted(sum(facts.num_rows for facts in self.files), 'row')}: {said}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold.

@@ -23,6 +23,7 @@ from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
+from heedful.text.counts import counted
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
@@ -203,7 +204,7 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         names |= store_dictionary(lambda: _sample(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
     num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
     if num_long:
-        lines.append(f"{num_long:,} pairs longer than {config.longest} tokens left out of training")
+        lines.append(f"{counted(num_long, 'pair')} longer than {config.longest} tokens left out of training")
     train = EncodedCorpus.read(data, (len(source_tokenizer), len(target_tokenizer)))
     if not len(train):
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
@@ -353,7 +354,8 @@ def _held_out(files: Sources, split: Split, config: TextConfig) -> tuple[Evaluat
 
 def _describe(files: Sources, split: Split, num_train: int, dev: EvaluationSet, test: EvaluationSet) -> Sequence[str]:
     origin = "" if files.dev or files.test else ", split by a hash of the source"
-    counts = f"{num_train:,} pairs for training, {len(dev):,} sources for validation, {len(test):,} for testing"
+    held_out = f"{counted(len(dev), 'source')} for validation, {len(test):,} for testing"
+    counts = f"{counted(num_train, 'pair')} for training, {held_out}"
     lines = [counts + (origin if split.dev_share else "")]
     if not files.dev and not split.dev_share:
         lines.append(

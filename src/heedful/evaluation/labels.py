@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any, Final, final
 
 from heedful.errors import DataError
+from heedful.text.counts import counted
 
 _Z: Final = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
@@ -72,7 +73,7 @@ class LabelReport:
         """
         low, high = self.interval
         return (
-            f"test:  {self.num_items:,} texts; 95 % interval\n"
+            f"test:  {counted(self.num_items, 'text')}; 95 % interval\n"
             f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
         )
 
@@ -85,12 +86,12 @@ class LabelReport:
         low, high = self.interval
         width = max(len(score.label) for score in self.by_label)
         lines = [
-            f"{self.num_items:,} texts",
+            counted(self.num_items, "text"),
             f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
             f"macro-F1 {self.macro_f1:.2f} %",
             *(
                 f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
-                f"F1 {score.f1:6.2f}  {score.num_items:,} texts"
+                f"F1 {score.f1:6.2f}  {counted(score.num_items, 'text')}"
                 for score in self.by_label
             ),
         ]

@@ -14,6 +14,7 @@ from heedful.pages.attention_map import AttentionMap, draw_map
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
 from heedful.pages.record import RunRecord, points, read_run
+from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 PAGE: Final = "report.html"
@@ -118,7 +119,7 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
     newest = max(last, run.checkpoint, key=_step)
     if newest:
         epochs = f", {last['epoch']:.1f} epochs" if newest is last and "epoch" in last else ""
-        facts.append(("trained", f"{_step(newest):,} steps{epochs}, {duration(newest.get('seconds', 0))}"))
+        facts.append(("trained", f"{counted(_step(newest), 'step')}{epochs}, {duration(newest.get('seconds', 0))}"))
     where = [str(began[key]) for key in ("device", "versions") if began.get(key)]
     facts.append(("computed", ", ".join(where)))
     return [(label, text) for label, text in facts if text]

@@ -18,7 +18,7 @@ from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.pages.attention_map import AttentionMap
 from heedful.predictors.interface import Predictor
 from heedful.regular_files import MOST_BULK_BYTES, read_json
-from heedful.runtime.exported import find_exported, named_engine
+from heedful.runtime.exported import ENGINES, find_exported, named_engine
 from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.runtime.labels import LabelGraph, LabelRun, label_log_probs
 from heedful.runtime.scored_pairs import encode_source
@@ -91,6 +91,8 @@ class Classifier(Predictor):
             raise FileRefused(f"{folder.file('labels')}: damaged: not a list of labels; copy the folder again")
         self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
         self.exported: Final = find_exported(folder, self.text.max_tokens)
+        if engine in ENGINES and engine != "onnx":
+            raise UsageError(f"engine {engine}: not for classifiers; take onnx, torch or auto")
         if engine not in ("auto", "torch"):
             named_engine(self.exported, engine, folder)
         self._engine: Final = engine

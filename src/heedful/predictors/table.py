@@ -9,7 +9,7 @@ from heedful.errors import FileRefused, UsageError
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import open_folder
+from heedful.runtime.folder import ModelFolder, open_folder
 
 PredictorT = TypeVar("PredictorT", bound=Predictor)
 
@@ -18,6 +18,25 @@ PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
     "classification": Classifier,
 }
 """Predictor class by name of the task."""
+
+
+def find_predictor(folder: ModelFolder) -> type[Predictor]:
+    """Find the predictor class of a model.
+
+    Args:
+        folder: its folder.
+
+    Returns:
+        The class.
+
+    Raises:
+        FileRefused: this version of heedful does not know the task.
+    """
+    if folder.task not in PREDICTORS:
+        raise FileRefused(
+            f"{folder.path}: a model for {folder.task}, which this heedful does not know; use a newer one"
+        )
+    return PREDICTORS[folder.task]
 
 
 @overload
@@ -74,11 +93,10 @@ def load(
     """
     allow_code(code)
     folder = open_folder(Path(path))
-    if folder.task not in PREDICTORS:
-        raise FileRefused(f"{path}: a model for {folder.task}, which this heedful does not know; use a newer one")
-    if not issubclass(PREDICTORS[folder.task], kind):
-        expected = ", ".join(name for name, predictor in PREDICTORS.items() if issubclass(predictor, kind))
+    predictor = find_predictor(folder)
+    if not issubclass(predictor, kind):
+        expected = ", ".join(name for name, other in PREDICTORS.items() if issubclass(other, kind))
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
     if engine == "auto" and device not in ("auto", "cpu"):
         engine = "torch"  # exported engines compute on the CPU
-    return PREDICTORS[folder.task](folder, device, engine, [open_folder(Path(each)) for each in ensemble])
+    return predictor(folder, device, engine, [open_folder(Path(each)) for each in ensemble])

@@ -10,6 +10,7 @@ from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
 from heedful.evaluation.report import Report
+from heedful.text.counts import counted
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
 
@@ -86,7 +87,7 @@ class MeasuredTranslations:
         Returns:
             Lines that end in a newline.
         """
-        lines = [f"test:  {self.report.num_items:,} sources, beam {self.beam}; 95 % intervals"]
+        lines = [f"test:  {counted(self.report.num_items, 'source')}, beam {self.beam}; 95 % intervals"]
         for result in self.report.results:
             unit = " %" if result.metric.unit == "%" else ""
             interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"

@@ -87,11 +87,12 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
 
 
-def open_folder(path: Path) -> ModelFolder:
+def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
     """Verify a model folder and read its manifest.
 
     Args:
         path: the folder.
+        will_run: whether the model will be run; if it is only described or copied, its custom code is not needed.
 
     Returns:
         The folder; every file matches its sha256 in the manifest.
@@ -117,7 +118,8 @@ def open_folder(path: Path) -> ModelFolder:
             raise FileRefused(f"{path / name}: missing; copy the whole folder again")
         if digest(path / name) != checksum:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
-    require_allowed(manifest.get("code", ()), path)
+    if will_run:
+        require_allowed(manifest.get("code", ()), path)
     return ModelFolder(path, manifest)
 
 

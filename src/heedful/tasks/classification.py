@@ -35,6 +35,7 @@ from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.interface import Prepared, Recipe, Task
 from heedful.tasks.pace import Pace
+from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
@@ -219,7 +220,7 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     if not 2 <= len(labels) <= min(MOST_LABELS, len(parts["train"]) // 2):
         raise DataError(
             f"{file.paths[0]}: column {file.columns[1]} has {len(labels):,} different labels in "
-            f"{len(parts['train']):,} rows; name the columns of text and label with --columns TEXT,LABEL"
+            f"{counted(len(parts['train']), 'row')}; name the columns of text and label with --columns TEXT,LABEL"
         )
     size = config.vocabulary_size or (choose_size(len(pairs)) if config.source_units == "pieces" else 0)
     lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
@@ -234,8 +235,8 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
         *(part.describe() for part in files.values()),
         *report.notes,
         report.summary(),
-        f"{len(parts['train']):,} texts for training, {len(parts['dev']):,} for validation, "
-        f"{len(parts['test']):,} for testing; {len(labels):,} labels: {', '.join(labels[:10])}",
+        f"{counted(len(parts['train']), 'text')} for training, {len(parts['dev']):,} for validation, "
+        f"{len(parts['test']):,} for testing; {counted(len(labels), 'label')}: {', '.join(labels[:10])}",
     ]
     sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
     facts = {"labels": labels, "report": lines, **sets, "files": checksums | {LABELS: digest(folder / LABELS)}}
