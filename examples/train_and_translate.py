@@ -23,11 +23,11 @@ def main(
     write_pairs(folder / "train.tsv", num_pairs, "train")
     write_pairs(folder / "test.tsv", max(50, num_pairs // 50), "test")
 
-    # The same as: heedful train train.tsv --out dates.model --preset rnnsearch --set text.source_units=characters ...
+    # As: heedful train train.tsv --out dates.model --preset rnnsearch-tiny --set text.source_units=characters ...
     translator = heedful.train(
         folder / "train.tsv",
         out=folder / "dates.model",
-        preset="rnnsearch",
+        preset="rnnsearch-tiny",
         settings={
             "text.source_units": "characters",
             "text.target_units": "characters",

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.config import to_toml
+from heedful.config import Tree, to_toml
 from heedful.errors import ConfigError
 from heedful.experiment import (
     Experiment,
@@ -13,8 +13,8 @@ from heedful.experiment import (
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
+from heedful.tasks.plan import CorpusSize
 from heedful.tasks.translation import adapt, adapt_units
-from heedful.text.tokenizer import TextConfig
 
 TINY = {
     "transformer": ["model.model_size=8", "model.num_heads=2", "model.feedforward_size=8"],
@@ -97,9 +97,15 @@ def test_alignment_may_be_taught_where_all_words_are_attended(preset: str):
     assert load_experiment(preset).training.alignment_weight == 0.0
 
 
+def chosen(num_pairs: int, length: int, *settings: str) -> Tree:
+    """Settings by a corpus of pairs of equal lengths."""
+    num_tokens = num_pairs * length
+    return adapt(CorpusSize(num_pairs, num_tokens, num_tokens), load_experiment(settings=settings))
+
+
 @pytest.mark.parametrize("name", ["batch_tokens=0", "validate_every=0", "select_by=auto"])
 def test_what_is_left_open_is_chosen_from_the_corpus(name: str):
-    adapted = adapt(1000, 20_000, TextConfig())
+    adapted = chosen(1000, 20)
     loaded = load_experiment(settings=[f"training.{name}"], adapted=adapted)
     assert loaded == load_experiment(adapted=adapted)
     assert loaded.training.batch_tokens > 0
@@ -108,28 +114,30 @@ def test_what_is_left_open_is_chosen_from_the_corpus(name: str):
 
 
 def test_what_is_set_is_not_left_open():
-    adapted = adapt(1000, 20_000, TextConfig())
+    adapted = chosen(1000, 20)
     loaded = load_experiment(settings=["training.batch_tokens=77", "training.select_by=loss"], adapted=adapted)
     assert (loaded.training.batch_tokens, loaded.training.select_by) == (77, "loss")
 
 
 @pytest.mark.parametrize("num_pairs", [0, 10, 1000, 30_000, 100_000, 10_000_000])
 def test_what_suits_a_corpus_is_a_configuration(num_pairs: int):
-    loaded = load_experiment(adapted=adapt(num_pairs, 15 * num_pairs, TextConfig()))
+    loaded = load_experiment(adapted=chosen(num_pairs, 15))
     assert 512 <= loaded.training.batch_tokens <= 4096
     assert 100 <= loaded.training.validate_every <= 1000
 
 
 def test_small_corpora_get_more_dropout_and_smaller_batches():
-    small, large = (adapt(num, 15 * num, TextConfig()) for num in (1000, 10_000_000))
+    small, large = (chosen(num, 15) for num in (1000, 10_000_000))
     assert small["model"]["dropout"] > large["model"]["dropout"]
     assert small["training"]["batch_tokens"] < large["training"]["batch_tokens"]
 
 
 def test_what_selects_a_model_fits_what_a_token_is():
-    chosen = {units: TextConfig(target_units=units) for units in ("pieces", "words", "characters")}
-    selected = {units: adapt(1000, 1000, config)["training"]["select_by"] for units, config in chosen.items()}
-    assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}
+    selected = {
+        units: chosen(1000, 1, f"text.target_units={units}")["training"]["select_by"]
+        for units in ("pieces", "words", "characters")
+    }
+    assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}
 
 
 def test_a_configuration_survives_its_file(tmp_path: Path):

@@ -123,7 +123,10 @@ def test_a_run_of_every_format_goes_on_to_the_same_numbers(version: str, tmp_pat
     assert [line["step"] for line in measured] == [line["step"] for line in expected]
     for one, other in zip(measured, expected, strict=True):
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-5)
-        assert one["scores"] == pytest.approx(other["scores"], rel=1e-4)
+        # Earlier versions measured words by further scores than those that suit them.
+        assert {"loss", "exact_match", "token_error_rate"} <= one["scores"].keys()
+        shared = {key: score for key, score in other["scores"].items() if key in one["scores"]}
+        assert {key: one["scores"][key] for key in shared} == pytest.approx(shared, rel=1e-4)
 
 
 @pytest.mark.parametrize("file", RUN_FILES)

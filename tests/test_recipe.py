@@ -19,7 +19,7 @@ from heedful.recipe import Started, train, train_model
 from heedful.records import read_facts
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome, Progress
+from heedful.training.progress import Outcome, Progress
 
 ROWS = [
     ("one", "1"),

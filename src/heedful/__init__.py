@@ -8,6 +8,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from heedful.errors import needed_for
 from heedful.version import __version__
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
     module, attribute = _LAZY[name]
-    return getattr(importlib.import_module(module), attribute)
+    with needed_for(f"heedful.{name}"):
+        return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

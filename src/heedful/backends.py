@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
-from heedful.errors import FileRefused, MissingExtra, UsageError
+from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
 from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
 from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
@@ -50,7 +50,8 @@ class Backends:
         self._sizes = sizes
         self._max_tokens = max_tokens
         self._device = device
-        self._engine: Final = engine
+        self.engine: Final = engine
+        """Engine that was asked for: "torch", "auto" or the name of an exported engine."""
         self._partners: Final = tuple(partners)
         self._opened: dict[str, Backend] = {}
         self._exact: dict[str, Backend] = {}
@@ -124,8 +125,8 @@ class Backends:
 
     def _fastest(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:
         """Named backend; for "auto" the first that nothing rules out, before or after loading; else PyTorch."""
-        if self._engine != "auto":
-            return self._open(self._engine)
+        if self.engine != "auto":
+            return self._open(self.engine)
         for name, exported in self.exported.items():
             if exported.fault or exported.facts.get("precision") != "float32" or not exported.parity.is_exact:
                 continue
@@ -141,7 +142,7 @@ class Backends:
 
     def _open(self, name: str) -> Backend:
         if name not in self._opened:
-            is_named = name == self._engine
+            is_named = name == self.engine
             self._opened[name] = (
                 self._open_torch() if name == "torch" else self.exported[name].load(self._max_tokens, is_named)
             )
@@ -152,14 +153,9 @@ class Backends:
 
         Raises:
             MissingExtra: PyTorch is not installed.
-            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
         """
-        try:
+        with needed_for("running this model"):
             from heedful.models.engine import torch_backend
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise MissingExtra("PyTorch", "train", "running this model") from None
         return torch_backend(self.model(), self._max_tokens)
 
     def model(self) -> "Seq2Seq":
@@ -169,11 +165,13 @@ class Backends:
             The model in evaluation mode; every call returns the same object.
 
         Raises:
+            MissingExtra: PyTorch is not installed.
             FileRefused: the folder's model is not a sequence-to-sequence model.
         """
         if self._model is None:
-            from heedful.models.interface import Seq2Seq
-            from heedful.models.store import load_model
+            with needed_for("running this model"):
+                from heedful.models.interface import Seq2Seq
+                from heedful.models.store import load_model
 
             model = load_model(self._folder, self._sizes, self._device)
             if not isinstance(model, Seq2Seq):

@@ -20,9 +20,10 @@ HeedfulError          1    base class; the code of an error without a more speci
 A message is one line that says what is wrong, where, and what to do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from heedful.installation import install_command
 
@@ -96,6 +97,61 @@ class MissingExtra(HeedfulError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
+
+
+EXTRAS: Final = {
+    "torch": "train",
+    "numba": "train",
+    "sacrebleu": "train",
+    "matplotlib": "train",
+    "onnx": "train",
+    "onnxscript": "train",
+    "onnxruntime": "onnx",
+    "gensim": "vectors",
+}
+"""Extra that installs each optional package."""
+
+
+def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | None:
+    """Turn a failed import of an optional package into an error with the install line.
+
+    Args:
+        error: failed import.
+        purpose: what needs the package.
+
+    Returns:
+        The error; None if the missing module is no optional package.
+
+    Example:
+        >>> str(missing_extra(ModuleNotFoundError(name="torch.nn"), "training")).partition(":")[0]
+        'training needs PyTorch'
+    """
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return MissingExtra("PyTorch" if package == "torch" else package, EXTRAS[package], purpose)
+
+
+@contextmanager
+def needed_for(purpose: str) -> Generator[None]:
+    """Import optional packages with an error that says how to install them.
+
+    Args:
+        purpose: what needs the packages.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        MissingExtra: an optional package is not installed.
+        ModuleNotFoundError: another module is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, purpose)) is not None:
+            raise missing from None
+        raise
 
 
 class EndedElsewhere(HeedfulError):

@@ -27,6 +27,19 @@ _WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig, Hier
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Training settings that are chosen from the corpus by default, and the value of each that asks for this choice."""
 
+CHOSEN: Final = (
+    "model.",
+    "text.source_units",
+    "text.target_units",
+    "text.max_characters",
+    "text.max_tokens",
+    *(f"training.{name}" for name in LEFT_OPEN),
+    "training.validation_items",
+    "training.optimizer.learning_rate",
+    "training.optimizer.mean_over",
+    "training.optimizer.schedule.warmup_steps",
+)
+"""Settings, or prefixes of settings, that a task may choose by data and time."""
 FREE_ON_RESUME: Final = (
     "training.max_steps",
     "training.max_epochs",
@@ -81,6 +94,8 @@ def load_experiment(
 ) -> Experiment:
     """Assemble a configuration, in increasing precedence: defaults, values from the corpus, preset, file, settings.
 
+    A preset that nobody named comes before the values from the corpus.
+
     Args:
         preset: name of a preset; empty = `default_preset`, or the preset of the model kind in file, settings or
             `adapted`.
@@ -101,8 +116,11 @@ def load_experiment(
     if isinstance(training := user_tree.get("training"), dict):
         user_tree["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
     chosen = _preset_tree(preset, user_tree, adapted or {}, default_preset)
-    suited = {**(adapted or {}), "model": _of_kind((adapted or {}).get("model", {}), chosen["model"]["kind"])}
-    return validate(Experiment, merge(merge(suited, chosen), user_tree))
+    kind, suited_model = chosen["model"]["kind"], (adapted or {}).get("model", {})
+    suited = {**(adapted or {}), "model": _of_kind(suited_model, kind)}
+    is_suited = not preset and suited_model.get("kind", kind) == kind
+    known = merge(chosen, suited) if is_suited else merge(suited, chosen)
+    return validate(Experiment, merge(known, user_tree))
 
 
 def upgraded(tree: Tree) -> Tree:
@@ -141,6 +159,7 @@ def _preset_tree(preset: str, tree: Tree, adapted: Mapping[str, Any], default_pr
         return {"model": {"kind": kind}}
     if kind is not None and str(kind) not in MODELS:
         raise ConfigError(f"model.kind: no model {kind!r}{did_you_mean(str(kind), MODELS)}")
+    is_named = bool(preset)
     if not preset:
         usual = PRESETS[default_preset].kind
         wanted = _suited_kind(tree, adapted, usual) if kind is None else kind
@@ -148,7 +167,21 @@ def _preset_tree(preset: str, tree: Tree, adapted: Mapping[str, Any], default_pr
     config = PRESETS[preset]
     if kind is not None and kind != config.kind:
         raise ConfigError(f"model.kind: {kind!r}, but preset {preset!r} is a {config.kind}; leave one of them out")
-    return {"model": config.model_dump(mode="json", exclude_unset=True) | {"kind": config.kind}}
+    return {
+        "model": _named_values(config)
+        if is_named
+        else config.model_dump(mode="json", exclude_unset=True) | {"kind": config.kind}
+    }
+
+
+def _named_values(config: AnyModelConfig) -> Tree:
+    """Values of a preset that a user named: all settings by which presets of its kind differ.
+
+    Dropout is one of them only if the preset sets it, because it depends on the size of the corpus.
+    """
+    names = set[str]().union(*(each.model_fields_set for each in PRESETS.values() if each.kind == config.kind))
+    names = (names - {"dropout"}) | config.model_fields_set | {"kind"}
+    return {name: value for name, value in config.model_dump(mode="json").items() if name in names}
 
 
 def _suited_kind(tree: Tree, adapted: Mapping[str, Any], usual: str) -> str:
@@ -169,6 +202,30 @@ def has_attention(experiment: Experiment) -> bool:
         Whether outputs can be aligned with their sources.
     """
     return not isinstance(experiment.model, _WITHOUT_ALIGNMENT)
+
+
+def earlier_settings(path: Path, task: str) -> Tree:
+    """Read the chosen settings of an earlier run, so that the same command resumes it, however they were chosen.
+
+    Args:
+        path: file of the settings that the run was started with; if it does not exist, there is nothing to resume.
+        task: name of the task; a run of another one has no settings for it.
+
+    Returns:
+        Values of `CHOSEN` for `load_experiment`; empty without a run.
+    """
+    if not path.is_file():
+        return {}
+    experiment = validate(Experiment, read_toml(path))
+    return _chosen(experiment.model_dump(mode="json")) if experiment.task == task else {}
+
+
+def _chosen(tree: Tree, path: str = "") -> Tree:
+    """Values of `CHOSEN` in a tree of settings."""
+    here = {key: f"{path}.{key}" if path else key for key in tree}
+    tables = {key: _chosen(value, here[key]) for key, value in tree.items() if isinstance(value, dict)}
+    values = {key: value for key, value in tree.items() if key not in tables and here[key].startswith(CHOSEN)}
+    return values | {key: table for key, table in tables.items() if table}
 
 
 def check_resumable(folder: Path, path: Path, experiment: Experiment, section: str = "") -> None:

@@ -1,11 +1,13 @@
 """Training run from data to model: prepare data, resolve settings, train, save the best model in its folder."""
 
 import json
+import math
+import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -25,7 +27,8 @@ from heedful.errors import (
     UsageError,
     did_you_mean,
 )
-from heedful.experiment import Experiment, check_resumable, load_experiment
+from heedful.evaluation.metrics.table import score_text
+from heedful.experiment import Experiment, check_resumable, earlier_settings, load_experiment
 from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
 from heedful.models.store import DEFAULT_TASK, save_model
@@ -36,17 +39,25 @@ from heedful.predictors.table import PREDICTORS, PredictorT
 from heedful.predictors.translator import Translator
 from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import claim
+from heedful.tasks.advice import named_sections, verdict
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.pace_measurement import measure_pace
 from heedful.tasks.table import find_task
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
 from heedful.training.lock import locked
-from heedful.training.loop import Outcome, Progress, Trainer, Validation, Watcher
+from heedful.training.loop import Trainer
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
+from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.version import __version__
+
+VALIDATIONS_OF_TEST: Final = 4.0
+"""Time of a test in validations of as many items, since it searches with a beam."""
+MOST_TEST_SHARE: Final = 0.1
+"""Largest share of a limit of time that training leaves for the test."""
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -61,6 +72,8 @@ class Started:
     data: Prepared
     step: int
     """Step of the newest complete checkpoint, from which training continues; 0 = from the start."""
+    advice: tuple[str, ...] = ()
+    """Lines about the reasons for chosen settings, and about what can be expected."""
 
 
 def train(
@@ -103,7 +116,7 @@ def train(
             load_experiment(recipe.preset)  # a wrong name is refused before anything is written
             claim(folder)
             resources.enter_context(locked(folder / "run"))
-            runs.append(_begin(task, recipe, files, folder))
+            runs.append(_begin(task, recipe, files, folder, warn))
             return [float(size) for size in runs[0].data.sizes]
 
         sizes = ranks.first(begin)
@@ -125,23 +138,45 @@ class _Run:
     experiment: Experiment
     model: nn.Module
     """The model with fresh parameters."""
+    advice: tuple[str, ...]
+    """Lines about the reasons for chosen settings, and about what can be expected."""
+    seconds_after: Callable[[float], float]
+    """Estimate of the time of the test from that of a validation."""
 
 
-def _begin(task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path) -> _Run:
+def _begin(
+    task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
+) -> _Run:
     watch = DataWatch(files)
     claim_data(folder, watch.fingerprints)
-    suited = task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
+    earlier = earlier_settings(folder / EXPERIMENT, task.name)
+    suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
+    if not earlier and not recipe.is_compared:
+        for line in task.warnings(recipe, first):
+            warn(line)
     data = task.prepare(files, first, folder, recipe)
     watch.check()
-    experiment = _resolve(task, recipe, merge(suited, task.adapted(data, first)))
+    experiment = _resolve(task, recipe, merge(merge(suited, task.adapted(data, first)), earlier))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
+    if experiment.training.max_minutes and not earlier and not recipe.is_compared:
+        pace = measure_pace(task, experiment, folder, data, recipe.device)
+        experiment = _resolve(task, recipe, merge(suited, task.planned(data, experiment, pace)))
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT) as stream:
         stream.write(to_toml(experiment))
-    return _Run(task, folder, data, experiment, model)
+    advice = _advice(task, recipe, data, experiment)
+    seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)
+    return _Run(task, folder, data, experiment, model, advice, seconds_after)
+
+
+def _advice(task: Task[Any, Any], recipe: Recipe, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
+    named = named_sections(_user_settings(recipe), recipe.preset)
+    reasons = [line for section, line in task.reasons(data, experiment).items() if section not in named]
+    expectation = task.expectation(data, experiment)
+    return (*reasons, *([expectation] if expectation else []))
 
 
 def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
@@ -181,10 +216,11 @@ def _lead(
     history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
     followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
     step = task.step(experiment, model)
-    trainer = _trainer(task, experiment, step, sampler, folder, data.facts, validator, followed, warn, ranks, times)
+    after, facts = run.seconds_after, data.facts
+    trainer = _trainer(task, experiment, step, sampler, folder, facts, validator, followed, warn, ranks, times, after)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()
-        started(Started(folder, experiment, num_parameters, data, history.step))
+        started(Started(folder, experiment, num_parameters, data, history.step, run.advice))
         outcomes.append(trainer.run())
     return outcomes[0]
 
@@ -201,6 +237,7 @@ def _trainer(
     warn: Callable[[str], None],
     ranks: Ranks,
     times: StepTimes = NOT_TIMED,
+    seconds_after: Callable[[float], float] = lambda seconds: 0.0,
 ) -> Trainer:
     """Trainer before its first step; it saves the best model so far in the folder."""
     num_parameters = sum(parameter.numel() for parameter in step.parameters())
@@ -218,6 +255,7 @@ def _trainer(
         warn,
         ranks,
         times,
+        seconds_after,
     )
 
 
@@ -278,8 +316,11 @@ def _task(recipe: Recipe) -> Task[Any, Any]:
     Raises:
         UsageError: the task is unknown.
     """
-    settings = merge(read_toml(recipe.config) if recipe.config else {}, parse_overrides(recipe.settings))
-    return find_task(recipe.task or str(settings.get("task", DEFAULT_TASK)))
+    return find_task(recipe.task or str(_user_settings(recipe).get("task", DEFAULT_TASK)))
+
+
+def _user_settings(recipe: Recipe) -> Tree:
+    return merge(read_toml(recipe.config) if recipe.config else {}, parse_overrides(recipe.settings))
 
 
 def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
@@ -297,11 +338,45 @@ def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:
     return recipe.out or Path(f"{files['train'].name}.model")
 
 
-def score_test(started: Started, device: str, say: Callable[[str], None]) -> str:
-    """Score the best model on the test set; scores already stored for this model are reused.
+def judge(started: Started, outcome: Outcome) -> str:
+    """Judge the result of a training.
 
     Args:
         started: facts about a completed run.
+        outcome: end of its training.
+
+    Returns:
+        A line if the result is poor or was still improving: what would help most; else empty.
+    """
+    task, training = find_task(started.experiment.task), started.experiment.training
+    if not outcome.best_step:
+        return ""
+    metric = training.select_by
+    threshold = task.poor_scores.get(metric)
+    sign = 1.0 if task.higher_is_better[metric] else -1.0
+    is_poor = threshold is not None and sign * outcome.best < sign * threshold
+    ending = "" if outcome.reason.startswith("no better") else outcome.reason
+    share = outcome.best_step / outcome.step
+    return verdict(score_text(metric, outcome.best), is_poor, share, ending, started.data.num_examples)
+
+
+def _seconds_after(experiment: Experiment, data: Prepared) -> Callable[[float], float]:
+    """Function that estimates the time of the test from the time of one validation, both in seconds."""
+    num_validated = experiment.training.validation_items or len(data.test)
+    num_validations = VALIDATIONS_OF_TEST * len(data.test) / max(1, num_validated)
+    most = MOST_TEST_SHARE * 60.0 * experiment.training.max_minutes
+    return lambda seconds: min(most, num_validations * seconds)
+
+
+def score_test(started: Started, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:
+    """Score the best model on the test set; scores already stored for this model are reused.
+
+    With a limit of time, the test takes what training has left of it, and scores as many items as fit. The same call
+    for a run that was already finished scores all items.
+
+    Args:
+        started: facts about a completed run.
+        outcome: end of its training.
         device: PyTorch's device.
         say: callback for a message before prediction begins, because prediction takes a while.
 
@@ -310,8 +385,25 @@ def score_test(started: Started, device: str, say: Callable[[str], None]) -> str
     """
     if not len(started.data.test):
         return ""
+    minutes, was_finished = started.experiment.training.max_minutes, started.step == outcome.step
+    seconds = 60.0 * minutes - outcome.seconds if minutes and not was_finished else math.inf
     task = find_task(started.experiment.task)
-    return kept_scores(task.open(started.folder, device, "torch"), started.data.test, say)
+    with _complete_at_signal(started.folder):
+        return kept_scores(task.open(started.folder, device, "torch"), started.data.test, say, seconds)
+
+
+@contextmanager
+def _complete_at_signal(folder: Path) -> Generator[None]:
+    """Say at Ctrl-C that the model is complete.
+
+    Raises:
+        Stopped: at Ctrl-C.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        message = f"stopped after training: the model in {folder} is complete; run the same command for the rest"
+        raise Stopped(message, signal.SIGINT) from None
 
 
 def export_engines(started: Started, say: Callable[[str], None]) -> None:
@@ -322,6 +414,9 @@ def export_engines(started: Started, say: Callable[[str], None]) -> None:
     Args:
         started: facts about a completed run.
         say: callback for a line before the work, which takes seconds, and for the result of each export.
+
+    Raises:
+        Stopped: Ctrl-C; the model is complete.
     """
     folder, experiment = started.folder, started.experiment
     if not experiment.training.export:
@@ -336,7 +431,10 @@ def export_engines(started: Started, say: Callable[[str], None]) -> None:
         say(f"exporting to {' and '.join(exports)}, to run the model without PyTorch; takes a few seconds")
     for name, export in exports.items():
         try:
-            say(f"engine {export().summary()}")
+            with _complete_at_signal(folder):
+                say(f"engine {export().summary()}")
+        except Stopped:
+            raise
         except Exception as error:  # whatever the exporters raise, the model is trained and saved
             reason = str(error).partition("\n")[0] or type(error).__name__
             say(f"no engine {name}, the model runs with PyTorch: {reason.removesuffix('; use --engine torch')}")
@@ -446,19 +544,20 @@ def train_model(
 
     def begun(facts: Started) -> None:
         runs.append(facts)
-        for line in facts.data.report:
+        for line in (*facts.data.report, *(() if facts.step else facts.advice)):
             say(line)
 
     def watch(progress: Progress) -> None:
         if progress.validation is not None:
-            scores = ", ".join(f"{name} {value:.2f}" for name, value in progress.validation.scores.items())
+            scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
     allow_code(named_code(parse_overrides(recipe.settings)))
-    train(recipe, watch, begun, say)
-    if runs and (scores := score_test(runs[0], device, say)):
-        say(scores.rstrip())
+    outcome = train(recipe, watch, begun, say)
     if runs:
+        for text in (score_test(runs[0], outcome, device, say), judge(runs[0], outcome)):
+            if text:
+                say(text.rstrip())
         export_engines(runs[0], say)
     return learned.open(_folder(recipe, _files(learned, recipe)), device)
 

@@ -54,7 +54,7 @@ from torch.nn import functional
 from heedful.data.batch import Position
 from heedful.data.corpus import find_pairs
 from heedful.tasks.interface import Prepared, Task
-from heedful.training.loop import Validation
+from heedful.training.progress import Validation
 from heedful.training.loss import LossSum, TrainingStep
 
 
@@ -123,7 +123,7 @@ class ToyTask(Task):
         texts = [pair.source for pair in files["train"]]
         labels = np.array([len(text) % 2 for text in texts])
         np.savez(folder / "run" / "toy.npz", features=np.stack([*map(features, texts)]), labels=labels)
-        return Prepared((3,), {}, (f"{len(texts)} texts",), "3 letters", ())
+        return Prepared((3,), {}, (f"{len(texts)} texts",), len(texts), "3 letters", ())
 
     def adapted(self, data, experiment):
         return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss"}}

@@ -25,7 +25,7 @@ def system_error(number: int, name: str | None = None) -> OSError:
         (ResourceError("disk"), 5, "error: disk"),
         (LostProcess("another process ended"), 5, "error: another process ended"),
         (MissingExtra("PyTorch", "train", "training"), 6, install_command("train")),
-        (ModuleNotFoundError("No module named 'torch._C'", name="torch._C"), 6, "needs torch: pip install"),
+        (ModuleNotFoundError("No module named 'torch._C'", name="torch._C"), 6, "needs PyTorch: pip install"),
         (MemoryError(), 5, "out of memory"),
         (OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), 5, "smaller batches"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), 5, "out of memory"),

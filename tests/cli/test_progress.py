@@ -8,7 +8,7 @@ from rich.text import Text
 from heedful.cli import progress
 from heedful.cli.messages import Messages
 from heedful.cli.progress import LiveDisplay, PlainLines, followed, one_line, where
-from heedful.training.loop import Progress, Validation
+from heedful.training.progress import Progress, Validation
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
 SAMPLE = ("ein [b]Mann[/b]", "a man", "a\tmen")
@@ -37,7 +37,7 @@ def test_plain_lines_come_with_validations_and_twice_a_minute(monkeypatch: pytes
     assert len(said) == 1
     watch(VALIDATED)
     assert said[1:] == [
-        "step 1,200, epoch 2.50: loss 3.124, bleu 25.10 (best so far)",
+        "step 1,200, epoch 2.50: loss 3.124, BLEU 25.10 (best so far)",
         "  source     ein [b]Mann[/b]",
         "  reference  a man",
         r"  model      a\x09men",
@@ -60,8 +60,8 @@ def test_the_live_display_shows_figures_and_the_sample():
         console.print(display)
     drawn = captured.get()
     assert "step 1,300" in drawn
-    assert "bleu 24.00" in drawn
-    assert "loss 3.124, bleu 25.10, at step 1,200" in drawn
+    assert "BLEU 24.00" in drawn
+    assert "loss 3.124, BLEU 25.10, at step 1,200" in drawn
     assert "ein [b]Mann[/b]" in drawn, "a text must not be read as markup"
 
 

@@ -36,7 +36,7 @@ def test_what_is_said_of_a_training(trained: Trained):
     assert "resuming" not in done.err
     lines = done.out.split("\n")
     assert lines[0].startswith("finished: 8 steps (step 8, ")
-    assert lines[1].startswith("best:  chrf ")
+    assert lines[1].startswith("best:  character error rate ")
     assert lines[2].startswith("test:  ")
     assert "exact match" in done.out
     assert f"next:  heedful translate {trained.model}" in lines
@@ -176,6 +176,26 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, settings: Pat
     assert done.code == 0, done.err
     assert f"resuming at step {step:,}" in done.err.split("\n")
     assert done.out.startswith(f"finished: {step + 1} steps")
+
+
+def test_ctrl_c_after_training_says_that_the_model_is_complete(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(*arguments: object) -> str:
+        raise KeyboardInterrupt
+
+    model = tmp_path / "m"
+    command = ("train", trained.data, "--out", model, "--config", trained.config)
+    with monkeypatch.context() as patch:
+        patch.setattr("heedful.recipe.kept_scores", interrupt)
+        done = heedful(*command)
+    assert done.code == 130
+    said = f"heedful: stopped after training: the model in {model} is complete; run the same command for the rest"
+    assert done.err.strip().split("\n")[-1] == said
+    again = heedful(*command)
+    assert again.code == 0
+    assert again.out.startswith("already finished")
+    assert "test:" in again.out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")

@@ -9,7 +9,7 @@ from heedful.errors import MissingExtra
 from heedful.inspection import tensorboard
 from heedful.inspection.tensorboard import EVENTS, shown_in_tensorboard
 from heedful.installation import install_command
-from heedful.training.loop import Progress, Validation
+from heedful.training.progress import Progress, Validation
 
 pytest.importorskip("tensorboard", reason="needs TensorBoard: pip install 'heedful[tensorboard]'")
 

@@ -29,8 +29,9 @@ from heedful.errors import HeedfulError, Stopped
 from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
-from heedful.training.loop import Trainer, Validation
+from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.prove.disk import DEAD, Call, calls, die_at, without_waiting
 

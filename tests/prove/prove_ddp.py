@@ -25,8 +25,9 @@ from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Trainer, Validation
+from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed
 from tests.prove.disk import without_waiting
 from tests.prove.prove_checkpoints import Record, bits, make_corpus, newest, table

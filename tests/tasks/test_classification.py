@@ -20,7 +20,7 @@ from heedful.predictors.translator import Translator
 from heedful.recipe import Started, export_engines, score_test, train, train_model
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome, Progress
+from heedful.training.progress import Outcome, Progress
 from tests.architecture.package import SOURCE
 from tests.tasks.reviews import SETTINGS, write_reviews
 
@@ -58,9 +58,9 @@ def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Pat
     scores = run.watched[-1].validation
     assert scores is not None
     assert scores.scores.keys() == {"loss", "accuracy", "macro_f1"}
-    text = score_test(run.started[0], "cpu", lambda line: None)
+    text = score_test(run.started[0], outcome, "cpu", lambda line: None)
     assert "accuracy" in text
-    assert score_test(run.started[0], "cpu", pytest.fail) == text  # once for each model
+    assert score_test(run.started[0], outcome, "cpu", pytest.fail) == text  # once for each model
     classifier = load(tmp_path / "m")
     assert isinstance(classifier, Classifier)
     assert classifier.evaluate(write_reviews(tmp_path / "others.tsv", seed=1)).accuracy >= 90.0

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training.history import HISTORY, History
-from heedful.training.loop import Progress
+from heedful.training.progress import Progress
 
 REPORT = Progress(step=7, epoch=0.0, loss=0.0, tokens_per_second=0.0, learning_rate=0.0, seconds=0.0, done=0.0)
 

@@ -24,8 +24,9 @@ from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Progress, Trainer, Validation
+from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Progress, Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 from tests.prove.disk import Call, calls
 
@@ -74,6 +75,8 @@ class Run:
     kept: list[dict[str, Tensor]] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     validate: Callable[[Seq2Seq], Validation] | None = None
+    seconds_after: Callable[[float], float] = lambda seconds: 0.0
+    steps: list[int] = field(default_factory=lambda: [0])
 
     def trainer(self) -> Trainer:
         def scores(model: Seq2Seq) -> Validation:
@@ -97,6 +100,7 @@ class Run:
             keep,
             self.watched.append,
             self.warned.append,
+            seconds_after=self.seconds_after,
         )
 
     @property
@@ -196,6 +200,53 @@ def test_a_run_may_be_stopped_more_than_once(tmp_path: Path):
     last = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
     last.trainer().run()
     assert equal(end_of(last), end_of(whole))
+
+
+def stop_in_validation(run: Run, step: int) -> list[str]:
+    """Send a signal in the middle of the validation of a step; the result says how far that validation got."""
+    reached: list[str] = []
+
+    def validate(model: Seq2Seq) -> Validation:
+        if run.steps[-1] == step:
+            reached.append("before")
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append("after")
+        return Validation({"loss": log_likelihood(PairStep(model, 0.0), pairs_by_length(CORPUS)).loss}, ("a", "b", "c"))
+
+    run.model.register_forward_pre_hook(lambda module, inputs: run.steps.append(run.steps[-1] + module.training))
+    run.validate = validate
+    return reached
+
+
+@pytest.mark.parametrize("step", [4, NUM_STEPS])
+def test_a_signal_ends_a_validation_at_once_which_is_repeated(step: int, tmp_path: Path):
+    """In the last validation too, which is not taken for done: neither its score nor a test of the model follows."""
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    run = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    reached = stop_in_validation(run, step)
+    with pytest.raises(Stopped, match=f"stopped at step {step};") as caught:
+        run.trainer().run()
+    assert (caught.value.exit_code, reached) == (130, ["before"])
+    assert [line for line in run.warned if "SIGINT received" in line]
+    again = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    assert again.trainer().run().step == NUM_STEPS
+    assert equal(end_of(again), end_of(whole))
+    assert run.validations + again.validations == whole.validations
+
+
+def test_a_signal_in_the_last_step_is_honoured_before_its_validation(tmp_path: Path):
+    whole = make_run(tmp_path / "whole", max_steps=NUM_STEPS)
+    whole.trainer().run()
+    run = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    stop_at(run, NUM_STEPS)
+    with pytest.raises(Stopped, match=f"stopped at step {NUM_STEPS};"):
+        run.trainer().run()
+    assert NUM_STEPS not in dict(run.validations)
+    again = make_run(tmp_path / "parts", max_steps=NUM_STEPS)
+    again.trainer().run()
+    assert equal(end_of(again), end_of(whole))
+    assert run.validations + again.validations == whole.validations
 
 
 @pytest.mark.parametrize("kind", ["adam", "adadelta", "sgd"])
@@ -344,6 +395,46 @@ def test_minutes_are_a_limit_too(tmp_path: Path):
     assert (outcome.step, outcome.reason) == (1, "1e-09 minutes")
 
 
+class Clock:
+    """A clock on which only updates and validations take time."""
+
+    def __init__(self, run: Run, update: float, validation: float) -> None:
+        self.now = 0.0
+
+        def validate(model: Seq2Seq) -> Validation:
+            self.now += validation
+            return Validation({"loss": log_likelihood(PairStep(model, 0.0), pairs_by_length(CORPUS)).loss})
+
+        def step(module: torch.nn.Module, inputs: object) -> None:
+            self.now += update if module.training else 0.0
+
+        run.model.register_forward_pre_hook(step)
+        run.validate = validate
+
+
+@pytest.mark.parametrize(
+    ("validation", "after", "every"), [(20.0, 0.0, 10), (20.0, 2.0, 10), (100.0, 0.5, 7), (1.0, 9.0, 50)]
+)
+def test_minutes_cover_the_last_validation_and_the_work_after_training(
+    validation: float, after: float, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = make_run(tmp_path, max_minutes=5, validate_every=every, patience=10_000)
+    run.seconds_after = lambda seconds: after * seconds
+    clock = Clock(run, 1.0, validation)
+    monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: clock.now)
+    outcome = run.trainer().run()
+    assert outcome.reason == "5 minutes"
+    end = clock.now + after * validation
+    assert end <= 300.0 + validation  # within a validation's length
+    assert end >= 300.0 - validation - 1.0  # and no time is wasted
+    # The same command finds it finished, though the time was not up when training ended.
+    again = make_run(tmp_path, max_minutes=5, validate_every=every, patience=10_000)
+    assert again.trainer().run().step == outcome.step
+    more = make_run(tmp_path, max_minutes=6, validate_every=every, patience=10_000)
+    clock = Clock(more, 1.0, validation)
+    assert more.trainer().run().step > outcome.step
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_target_tokens_are_a_limit_too(accumulate: int, tmp_path: Path):
     """Real ones of every batch, and over a stop; the step that reaches the limit is the last."""
@@ -386,7 +477,7 @@ def test_training_ends_when_validation_stops_improving(tmp_path: Path):
 def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
     losses = {1: 5.0, 2: 3.0, 3: 4.0, 4: 3.5, 5: 3.0, 6: 1.0}
     run, again = (make_run(tmp_path, validate_every=1, patience=3) for _ in range(2))
-    for part, start in ((run, 1), (again, 4)):
+    for part, start in ((run, 1), (again, 3)):  # the stop comes before the validation of step 3
         steps = count(start)
         part.validate = lambda model, steps=steps: Validation({"loss": losses[next(steps)]})
     stop_at(run, 3)

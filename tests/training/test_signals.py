@@ -1,19 +1,34 @@
 import signal
 import threading
 from collections.abc import Iterator
+from queue import Queue
 
 import pytest
 
-from heedful.training.signals import StopRequest
+from heedful.training.signals import Interrupted, StopRequest
+
+
+class Said:
+    """Lines said by another thread."""
+
+    def __init__(self) -> None:
+        self._lines: Queue[str] = Queue()
+        self.append = self._lines.put
+
+    def first(self) -> str:
+        return self._lines.get(timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_is_only_remembered(number: signal.Signals):
-    before = signal.getsignal(number)
-    with StopRequest() as stop:
+def test_the_first_signal_is_remembered_and_acknowledged_in_a_line(number: signal.Signals):
+    before, said = signal.getsignal(number), Said()
+    with StopRequest(said.append) as stop:
         assert stop.signal_number == 0
         signal.raise_signal(number)
         assert stop.signal_number == number
+        assert (
+            said.first() == f"{number.name} received: saving and stopping; a second one stops at once, without saving"
+        )
     assert signal.getsignal(number) is before
 
 
@@ -27,7 +42,8 @@ def _interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_interruptible")
 def test_the_second_one_does_what_it_does_without_us():
-    with StopRequest() as stop:
+    said = Said()
+    with StopRequest(said.append) as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.signal_number == signal.SIGINT
         with pytest.raises(KeyboardInterrupt):
@@ -37,7 +53,7 @@ def test_the_second_one_does_what_it_does_without_us():
 
 def test_handlers_come_back_after_an_error():
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyError), StopRequest():
+    with pytest.raises(KeyError), StopRequest(print):
         raise KeyError
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -45,9 +61,10 @@ def test_handlers_come_back_after_an_error():
 def test_outside_of_the_main_thread_it_does_nothing():
     before = signal.getsignal(signal.SIGINT)
     numbers: list[int] = []
+    said = Said()
 
     def run() -> None:
-        with StopRequest() as stop:
+        with StopRequest(said.append) as stop:
             numbers.append(stop.signal_number)
 
     thread = threading.Thread(target=run)
@@ -55,3 +72,32 @@ def test_outside_of_the_main_thread_it_does_nothing():
     thread.join()
     assert numbers == [0]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_a_block_that_may_be_repeated_ends_at_once():
+    said, reached = Said(), list[str]()
+    with StopRequest(said.append) as stop:
+
+        def work() -> None:
+            reached.append("before")
+            signal.raise_signal(signal.SIGINT)
+            reached.append("after")
+
+        with pytest.raises(Interrupted), stop.interruptible():
+            work()
+        assert stop.signal_number == signal.SIGINT
+        with pytest.raises(Interrupted), stop.interruptible():
+            reached.append("a block after the signal")
+    assert reached == ["before"]
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_outside_of_such_a_block_work_goes_on():
+    said, reached = Said(), list[str]()
+    with StopRequest(said.append) as stop:
+        with stop.interruptible():
+            pass
+        signal.raise_signal(signal.SIGINT)
+        reached.append("after")
+    assert reached == ["after"]

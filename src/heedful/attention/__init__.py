@@ -6,6 +6,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from heedful.errors import needed_for
+
 if TYPE_CHECKING:
     from heedful.attention.biases import BIASES, Alibi, Biased, RelativeBuckets, RelativeKeys, ScoreBias
     from heedful.attention.dispatch import Choice, attend, explain
@@ -142,7 +144,8 @@ def __getattr__(name: str) -> Any:
     module = next((module for module, names in _LAZY.items() if name in names), None)
     if module is None:
         raise AttributeError(f"module 'heedful.attention' has no attribute {name!r}")
-    return getattr(importlib.import_module(module), name)
+    with needed_for(f"heedful.attention.{name}"):
+        return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

@@ -7,19 +7,7 @@ from typing import Final, NamedTuple
 
 import typer
 
-from heedful.errors import EndedElsewhere, HeedfulError, MissingExtra, ResourceError, Stopped, did_you_mean
-
-EXTRAS: Final = {
-    "torch": "train",
-    "numba": "train",
-    "sacrebleu": "train",
-    "matplotlib": "train",
-    "onnx": "train",
-    "onnxscript": "train",
-    "onnxruntime": "onnx",
-    "gensim": "vectors",
-}
-"""Extra that installs each optional package."""
+from heedful.errors import EndedElsewhere, HeedfulError, ResourceError, Stopped, did_you_mean, missing_extra
 
 _EXHAUSTED: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -59,8 +47,7 @@ def explain(error: BaseException) -> Failure:
             return _failure(str(error), error.exit_code)
         case typer.TyperException():
             return _failure(_usage(error), 2)
-        case ModuleNotFoundError() if (package := (error.name or "").partition(".")[0]) in EXTRAS:
-            missing = MissingExtra(package, EXTRAS[package], "this command")
+        case ModuleNotFoundError() if (missing := missing_extra(error, "this command")) is not None:
             return _failure(str(missing), missing.exit_code)
         case _:
             pass

@@ -149,6 +149,7 @@ def _size(folder: Path) -> int:
 
 
 def _about_training(model: Path) -> list[Row]:
+    from heedful.evaluation.metrics.table import score_text
     from heedful.pages.record import read_scores, read_validations
 
     records = read_validations(model)
@@ -156,7 +157,7 @@ def _about_training(model: Path) -> list[Row]:
         return []
     last = records[-1]
     best = next((record for record in reversed(records) if record.get("is_best")), last)
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in best["scores"].items())
+    shown = ", ".join(score_text(name, value) for name, value in best["scores"].items())
     rows = [
         (
             "trained",

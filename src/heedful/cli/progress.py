@@ -17,8 +17,8 @@ from heedful.cli.messages import Messages
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
-    from heedful.training.loop import Progress as TrainingProgress
-    from heedful.training.loop import Validation, Watcher
+    from heedful.training.progress import Progress as TrainingProgress
+    from heedful.training.progress import Validation, Watcher
 
 PLAIN_SECONDS: Final = 30.0
 """Seconds between plain lines without a validation."""
@@ -151,9 +151,11 @@ def scores(values: Mapping[str, float]) -> str:
         values: scores by metric.
 
     Returns:
-        Such as "loss 3.212, bleu 25.10".
+        Such as "loss 3.212, BLEU 25.10".
     """
-    return ", ".join(f"{name} {value:.{3 if name == 'loss' else 2}f}" for name, value in values.items())
+    from heedful.evaluation.metrics.table import score_text
+
+    return ", ".join(score_text(key, value) for key, value in values.items())
 
 
 def one_line(text: str) -> str:

@@ -46,7 +46,7 @@ from heedful.training.rank import place
 if TYPE_CHECKING:
     from heedful.recipe import Started
     from heedful.tasks.interface import Recipe
-    from heedful.training.loop import Outcome
+    from heedful.training.progress import Outcome
 
 _TRAINING: Final = "Model and training"
 
@@ -56,7 +56,7 @@ Minutes = Annotated[
         min=0,
         max=MOST_MINUTES,
         metavar="FLOAT",
-        help="Longest training time; 0 = until validation stops improving.",
+        help="Longest time of training, validation and test; 0 = until validation stops improving.",
         rich_help_panel=_TRAINING,
     ),
 ]
@@ -161,11 +161,13 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.recipe import export_engines, score_test
+    from heedful.recipe import export_engines, judge, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
-    print(score_test(started, device, messages.say), end="")
+    print(score_test(started, outcome, device, messages.say), end="")
+    if line := judge(started, outcome):
+        print(line)
     export_engines(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     if not messages.is_quiet:
@@ -231,7 +233,7 @@ def describe(started: "Started", preset: str) -> list[str]:
         f"vocabulary: {started.data.vocabulary}",
         f"folder: {started.folder}",
     ]
-    return [*lines, f"resuming at step {started.step:,}"] if started.step else lines
+    return [*lines, f"resuming at step {started.step:,}"] if started.step else [*lines, *started.advice]
 
 
 def ending(started: "Started", outcome: "Outcome") -> str:
@@ -244,12 +246,14 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     Returns:
         Two lines.
     """
+    from heedful.evaluation.metrics.table import score_text
+
     was_done = started.step > 0 and outcome.step == started.step
     status = "already finished" if was_done else "finished"
     metric = started.experiment.training.select_by
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
-        f"{text}\nbest:  {metric} {outcome.best:.2f} on validation, at step {outcome.best_step:,}"
+        f"{text}\nbest:  {score_text(metric, outcome.best)} on validation, at step {outcome.best_step:,}"
         if outcome.best_step
         else text
     )

@@ -18,7 +18,7 @@ from heedful.errors import UsageError
 from heedful.pages.document import listed, table
 from heedful.recipe import Started, train
 from heedful.tasks.interface import Recipe
-from heedful.training.loop import Outcome
+from heedful.training.progress import Outcome
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -136,6 +136,7 @@ def compare_grid(
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
     settings = read_grid(Path(grid))
     recipe = Recipe(
+        is_compared=True,
         data=_paths(data),
         out=Path(out or f"{Path(grid).stem}.compare"),
         dev=_paths(dev),

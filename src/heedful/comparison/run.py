@@ -32,7 +32,7 @@ from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
 from heedful.text.tokenizer import TextConfig
 from heedful.training.lock import locked
-from heedful.training.loop import Outcome
+from heedful.training.progress import Outcome
 
 ITEMS: Final = "items.json"
 _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")

@@ -23,6 +23,9 @@ class LabelledTexts:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def __getitem__(self, selection: slice) -> "LabelledTexts":
+        return LabelledTexts(self.texts[selection], self.labels[selection])
+
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "LabelledTexts":
         """Collect labelled texts from the rows of a file.

@@ -64,6 +64,9 @@ class EvaluationSet:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def __getitem__(self, selection: slice) -> "EvaluationSet":
+        return EvaluationSet(self.sources[selection], self.references[selection])
+
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "EvaluationSet":
         """Group rows by source.
@@ -223,8 +226,9 @@ def link_words(prepared: Prepared, folder: Path) -> Prepared:
     Returns:
         The same data, with links of its training pairs.
     """
-    tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
-    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links")
+    train = link_corpus(
+        prepared.train, (prepared.source_tokenizer, prepared.target_tokenizer), folder / "run" / "data" / "links"
+    )
     num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
     return replace(
         prepared, train=train, report=(*prepared.report, f"{num_links:,} alignment links for guided alignment")
@@ -296,8 +300,7 @@ def _limit(size: int, units: Units, config: TextConfig) -> int:
 
 def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
     """Uniform sample in one pass; Vitter 1985, algorithm R."""
-    generator = random.Random(0)
-    sample: list[Pair] = []
+    generator, sample = random.Random(0), list[Pair]()
     for count, pair in enumerate(pairs):
         if count < size:
             sample.append(pair)
@@ -314,14 +317,13 @@ def _encode(
     Raises:
         FileRefused: the earlier count is damaged.
     """
-    counted = data / "too_long.json"
+    counted, num_long = data / "too_long.json", 0
     if (data / ENCODED).is_file() and counted.is_file():
         num_pairs = read_prepared(counted).get("num_pairs")
         if not isinstance(num_pairs, int):
             raise FileRefused(f"{counted}: damaged: states no number of pairs")
         return num_pairs
     source_tokenizer, target_tokenizer = tokenizers
-    num_long = 0
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long

@@ -13,7 +13,6 @@ from heedful.evaluation.metrics.table import build_metric
 from heedful.evaluation.report import Report, Result
 
 DEFAULT_METRICS = ("bleu", "chrf", "exact_match")
-QUICK_METRICS = ("bleu", "chrf", "exact_match", "token_error_rate")
 
 
 def evaluate(
@@ -86,7 +85,7 @@ def quick_scores(
     references: References,
     target_language: str = "",
     lowercase: bool = False,
-    metrics: Sequence[str] = QUICK_METRICS,
+    metrics: Sequence[str] = DEFAULT_METRICS,
 ) -> dict[str, float]:
     """Score hypotheses without intervals, for use while training.
 
@@ -98,7 +97,7 @@ def quick_scores(
         metrics: keys of the table of metrics.
 
     Returns:
-        Scores by key; those of the default metrics are 0 to 100, but ``token_error_rate`` can exceed 100.
+        Scores by key.
 
     Raises:
         DataError: hypotheses and references do not belong together.

@@ -43,6 +43,10 @@ class LabelReport:
     by_label: tuple[LabelScore, ...]
     """One for each label that an item has or was predicted to have, in alphabetical order."""
 
+    def __repr__(self) -> str:
+        scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
+        return f"<LabelReport of {self.num_items:,} texts: {scores}>"
+
     @property
     def accuracy(self) -> float:
         """Share of the items whose label was predicted, in percent."""

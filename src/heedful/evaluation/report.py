@@ -73,11 +73,15 @@ class Report:
     seed: int
     items: str
 
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{result.metric.name} {result.score:.2f}" for result in self.results)
+        return f"<Report of {_count(self.num_items, 'item')}: {scores}>"
+
     def __getitem__(self, key: str) -> Result:
         """Return the result of one metric.
 
         Args:
-            key: key in the table of metrics, such as ``bleu``.
+            key: key in the table of metrics, such as ``exact_match``, or the metric's name, such as ``exact match``.
 
         Returns:
             The result.
@@ -86,7 +90,7 @@ class Report:
             UsageError: the report has no result of that key.
         """
         for result in self.results:
-            if result.key == key:
+            if key in (result.key, result.metric.name):
                 return result
         raise UsageError(f"no {key!r} in this report{did_you_mean(key, [result.key for result in self.results])}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from heedful.errors import MissingExtra
-from heedful.training.loop import Progress, Watcher
+from heedful.training.progress import Progress, Watcher
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

@@ -93,6 +93,9 @@ class TransformerConfig(Config):
 
 
 PRESETS: Final[dict[str, TransformerConfig]] = {
+    "mini": TransformerConfig(
+        num_encoder_layers=1, num_decoder_layers=1, model_size=64, num_heads=2, feedforward_size=256
+    ),
     "tiny": TransformerConfig(
         num_encoder_layers=2, num_decoder_layers=2, model_size=128, num_heads=4, feedforward_size=512
     ),

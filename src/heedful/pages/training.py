@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
-from heedful.evaluation.metrics.table import METRICS
+from heedful.evaluation.metrics.table import METRICS, score_name
 from heedful.files import written_whole
 from heedful.pages.attention_map import AttentionMap, draw_map
 from heedful.pages.chart import Series, chart, number
@@ -109,7 +109,7 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
         ("status", ended(run)),
     ]
     if best:
-        name = NAMES.get(run.metric, run.metric).partition(" (")[0]
+        name = NAMES.get(run.metric, score_name(run.metric)).partition(" (")[0]
         score = number(float(best["scores"].get(run.metric, math.nan)))
         facts.append(("kept", f"the model of step {_step(best):,}: {name} {score} on validation"))
     results: Sequence[Mapping[str, Any]] = run.tested.get("results", ())
@@ -175,7 +175,7 @@ def _charts(run: RunRecord) -> list[str]:
     both = [Series("training", points(lines, "loss")), Series("validation", points(lines, "scores", "loss"))]
     charts = [chart("Loss", both, best, breaks)]
     for name in (name for name in _score_names(run) if name != "loss"):
-        title = NAMES.get(name, name)
+        title = NAMES.get(name, score_name(name))
         title = title[0].upper() + title[1:] if name in ("exact_match", "token_error_rate") else title
         charts.append(chart(title, [Series("", points(lines, "scores", name))], best, breaks, from_zero=True))
     charts.append(chart("Learning rate", [Series("", points(lines, "learning_rate"))], 0, breaks, from_zero=True))
@@ -186,7 +186,9 @@ def _charts(run: RunRecord) -> list[str]:
 
 def _figures(run: RunRecord) -> list[list[str]]:
     names = _score_names(run)
-    heads = ["validation loss" if name == "loss" else NAMES.get(name, name).partition(" (")[0] for name in names]
+    heads = [
+        "validation loss" if name == "loss" else NAMES.get(name, score_name(name)).partition(" (")[0] for name in names
+    ]
     rows = [["step", "epoch", "time", "training loss", *heads, "learning rate", "tokens/s"]]
     for line in run.validations:
         scores = [number(float(line["scores"].get(name, math.nan))) for name in names]

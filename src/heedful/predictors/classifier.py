@@ -13,7 +13,7 @@ from heedful.config import read_toml, validate
 from heedful.data.corpus import find_pairs
 from heedful.data.labelled import LabelledTexts
 from heedful.data.rows import Columns
-from heedful.errors import DataError, FileRefused, MissingExtra, UsageError
+from heedful.errors import DataError, FileRefused, MissingExtra, UsageError, needed_for
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.pages.attention_map import AttentionMap
 from heedful.predictors.interface import Predictor
@@ -24,6 +24,7 @@ from heedful.runtime.label_arrays import Floats, LabelRun
 from heedful.runtime.labels import open_label_graphs, run_labels
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
+from heedful.text.quoting import shortened
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -51,6 +52,9 @@ class Classification:
     """[piece] weights; None from a model without attention."""
     was_cut: bool = False
     """Whether the text exceeded the model's length limit and was truncated."""
+
+    def __repr__(self) -> str:
+        return f"<Classification {shortened(self.text)} -> {self.label!r}, probability {self.probability:.4f}>"
 
 
 @final
@@ -109,6 +113,12 @@ class Classifier(Predictor):
         self._run: LabelRun | None = None
         self._model: LabelModel | None = None
 
+    def __repr__(self) -> str:
+        labels = f"{len(self.labels):,} labels"
+        return (
+            f"<Classifier {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, {labels}, engine {self._engine}>"
+        )
+
     def model(self) -> "LabelModel":
         """Return the PyTorch model, loaded on first use.
 
@@ -118,16 +128,11 @@ class Classifier(Predictor):
         Raises:
             MissingExtra: PyTorch is not installed.
             FileRefused: the folder holds a model of another task.
-            ModuleNotFoundError: a part of PyTorch or of heedful is missing.
         """
         if self._model is None:
-            try:
+            with needed_for("running this model"):
                 from heedful.models.label_model import LabelModel
                 from heedful.models.store import load_model
-            except ModuleNotFoundError as error:
-                if error.name != "torch":
-                    raise
-                raise MissingExtra("PyTorch", "train", "running a classifier") from None
             model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
             if not isinstance(model, LabelModel):
                 raise FileRefused(f"{self.folder.path}: its model is no classifier")

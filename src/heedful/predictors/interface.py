@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
 from heedful.pages.attention_map import AttentionMap
@@ -36,6 +37,38 @@ class Measured(Protocol):
             Values that JSON can hold.
         """
         ...
+
+
+class Items(Protocol):
+    """Evaluation items of a task, which can be counted and sliced."""
+
+    def __len__(self) -> int:
+        """Count the items."""
+        ...
+
+    def __getitem__(self, selection: slice, /) -> Self:
+        """Select some of the items."""
+        ...
+
+
+ItemsT = TypeVar("ItemsT", bound=Items)
+
+
+def spaced(items: ItemsT, number: int) -> ItemsT:
+    """Select evenly spaced items.
+
+    Args:
+        items: evaluation items.
+        number: largest number of selected items, 1 or more.
+
+    Returns:
+        Every k-th item, with the smallest k that gives at most this number.
+
+    Example:
+        >>> spaced([1, 2, 3, 4, 5], 3)
+        [1, 3, 5]
+    """
+    return items[:: max(1, ceil(len(items) / number))]
 
 
 class Predictor(ABC):

@@ -1,30 +1,59 @@
 """Test scores of a model, stored in its folder so that they are computed only once."""
 
-from collections.abc import Callable, Sized
+import math
+import time
+from collections.abc import Callable
+from typing import Final
 
 from heedful.formats import TEST_SCORES_FORMAT
 from heedful.pages.record import TEST, read_scores
-from heedful.predictors.interface import Predictor
+from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.records import write_facts
 
+NUM_TRIED: Final = 50
+"""Number of items that are predicted first where time is limited, to estimate how many can be."""
 
-def kept_scores(predictor: Predictor, items: Sized, say: Callable[[str], None]) -> str:
+
+def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], seconds: float = math.inf) -> str:
     """Score a model on its test set, or read the scores that an earlier call stored in its folder.
 
     Args:
         predictor: the model.
         items: test items of its task, one or more.
         say: called with a message before items are predicted, which takes a while.
+        seconds: limit of time; if it is too short for all items, evenly spaced ones are scored, or none.
 
     Returns:
         A summary of the scores, in lines.
     """
     path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
     before = read_scores(predictor.folder.path)
-    if before.get("weights") == weights and "text" in before:
+    is_enough = not before.get("num_left_out") or seconds < math.inf
+    if before.get("weights") == weights and "text" in before and is_enough:
         return str(before["text"])
-    say(f"predicting {len(items):,} test items")
-    measured = predictor.measure(items)
-    facts = {"weights": weights, "text": measured.summary(), **measured.to_dict()}
+    tested = _fitting(predictor, items, seconds)
+    if not len(tested):
+        return "test:  not scored, because the time was up; the same command scores it\n"
+    say(f"predicting {len(tested):,} test items")
+    measured = predictor.measure(tested)
+    num_left_out, text = len(items) - len(tested), measured.summary()
+    if num_left_out:
+        text += f"       {num_left_out:,} of {len(items):,} left out, because the time was up; "
+        text += "the same command scores all\n"
+    facts = {"weights": weights, "text": text, "num_left_out": num_left_out, **measured.to_dict()}
     write_facts(path, TEST_SCORES_FORMAT, facts)
-    return measured.summary()
+    return text
+
+
+def _fitting(predictor: Predictor, items: Items, seconds: float) -> Items:
+    """Evenly spaced items, about as many as can be predicted in some seconds."""
+    if seconds <= 0.0:
+        return items[:0]
+    if seconds == math.inf or len(items) <= 2 * NUM_TRIED:
+        return items
+    tried = spaced(items, NUM_TRIED)
+    started = time.monotonic()
+    predictor.measure(tried)
+    elapsed = max(1e-9, time.monotonic() - started)
+    number = max(len(tried), len(tried) * (seconds - elapsed) / elapsed)
+    return spaced(items, int(number))

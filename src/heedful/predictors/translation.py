@@ -12,6 +12,7 @@ from heedful.errors import DataError
 from heedful.evaluation.report import Report
 from heedful.text.counts import counted
 from heedful.text.links import format_pharaoh
+from heedful.text.quoting import shortened
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Translation:
     unreplaced: str = ""
     """Text before its unknown words were replaced; empty where there were none."""
 
+    def __repr__(self) -> str:
+        others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""
+        has = ", with attention" if self.attention is not None else ""
+        texts = f"{shortened(self.source)} -> {shortened(self.text)}"
+        return f"<Translation {texts}, log_prob {self.log_prob:.2f}{others}{has}>"
+
     def pharaoh(self) -> str:
         """Write the alignment as ``0-0 1-2``.
 
@@ -70,6 +77,9 @@ class MeasuredTranslations:
     """Number of outputs whose unknown words were replaced."""
     unreplaced: Report | None = None
     """Scores before unknown words were replaced; None where nothing was replaced."""
+
+    def __repr__(self) -> str:
+        return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
 
     def summary(self) -> str:
         """Summarise the scores in a few lines.

@@ -81,6 +81,11 @@ class Translator(Predictor):
         self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
 
+    def __repr__(self) -> str:
+        source, target = self.folder.facts.get("languages", ("source", "target"))
+        kind = self.folder.facts.get("kind")
+        return f"<Translator {str(self.folder.path)!r}: {kind}, {source} to {target}, engine {self.backends.engine}>"
+
     @property
     def target_language(self) -> str:
         """Code of the target language; empty if unknown."""

@@ -12,6 +12,7 @@ from heedful.errors import UsageError
 from heedful.runtime.engine import Backend, score_sorted
 from heedful.search.forced import ForcedDecoding
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
+from heedful.text.quoting import shortened
 from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -44,6 +45,11 @@ class ScoredPair:
     attention: NDArray[np.float32] | None = None
     alignment: tuple[tuple[int, int], ...] | None = None
     was_cut: bool = False
+
+    def __repr__(self) -> str:
+        has = ", with attention" if self.attention is not None else ""
+        texts = f"{shortened(self.source)} -> {shortened(self.target)}"
+        return f"<ScoredPair {texts}, log_prob {self.log_prob:.2f}{has}>"
 
     @property
     def log_prob(self) -> float:

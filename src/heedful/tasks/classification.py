@@ -11,7 +11,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 from torch import nn
 
-from heedful.config import Tree
+from heedful.config import Tree, merge
 from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
@@ -27,19 +27,20 @@ from heedful.files import digest, written_whole
 from heedful.formats import PREPARED_FORMAT
 from heedful.models.label_model import LabelModel, label_run
 from heedful.predictors.classifier import Classifier
-from heedful.predictors.interface import Predictor
+from heedful.predictors.interface import Predictor, spaced
 from heedful.records import read_facts, write_facts
 from heedful.runtime.exported import Exported
 from heedful.runtime.labels import run_labels
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.pace import Pace
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Validation
+from heedful.training.progress import Validation
 
 LABELS: Final = "labels.json"
 PREPARED: Final = "run/data/classification.json"
@@ -107,6 +108,21 @@ class Classification(Task[PairFile, ClassificationData]):
             }
         }
 
+    @property
+    def poor_scores(self) -> Mapping[str, float]:
+        return {"accuracy": 70.0, "macro_f1": 60.0}
+
+    def planned(self, data: ClassificationData, experiment: Experiment, pace: Pace) -> Tree:
+        training = experiment.training
+        texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
+        tenth = max(1, int(pace.num_units / texts_per_step) // 10)
+        limits = {
+            "validate_every": min(training.validate_every, tenth),
+            "validation_items": pace.validation_items,
+            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
+        }
+        return merge(self.adapted(data, experiment), {"training": limits})
+
     def sampler(self, experiment: Experiment, folder: Path, data: ClassificationData | None) -> LabelSampler:
         corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
         return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
@@ -115,12 +131,14 @@ class Classification(Task[PairFile, ClassificationData]):
         return LabelStep(model, experiment.training.label_smoothing)
 
     def validator(self, data: ClassificationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
-        encoded = [encode_source(data.tokenizer, text, experiment.text)[0] for text in data.dev.texts]
+        number = experiment.training.validation_items
+        dev = spaced(data.dev, number) if number else data.dev
+        encoded = [encode_source(data.tokenizer, text, experiment.text)[0] for text in dev.texts]
         numbers = {label: number for number, label in enumerate(data.labels)}
-        known = [index for index, label in enumerate(data.dev.labels) if label in numbers]
+        known = [index for index, label in enumerate(dev.labels) if label in numbers]
         corpus = EncodedCorpus(
             EncodedSide.of([encoded[index].tolist() for index in known]),
-            EncodedSide.of([[numbers[data.dev.labels[index]]] for index in known]),
+            EncodedSide.of([[numbers[dev.labels[index]]] for index in known]),
         )
         texts = TokenArrays(encoded)
 
@@ -129,13 +147,13 @@ class Classification(Task[PairFile, ClassificationData]):
                 raise TypeError(f"classification is validated with a classifier, got {type(model).__name__}")
             log_probs, *_ = run_labels(label_run(model), texts)
             said = [data.labels[number] for number in log_probs.argmax(axis=1)]
-            report = score_labels(said, data.dev.labels)
+            report = score_labels(said, dev.labels)
             starts = range(0, len(known), BATCH_TEXTS)
             batches = (
                 make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known)))) for start in starts
             )
             loss = log_likelihood(LabelStep(model, 0.0), batches).loss
-            samples = tuple(zip(data.dev.texts[:5], data.dev.labels[:5], said[:5], strict=True))
+            samples = tuple(zip(dev.texts[:5], dev.labels[:5], said[:5], strict=True))
             scores = {"loss": loss, "accuracy": report.accuracy, "macro_f1": report.macro_f1}
             return Validation(scores, samples[0], samples)
 
@@ -165,15 +183,17 @@ def _read(folder: Path, config: TextConfig) -> ClassificationData:
         raise FileRefused(f"{folder / PREPARED}: damaged: its texts are no lists of texts")
     tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
     verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
+    train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels)))
     return ClassificationData(
         sizes=(len(tokenizer), len(labels)),
         facts={"tokenizer": name, "labels": LABELS},
         report=tuple(report),
+        num_examples=len(train),
         vocabulary=f"{len(tokenizer):,} {config.source_units}, {len(labels):,} labels",
         test=test,
         tokenizer=tokenizer,
         labels=tuple(labels),
-        train=EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels))),
+        train=train,
         dev=dev,
     )
 

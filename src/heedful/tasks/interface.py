@@ -1,7 +1,7 @@
 """Interface of tasks: everything about a task that training needs, from data files to a predictor."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -15,11 +15,12 @@ from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
 from heedful.errors import ConfigError
 from heedful.experiment import Experiment, build_model
-from heedful.predictors.interface import Predictor
+from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
 from heedful.runtime.exported import Exported
-from heedful.training.loop import Validation
+from heedful.tasks.pace import Pace
 from heedful.training.loss import TrainingStep
+from heedful.training.progress import Validation
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class Recipe:
     config: Path | None = None
     settings: tuple[str, ...] = ()
     device: str = "cpu"
+    is_compared: bool = False
+    """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,
+    and the data are not checked again for each run."""
 
 
 class DataFile(WatchedFile, Protocol):
@@ -61,9 +65,11 @@ class Prepared(ABC):
     """Entries of `heedful.json`, such as the names of tokenizer files."""
     report: tuple[str, ...]
     """Lines for the user about examples used, left out, split off and found twice."""
+    num_examples: int
+    """Number of training examples."""
     vocabulary: str
     """One line about the sizes, such as "8,000 pieces"."""
-    test: Sized
+    test: Items
     """Items held out or given for testing, as the task's predictor measures them; may be empty."""
 
 
@@ -101,6 +107,18 @@ class Task(ABC, Generic[FileT, DataT]):
         Raises:
             DataError: a file is unusable.
         """
+
+    def warnings(self, recipe: Recipe, experiment: Experiment) -> Iterable[str]:
+        """Check the data files for what would harm the model; by default, for nothing.
+
+        Args:
+            recipe: the recipe, with the paths of the files.
+            experiment: configuration, of which the text settings matter.
+
+        Returns:
+            A line for each problem.
+        """
+        return ()
 
     def suited(self, files: Mapping[str, FileT], resolve: Callable[[Tree], Experiment]) -> Tree:
         """Choose settings from a first look at the files, for keys that the user did not set.
@@ -143,6 +161,19 @@ class Task(ABC, Generic[FileT, DataT]):
             Values for `heedful.experiment.load_experiment`.
         """
 
+    def planned(self, data: DataT, experiment: Experiment, pace: Pace) -> Tree:
+        """Choose settings that suit the prepared data and a limit of time; by default those of `adapted`.
+
+        Args:
+            data: from `completed`.
+            experiment: configuration with the settings of `adapted`.
+            pace: limit of time, and speeds measured with that configuration.
+
+        Returns:
+            Values for `heedful.experiment.load_experiment`.
+        """
+        return self.adapted(data, experiment)
+
     def completed(self, data: DataT, experiment: Experiment, folder: Path) -> DataT:
         """Add to the data what the resolved settings require.
 
@@ -155,6 +186,30 @@ class Task(ABC, Generic[FileT, DataT]):
             The data; unchanged by default.
         """
         return data
+
+    def reasons(self, data: DataT, experiment: Experiment) -> Mapping[str, str]:
+        """Explain the choices that the task made, and how to choose otherwise.
+
+        Args:
+            data: from `completed`.
+            experiment: configuration, fully resolved.
+
+        Returns:
+            A line by section of the settings, "text" or "model"; none by default.
+        """
+        return {}
+
+    def expectation(self, data: DataT, experiment: Experiment) -> str:
+        """Say what can be expected of the data.
+
+        Args:
+            data: from `completed`.
+            experiment: configuration, fully resolved.
+
+        Returns:
+            One line; empty by default.
+        """
+        return ""
 
     def build_model(self, experiment: Experiment, sizes: tuple[Any, ...]) -> nn.Module:
         """Build the model with initial parameters, which are a function of the seed.
@@ -222,6 +277,11 @@ class Task(ABC, Generic[FileT, DataT]):
         Returns:
             A function that validates a model in evaluation mode.
         """
+
+    @property
+    def poor_scores(self) -> Mapping[str, float]:
+        """Scores of a model of little use, by the name of the score; none by default."""
+        return {}
 
     def open(self, folder: Path, device: str = "cpu", engine: str = "auto") -> Predictor:
         """Open a trained model.

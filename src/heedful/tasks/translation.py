@@ -1,32 +1,34 @@
 """Translation and similar tasks: pairs of texts, learned by a sequence-to-sequence model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, final
 
+import numpy as np
 from torch import nn
 
-from heedful.config import Tree
+from heedful.config import Tree, merge
 from heedful.data.batch import Sampler
 from heedful.data.batching import PairSampler, pairs_by_length
+from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.data.prepare import EvaluationSet, Sources, choose_units, link_words, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
+from heedful.data.prepare import Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
-from heedful.evaluation.evaluate import QUICK_METRICS, quick_scores
-from heedful.evaluation.metrics.table import METRICS, metric_directions
+from heedful.evaluation.evaluate import quick_scores
+from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.models.table import PRESETS
-from heedful.models.transformer import Transformer
-from heedful.predictors.interface import Predictor
+from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.predictors.interface import Predictor, spaced
 from heedful.predictors.translator import Translator
 from heedful.runtime.ctranslate2 import why_not
 from heedful.runtime.engine import decode_sorted
@@ -34,16 +36,26 @@ from heedful.runtime.exported import Exported
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
+from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.pace import Pace
+from heedful.tasks.plan import LEARNING_RATE, CorpusSize, plan_training, replan
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
-from heedful.training.loop import Validation
 from heedful.training.pair_step import PairStep
+from heedful.training.progress import Validation
 
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
+MOST_CHECKED_BYTES: Final = 30_000_000
+"""Size of data up to which training begins with a check, which takes a few seconds for each ten megabytes."""
+POOR_SCORES: Final = {
+    **{"bleu": 15.0, "chrf": 40.0, "exact_match": 50.0},
+    **{"token_error_rate": 40.0, "character_error_rate": 30.0, "ter": 80.0},
+}
+"""Scores of models of little use, in percent or points."""
 
 
 @final
@@ -72,6 +84,16 @@ class Translation(Task[PairFile, TranslationData]):
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
         return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
 
+    def warnings(self, recipe: Recipe, experiment: Experiment) -> Iterable[str]:
+        paths = (*recipe.data, *recipe.dev, *recipe.test)
+        if not all(path.is_file() for path in paths):
+            return []  # a pipe is read once
+        if sum(path.stat().st_size for path in paths) > MOST_CHECKED_BYTES:
+            return ["data of this size are not checked; heedful check does so"]
+        most = experiment.text.max_characters
+        report = check_corpus(recipe.data, recipe.dev, recipe.test, recipe.columns, most)
+        return [str(finding).removeprefix("warning: ") for finding in report.findings if finding.level == "warning"]
+
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
         if not suited:
@@ -92,14 +114,33 @@ class Translation(Task[PairFile, TranslationData]):
         if not text.is_shared:
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
         facts = {"languages": list(languages), **pairs.tokenizer_files}
-        return TranslationData((*sizes, text.is_shared), facts, pairs.report, vocabulary, pairs.test, pairs, languages)
+        numbers = (*sizes, text.is_shared)
+        return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
+        return self._settings(data, experiment)
+
+    def planned(self, data: TranslationData, experiment: Experiment, pace: Pace) -> Tree:
+        return self._settings(data, experiment, pace)
+
+    def _settings(self, data: TranslationData, experiment: Experiment, pace: Pace | None = None) -> Tree:
         train = data.pairs.train
-        adapted = adapt(len(train), int(train.target.lengths.sum()), experiment.text)
-        return adapted | {
-            "search": {"replace_unknown": "dictionary" in data.pairs.tokenizer_files and has_attention(experiment)}
-        }
+        lengths = train.source.lengths, train.target.lengths
+        size = CorpusSize(len(train), int(lengths[1].sum()), int(np.maximum(*lengths).sum()))
+        chosen = adapt(size, experiment, pace)
+        replaces = "dictionary" in data.pairs.tokenizer_files and has_attention(experiment)
+        return chosen | {"search": {"replace_unknown": replaces}}
+
+    def reasons(self, data: TranslationData, experiment: Experiment) -> Mapping[str, str]:
+        units, kind = experiment.text.target_units, experiment.model.kind
+        return reasons(units, kind, data.num_examples, experiment.training.max_minutes)
+
+    def expectation(self, data: TranslationData, experiment: Experiment) -> str:
+        return expectation(experiment.text.target_units, data.num_examples)
+
+    @property
+    def poor_scores(self) -> Mapping[str, float]:
+        return POOR_SCORES
 
     def completed(self, data: TranslationData, experiment: Experiment, folder: Path) -> TranslationData:
         pairs = link_words(data.pairs, folder) if experiment.training.alignment_weight else data.pairs
@@ -142,18 +183,18 @@ class Validator:
         """Encode the validation set once.
 
         Args:
-            prepared: tokenizers and validation set, of which the first 1,000 sources are used.
+            prepared: tokenizers and validation set, of which the first 1,000 sources are used, or as many as
+                `training.validation_items` says.
             experiment: configuration, of which text settings and the selecting score matter.
             target_language: language code, which determines BLEU's tokenizer.
         """
-        self._dev: Final = EvaluationSet(
-            prepared.dev.sources[:VALIDATION_SOURCES], prepared.dev.references[:VALIDATION_SOURCES]
-        )
+        number = experiment.training.validation_items
+        self._dev: Final = spaced(prepared.dev, number) if number else prepared.dev[:VALIDATION_SOURCES]
         self._experiment: Final = experiment
         self._target_tokenizer: Final = prepared.target_tokenizer
         self._language: Final = target_language
-        selected = experiment.training.select_by
-        self._metrics: Final = tuple(dict.fromkeys((*QUICK_METRICS, *((selected,) if selected in METRICS else ()))))
+        selected, usual = experiment.training.select_by, quick_metrics(experiment.text.target_units)
+        self._metrics: Final = tuple(dict.fromkeys((*usual, *((selected,) if selected in METRICS else ()))))
         self._sources: Final = [
             encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources
         ]
@@ -171,7 +212,7 @@ class Validator:
             model: the model, in evaluation mode.
 
         Returns:
-            Scores "loss", "bleu", "chrf", "exact_match", "token_error_rate" and the selecting metric, and samples.
+            Scores: "loss", the metrics that suit the target's tokens, and the selecting one; and samples.
 
         Raises:
             TypeError: the model is of another task.
@@ -230,30 +271,26 @@ def adapt_units(units: Units) -> Tree:
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
 
-def adapt(num_pairs: int, num_target_tokens: int, text: TextConfig) -> Tree:
+def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None) -> Tree:
     """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
     Args:
-        num_pairs: number of training pairs.
-        num_target_tokens: number of their target tokens, EOS included.
-        text: text settings.
+        size: size of the corpus.
+        experiment: configuration before these settings; with a pace, the one that the pace was measured with.
+        pace: limit of time and speeds; None = no limit of time.
 
     Returns:
         Values for `load_experiment`.
     """
+    num_pairs, text = size.num_pairs, experiment.text
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
     if text.target_units == "characters":
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
-    batch_tokens = max(512, min(4096, num_target_tokens // 220 // 64 * 64))
-    steps_per_epoch = max(1, num_target_tokens // batch_tokens)
     # An output of characters without spaces is a single token, so a token error rate would show no early progress.
-    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "chrf"}[text.target_units]
-    return {
-        "model": {"dropout": dropout},
-        "training": {
-            "batch_tokens": batch_tokens,
-            "validate_every": max(100, min(1000, steps_per_epoch)),
-            "select_by": select_by,
-            "optimizer": {"schedule": {"warmup_steps": max(400, min(4000, 2 * steps_per_epoch))}},
-        },
-    }
+    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
+    is_transformer = isinstance(experiment.model, TransformerConfig)
+    plan = plan_training(size, is_transformer) if pace is None else replan(size, experiment, pace)
+    settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
+    if plan.learning_rate == LEARNING_RATE:  # another optimizer has a rate of its own
+        del settings["training"]["optimizer"]["learning_rate"]
+    return settings

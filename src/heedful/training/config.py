@@ -40,11 +40,13 @@ class TrainingConfig(Config):
     """Whether to write progress for TensorBoard, to run/tensorboard in the model folder."""
     validate_every: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Steps between validations; 0 = about an epoch."""
+    validation_items: int = Field(default=0, ge=0, le=MOST_STEPS)
+    """Number of validation items that are used, evenly spaced; 0 = the usual number of the task."""
     patience: int = Field(default=8, ge=1, le=MOST_STEPS)
     """Number of consecutive validations without a better score after which training ends."""
     select_by: str = "auto"
     """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error
-    rate for words, chrF for characters, accuracy for labels."""
+    rate for words, character error rate for characters, accuracy for labels."""
 
     @model_validator(mode="before")
     @classmethod

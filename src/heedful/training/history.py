@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 from heedful.formats import HISTORY_FORMAT
 
 if TYPE_CHECKING:
-    from heedful.training.loop import Progress, Watcher
+    from heedful.training.progress import Progress, Watcher
 
 HISTORY: Final = "history.jsonl"
 Ending = Literal["finished", "stopped", "failed"]

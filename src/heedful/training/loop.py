@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, final
 
 import torch
 from torch import Tensor, nn
@@ -18,54 +18,12 @@ from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process
+from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.schedule import rate_factor
-from heedful.training.signals import StopRequest
+from heedful.training.signals import Interrupted, StopRequest
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
 from heedful.training.train_state import TrainState
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Result of a validation."""
-
-    scores: Mapping[str, float]
-    """Scores by metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
-    sample: tuple[str, str, str] = ("", "", "")
-    """Source, reference and output of one fixed sentence."""
-    samples: tuple[tuple[str, str, str], ...] = ()
-    """Sources, references and outputs of a few fixed sentences, short to long."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress report for display."""
-
-    step: int
-    epoch: float
-    loss: float
-    """Mean smoothed loss of a token since the last report, in nats."""
-    tokens_per_second: float
-    """Target tokens per second since the last report, padding not counted."""
-    learning_rate: float
-    seconds: float
-    """Seconds of training so far, over all resumes."""
-    done: float
-    """Used share of the limit that is nearest, in [0, 1]; 0 without a limit."""
-    validation: Validation | None = None
-    is_best: bool = False
-
-
-class Watcher(Protocol):
-    """Callback that follows the training, such as a progress bar or a log."""
-
-    def __call__(self, progress: Progress) -> None:
-        """Receive a report.
-
-        Args:
-            progress: current state of the training.
-        """
-        ...
 
 
 @dataclass
@@ -89,22 +47,6 @@ class TrainerState:
     best_step: int = 0
     num_without_better: int = 0
     finished: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a training."""
-
-    step: int
-    seconds: float
-    best: float
-    """Best score by which the model is selected, as validated."""
-    best_step: int
-    reason: str
-    num_target_tokens: int
-    """Target tokens trained on, in all epochs together."""
-    tokens_per_second: float
-    """Target tokens per second of updates, without padding and validation, over all resumes."""
 
 
 @dataclass
@@ -137,6 +79,7 @@ class Trainer:
         warn: Callable[[str], None] = print,
         ranks: Ranks | None = None,
         times: StepTimes = NOT_TIMED,
+        seconds_after: Callable[[float], float] = lambda seconds: 0.0,
     ) -> None:
         """Assemble the parts.
 
@@ -153,6 +96,8 @@ class Trainer:
             ranks: processes that share each batch; None = this one alone. With several, only the first validates,
                 writes and calls callbacks.
             times: timer of the phases of a step.
+            seconds_after: function that estimates the time needed after training, such as for the test, from the time
+                of one validation; both in seconds. `max_minutes` covers this time too.
         """
         self._times: Final = times
         self._ranks: Final = ranks or Alone()
@@ -164,6 +109,10 @@ class Trainer:
         self._validate: Final = validate
         self._sign: Final = 1.0 if higher_is_better else -1.0
         self._watch: Final = watch
+        self._warn: Final = warn
+        self._seconds_after: Final = seconds_after
+        self._validation_seconds = 0.0
+        self._remaining_work = 0.0
         self._course = TrainerState()
         self._window = _Window()
         self._passed = 0.0
@@ -185,24 +134,14 @@ class Trainer:
         course = self._course
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest() as stop, tuned_process():
+        with StopRequest(self._warn) as stop, tuned_process():
             self._times.start()
-            while not course.finished:
-                drawn = [next(batches) for _ in range(self._config.accumulate)]
-                self._times.mark("batch preparation")
-                with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
-                    self._update(drawn)
-                    number, is_save_due = self._agree(stop.signal_number)
-                    self._times.mark("optimizer")
-                course.finished = self._limit_reached()
-                # The last step is validated too, so that a run shorter than an epoch still leaves a model.
-                if course.finished or course.step % self._config.validate_every == 0:
-                    self._validate_now()
+            while self._is_validation_due or not course.finished:
+                if self._is_validation_due:
+                    number = self._validate_now(stop)
                 else:
-                    self._report()
-                    if number or is_save_due:
-                        self._save()
-                if number and not course.finished:
+                    number = self._advance(batches, stop)
+                if number:
                     self._ensure(f"stopped at step {course.step}")
                     raise Stopped(f"stopped at step {course.step}; run the same command to continue", number)
         self._times.end()
@@ -210,6 +149,39 @@ class Trainer:
         speed = course.num_target_tokens / max(1e-9, course.update_seconds)
         totals = (course.step, course.seconds, self._sign * course.best, course.best_step, course.finished)
         return Outcome(*totals, course.num_target_tokens, speed)
+
+    def _advance(self, batches: Iterator[Batch], stop: StopRequest) -> int:
+        """Make one step, and save where a signal or the clock asks for it.
+
+        Returns:
+            The signal that arrived at any process; 0 = none.
+        """
+        course = self._course
+        drawn = [next(batches) for _ in range(self._config.accumulate)]
+        self._times.mark("batch preparation")
+        with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
+            self._update(drawn)
+            number, is_save_due = self._agree(stop.signal_number)
+            self._times.mark("optimizer")
+        course.finished = self._limit_reached()
+        if number:
+            self._save()
+        elif not self._is_validation_due:
+            self._report()
+            if is_save_due:
+                self._save()
+        return number
+
+    @property
+    def _is_validation_due(self) -> bool:
+        """Whether the newest step has to be validated: at regular steps and at the last one.
+
+        The last step is validated too, so that a run shorter than an epoch still leaves a model. A run that a signal
+        stopped in a validation repeats it when it is resumed.
+        """
+        course = self._course
+        is_regular = course.step % self._config.validate_every == 0
+        return course.recent_tokens > 0 and (is_regular or bool(course.finished))
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
         """Let all processes make the same decision, by the signal of any and the clock of the first.
@@ -219,8 +191,9 @@ class Trainer:
         """
         course = self._course
         waited = time.monotonic() - self._saved_at
-        rows = self._ranks.gather(signal_number, course.seconds, course.update_seconds, waited)
-        _, course.seconds, course.update_seconds, waited = rows[0]
+        remaining = self._estimated_work()
+        rows = self._ranks.gather(signal_number, course.seconds, course.update_seconds, waited, remaining)
+        _, course.seconds, course.update_seconds, waited, self._remaining_work = rows[0]
         return int(max(row[0] for row in rows)), waited >= CHECKPOINT_SECONDS
 
     def _update(self, batches: list[Batch]) -> None:
@@ -252,7 +225,12 @@ class Trainer:
         course.recent_tokens += num_tokens
         course.recent_seconds += duration
 
-    def _validate_now(self) -> None:
+    def _validate_now(self, stop: StopRequest) -> int:
+        """Validate, select the best model and save, unless a signal ends the validation at once.
+
+        Returns:
+            The signal that arrived at any process; 0 = none.
+        """
         course = self._course
         # Averaged over all steps since the last validation, so that the log does not depend on when reports are due.
         loss, speed = (
@@ -260,18 +238,25 @@ class Trainer:
             course.recent_tokens / max(1e-9, course.recent_seconds),
         )
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
-        course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         started = time.monotonic()
         validations: list[Validation] = []
         weights = self._learner.averaged()
 
         def measure() -> list[float]:
-            with self._learner.evaluation_weights(weights) as model:
-                validations.append(self._validate(model))
-            return [self._sign * validations[0].scores[self._metric], time.monotonic() - started]
+            try:
+                with self._learner.evaluation_weights(weights) as model, stop.interruptible():
+                    validations.append(self._validate(model))
+            except Interrupted:
+                return [0.0, time.monotonic() - started, stop.signal_number]
+            return [self._sign * validations[0].scores[self._metric], time.monotonic() - started, 0]
 
-        score, duration = self._ranks.first(measure)
+        score, duration, number = self._ranks.first(measure)
         course.seconds += duration
+        if number:
+            self._save()
+            return int(number)
+        self._validation_seconds = duration
+        course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
         is_best = score > course.best
         if is_best:
             course.best, course.best_step, course.num_without_better = score, course.step, 0
@@ -285,10 +270,14 @@ class Trainer:
             facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
             self._storage.metrics.add(facts | ({"samples": validations[0].samples} if validations[0].samples else {}))
         self._times.mark("validation")
+        number, _ = self._agree(stop.signal_number)
+        # A step more would need another validation, so the time may be up before it.
+        course.finished = course.finished or self._limit_reached()
         self._save()
         if validations:
             self._watch(replace(progress, validation=validations[0], is_best=is_best))
         self._window = _Window()
+        return number
 
     @property
     def saved_step(self) -> int:
@@ -299,6 +288,10 @@ class Trainer:
     def _metric(self) -> str:
         return self._config.select_by
 
+    @property
+    def _minutes(self) -> str:
+        return f"{self._config.max_minutes:g} minutes"
+
     def _limit_reached(self) -> str:
         course, config = self._course, self._config
         if config.max_steps and course.step >= config.max_steps:
@@ -307,9 +300,18 @@ class Trainer:
             return f"{config.max_epochs} epochs"
         if config.max_target_tokens and course.num_target_tokens >= config.max_target_tokens:
             return f"{config.max_target_tokens} target tokens"
-        if config.max_minutes and course.seconds >= 60.0 * config.max_minutes:
-            return f"{config.max_minutes:g} minutes"
+        if config.max_minutes and course.seconds + self._remaining_work >= 60.0 * config.max_minutes:
+            return self._minutes
         return ""
+
+    def _estimated_work(self) -> float:
+        """Estimated seconds from the last step to the end: a last validation, and the work after training."""
+        course = self._course
+        num_validations = course.step // self._config.validate_every
+        # After a resume, only the mean over all validations is known.
+        mean = (course.seconds - course.update_seconds) / num_validations if num_validations else 0.0
+        validation = self._validation_seconds or mean
+        return validation + self._seconds_after(validation)
 
     def _epochs(self) -> float:
         """Number of epochs so far, with fractions."""
@@ -386,8 +388,9 @@ class Trainer:
         )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
-        # The limit that ended the run may have been raised meanwhile.
-        self._course.finished = self._limit_reached() if self._course.finished else ""
+        # The limit that ended the run may have been raised meanwhile. One of time ended it before the time was up.
+        if self._course.finished != self._minutes:
+            self._course.finished = self._limit_reached() if self._course.finished else ""
         if self._course.num_without_better >= self._config.patience:
             self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
         return self._course.step

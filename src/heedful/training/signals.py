@@ -1,6 +1,9 @@
-"""Handling of Ctrl-C, SIGTERM and SIGPIPE: finish the step, save and stop."""
+"""Handling of Ctrl-C, SIGTERM and SIGPIPE: acknowledge at once, then save and stop."""
 
 import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Thread
 from types import FrameType, TracebackType
 from typing import Final, Self, final
 
@@ -9,13 +12,26 @@ _SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", 
 
 
 @final
-class StopRequest:
-    """Context in which the first signal is only recorded; a second one has its usual effect."""
+class Interrupted(BaseException):
+    """End of a block of `StopRequest.interruptible` by a signal; caught where the block stands."""
 
-    def __init__(self) -> None:
+
+@final
+class StopRequest:
+    """Context in which the first signal is recorded and acknowledged; a second one has its usual effect."""
+
+    def __init__(self, acknowledge: Callable[[str], None]) -> None:
+        """Set the callback.
+
+        Args:
+            acknowledge: callback for one line at the moment of the signal; called by another thread, because a signal
+                may interrupt a write to the same stream.
+        """
         self.signal_number = 0
         """Signal received; 0 = none."""
+        self._acknowledge: Final = acknowledge
         self._before: dict[int, object] = {}
+        self._is_interruptible = False
 
     def __enter__(self) -> Self:
         try:
@@ -30,9 +46,34 @@ class StopRequest:
     ) -> None:
         self._restore()
 
+    @contextmanager
+    def interruptible(self) -> Generator[None]:
+        """Mark a block that a signal ends at once, because the work in it can be repeated.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            Interrupted: a signal arrived before or in the block.
+        """
+        try:
+            self._is_interruptible = True
+            if self.signal_number:
+                raise Interrupted
+            yield
+        finally:
+            self._is_interruptible = False
+
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.signal_number = number
         self._restore()
+        name = signal.Signals(number).name
+        line = f"{name} received: saving and stopping; a second one stops at once, without saving"
+        if name != "SIGPIPE":  # nobody reads any more
+            Thread(target=self._acknowledge, args=(line,)).start()
+        if self._is_interruptible:
+            self._is_interruptible = False
+            raise Interrupted
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -9,7 +9,14 @@ import pytest
 from heedful.errors import UsageError
 from heedful.evaluation.interface import Matrix, Metric, References, Setting, corpus_score
 from heedful.evaluation.metrics.exact_match import ExactMatch
-from heedful.evaluation.metrics.table import METRICS, build_metric, default_metrics
+from heedful.evaluation.metrics.table import (
+    METRICS,
+    build_metric,
+    default_metrics,
+    quick_metrics,
+    score_name,
+    score_text,
+)
 from tests.evaluation.corpus import HYPOTHESES, REFERENCES, WORSE
 
 
@@ -172,3 +179,24 @@ def test_names_with_two_meanings_are_refused(key: str):
 @pytest.mark.parametrize("units", ["pieces", "words", "characters"])
 def test_default_metrics_exist(units: str):
     assert set(default_metrics(units)) <= METRICS.keys()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("units", ["pieces", "words", "characters"])
+def test_validations_measure_what_tests_measure(units: str):
+    quick, all_of_them = quick_metrics(units), default_metrics(units)  # type: ignore[arg-type]
+    assert set(quick) <= set(all_of_them)
+    assert set(all_of_them) - set(quick) <= {"ter"}
+
+
+def test_short_texts_are_measured_by_exact_match_and_character_error_rate():
+    assert set(quick_metrics("characters")) == {"exact_match", "character_error_rate"}
+
+
+def test_a_score_has_one_name_everywhere():
+    for key, make in METRICS.items():
+        metric = make(Setting())
+        assert score_name(key) == metric.name
+        assert score_text(key, 1.0).startswith(f"{metric.name} 1.00")
+        assert score_text(key, 1.0).endswith(" %") == (metric.unit == "%")
+    assert score_text("loss", 1.0) == "loss 1.000"
+    assert score_text("accuracy", 99.0) == "accuracy 99.00 %"

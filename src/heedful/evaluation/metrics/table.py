@@ -30,6 +30,10 @@ _SUITED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+_OTHER_NAMES: Final = {"accuracy": "accuracy", "macro_f1": "macro-F1"}
+"""Names of scores in percent that are no metrics of texts."""
+
+
 def default_metrics(target_units: Units) -> tuple[str, ...]:
     """Choose metrics that suit a model's outputs.
 
@@ -40,6 +44,53 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
         Keys of the table of metrics.
     """
     return _SUITED[target_units]
+
+
+def quick_metrics(target_units: Units) -> tuple[str, ...]:
+    """Choose metrics for validations: those that suit the outputs, but for TER, which takes long for poor outputs.
+
+    Args:
+        target_units: units of the target's tokens.
+
+    Returns:
+        Keys of the table of metrics.
+    """
+    return tuple(key for key in _SUITED[target_units] if key != "ter")
+
+
+def score_name(key: str) -> str:
+    """Return the name of a score, the same wherever people read it.
+
+    Args:
+        key: a key of `METRICS`, or another score of a validation, such as "loss" or "macro_f1".
+
+    Returns:
+        The name.
+
+    Example:
+        >>> score_name("exact_match"), score_name("bleu"), score_name("macro_f1")
+        ('exact match', 'BLEU', 'macro-F1')
+    """
+    return METRICS[key](Setting()).name if key in METRICS else _OTHER_NAMES.get(key, key)
+
+
+def score_text(key: str, score: float) -> str:
+    """Write a score with its name and unit.
+
+    Args:
+        key: as in `score_name`.
+        score: its value.
+
+    Returns:
+        Such as "exact match 51.05 %".
+
+    Example:
+        >>> score_text("exact_match", 51.049), score_text("bleu", 3.2), score_text("loss", 1.2345)
+        ('exact match 51.05 %', 'BLEU 3.20', 'loss 1.234')
+    """
+    unit = METRICS[key](Setting()).unit if key in METRICS else "%" if key in _OTHER_NAMES else ""
+    digits = 3 if key == "loss" else 2
+    return f"{score_name(key)} {score:.{digits}f}{' %' if unit == '%' else ''}"
 
 
 def metric_directions() -> dict[str, bool]:

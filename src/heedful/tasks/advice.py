@@ -1,0 +1,127 @@
+"""Advice around a training: reasons for the chosen settings, results of similar corpora, and a verdict at the end."""
+
+from collections.abc import Mapping
+from math import log
+from typing import Final, NamedTuple
+
+from heedful.config import Tree
+from heedful.text.tokenizer import Units
+
+FEW_PAIRS: Final = 1_000
+"""Number of pairs below which a model mostly knows its training pairs by heart."""
+RISING_SHARE: Final = 0.8
+"""Share of all updates after which a best validation means that the score was still improving."""
+
+
+class MeasuredCorpus(NamedTuple):
+    """Result of a corpus that heedful was measured on (docs/performance.md, docs/log.md)."""
+
+    num_pairs: int
+    what: str
+    """Corpus and result."""
+
+
+MEASURED: Final[Mapping[str, tuple[MeasuredCorpus, ...]]] = {
+    "short": (
+        MeasuredCorpus(75_000, "dates and numbers as people write them reached 99 % exact match in 90 seconds"),
+        MeasuredCorpus(119_000, "English words to phonemes reached 73 % exact match in 38 minutes"),
+    ),
+    "sentences": (
+        MeasuredCorpus(5_262, "Spanish-English speeches of parliament reached BLEU 4 in 45 minutes"),
+        MeasuredCorpus(28_180, "short English-Chinese sentences reached BLEU 31 in 34 minutes"),
+        MeasuredCorpus(29_000, "German-English descriptions of pictures reached BLEU 40 in 45 minutes"),
+    ),
+}
+"""Corpora by the kind of their texts, with results on at most two processor cores."""
+
+
+def reasons(units: Units, kind: str, num_pairs: int, minutes: float) -> Mapping[str, str]:
+    """Explain the choice of tokens and model, and how to choose otherwise.
+
+    Args:
+        units: units of the target's tokens.
+        kind: kind of model.
+        num_pairs: number of training pairs.
+        minutes: limit of time; 0 = none.
+
+    Returns:
+        A line by section of the settings: "text" and "model".
+    """
+    is_short = units == "characters"
+    tokens = (
+        "characters as tokens, because the texts are short"
+        if is_short
+        else "pieces of words as tokens, because the texts are sentences"
+    )
+    other = "pieces" if is_short else "characters"
+    sizes = f"{num_pairs:,} pairs{f' and {minutes:g} minutes' if minutes else ''}"
+    model = (
+        f"a {kind} of a size for {sizes}, because sentences are long"
+        if kind == "transformer"
+        else f"a small {kind}, because it learns short texts soonest"
+    )
+    return {
+        "text": f"chosen: {tokens}; otherwise: --set text.source_units={other} --set text.target_units={other}",
+        "model": f"chosen: {model}; otherwise: --preset NAME; see: heedful list presets",
+    }
+
+
+def expectation(units: Units, num_pairs: int) -> str:
+    """Say what a similar corpus has reached.
+
+    Args:
+        units: units of the target's tokens.
+        num_pairs: number of training pairs.
+
+    Returns:
+        One line.
+    """
+    if num_pairs < FEW_PAIRS:
+        return (
+            f"expect little: from {num_pairs:,} pairs, a model mostly learns these pairs by heart; "
+            f"for new texts it takes {FEW_PAIRS:,} and more"
+        )
+    corpora = MEASURED["short" if units == "characters" else "sentences"]
+    nearest = min(corpora, key=lambda corpus: abs(log(corpus.num_pairs / num_pairs)))
+    return f"for comparison: {nearest.num_pairs:,} pairs of {nearest.what}"
+
+
+def verdict(score: str, is_poor: bool, best_share: float, ending: str, num_pairs: int) -> str:
+    """Judge the result of a training and say what would improve it most.
+
+    Args:
+        score: best score on validation, with its name.
+        is_poor: whether a model of this score is of little use.
+        best_share: updates before the best validation, as a share of all updates.
+        ending: limit that ended the training; empty = validation stopped improving.
+        num_pairs: number of training examples.
+
+    Returns:
+        One line; empty where the result is not poor and had stopped improving.
+    """
+    is_rising = bool(ending) and best_share >= RISING_SHARE
+    result = f"result: poor, {score} on validation; " if is_poor else "result: still improving; "
+    if is_rising and num_pairs >= FEW_PAIRS:
+        return (
+            f"{result}most help would come from more time: it was improving when {ending} were over; "
+            "the same command with a larger limit continues"
+        )
+    if not is_poor:
+        return ""
+    return f"{result}most help would come from more pairs: {num_pairs:,} are too few, or too different from each other"
+
+
+def named_sections(settings: Tree, preset: str) -> set[str]:
+    """List the sections whose choice is the user's own.
+
+    Args:
+        settings: settings that the user gave.
+        preset: preset that the user named; may be empty.
+
+    Returns:
+        Those of "text" and "model" that need no reasons.
+    """
+    text = settings.get("text", {})
+    has_units = isinstance(text, dict) and bool({"source_units", "target_units"} & text.keys())
+    has_model = bool(preset) or bool(settings.get("model"))
+    return {name for name, is_named in (("text", has_units), ("model", has_model)) if is_named}

@@ -1,0 +1,159 @@
+"""Plan of a training: model size, batches, learning rate and validations that suit the corpus and the time there is.
+
+Without a limit of time, the corpus decides: the smaller it is, the smaller the model and its batches. With a limit,
+training makes enough updates to learn from, warms up for a tenth of them, and spends little of the time on validations.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Final, Literal, final
+
+from heedful.config import Tree
+from heedful.experiment import Experiment
+from heedful.models.table import PRESETS
+from heedful.models.transformer import TransformerConfig
+from heedful.tasks.pace import Pace
+
+Size = Literal["small", "tiny", "mini"]
+SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.25), "mini": (0, 0.1)}
+"""Transformers by preset, the largest first: fewest pairs each is trained on, and cost of a token relative to the
+first."""
+_SIZED: Final = ("num_encoder_layers", "num_decoder_layers", "model_size", "num_heads", "feedforward_size")
+LEARNING_RATE: Final = 1e-3
+"""Peak learning rate after the usual warm-up."""
+FULL_WARMUP: Final = 4000
+"""Warm-up of Vaswani et al. 2017, section 5.3: the peak is proportional to 1 / sqrt(warm-up), so that the rate falls
+along the same curve after any warm-up."""
+MOST_LEARNING_RATE: Final = 6e-3
+WANTED_STEPS: Final = 1200
+"""Number of updates that a limited time is divided into, if need be by smaller batches."""
+LEAST_TOKENS: Final = 256
+WANTED_EPOCHS: Final = 8
+WANTED_TOKENS: Final = 8_000_000
+"""Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
+
+
+@final
+@dataclass(frozen=True)
+class CorpusSize:
+    """Size of the training pairs."""
+
+    num_pairs: int
+    num_target_tokens: int
+    """Number of target tokens, EOS included."""
+    num_positions: int
+    """Sum of the lengths of the longer sides, as batches count them."""
+
+    @property
+    def sizes(self) -> list[Size]:
+        """Presets of Transformers that suit the corpus, the largest first."""
+        return [size for size, (fewest, _) in SIZES.items() if self.num_pairs >= fewest]
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """Settings of a training that follow from its corpus and its time."""
+
+    preset: str
+    """Preset of the model; empty = another kind than the Transformer."""
+    batch_tokens: int
+    learning_rate: float
+    warmup_steps: int
+    validate_every: int
+    """Number of updates between validations."""
+    validation_items: int
+    """Number of validation items; 0 = the usual number."""
+
+    def settings(self) -> Tree:
+        """List the settings.
+
+        Returns:
+            Values for `heedful.experiment.load_experiment`.
+        """
+        training = {
+            "batch_tokens": self.batch_tokens,
+            "validate_every": self.validate_every,
+            "validation_items": self.validation_items,
+            "optimizer": {"learning_rate": self.learning_rate, "schedule": {"warmup_steps": self.warmup_steps}},
+        }
+        sizes = PRESETS[self.preset].model_dump(mode="json", exclude_unset=True) if self.preset else {}
+        return {"model": sizes, "training": training}
+
+
+def plan_training(size: CorpusSize, is_sized: bool = True, pace: Pace | None = None, batch_tokens: int = 0) -> Plan:
+    """Plan a training.
+
+    Args:
+        size: size of the corpus.
+        is_sized: whether the size of a Transformer is chosen too.
+        pace: limit of time, and speeds of the training that was planned without one; None = no limit.
+        batch_tokens: largest number of positions of a batch; 0 = chosen.
+
+    Returns:
+        The plan.
+    """
+    usual_tokens = max(512, min(4096, size.num_target_tokens // 220 // 64 * 64))
+    steps_per_epoch = max(1, size.num_target_tokens // usual_tokens)
+    warmup_steps = max(400, min(4000, 2 * steps_per_epoch))
+    validate_every = max(100, min(1000, steps_per_epoch))
+    preset = size.sizes[0] if is_sized else ""
+    if pace is None:
+        return Plan(preset, batch_tokens or usual_tokens, LEARNING_RATE, warmup_steps, validate_every, 0)
+    num_tokens = pace.num_units
+    if is_sized:
+        preset, num_tokens = _affordable(size, num_tokens)
+    num_positions = num_tokens * size.num_positions / size.num_target_tokens
+    if not batch_tokens:
+        batch_tokens = min(usual_tokens, max(LEAST_TOKENS, int(num_positions / WANTED_STEPS) // 64 * 64))
+    num_steps = int(num_positions / batch_tokens)
+    learning_rate = LEARNING_RATE
+    if num_steps < 10 * warmup_steps:
+        warmup_steps = max(1, num_steps // 10)
+        learning_rate = min(MOST_LEARNING_RATE, LEARNING_RATE * sqrt(FULL_WARMUP / warmup_steps))
+    validate_every = min(validate_every, max(1, num_steps // 10))
+    return Plan(preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items)
+
+
+def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
+    """Larger of the two models that suit a corpus if it learns from enough tokens in the time, else the smaller one.
+
+    Args:
+        size: size of the corpus.
+        num_tokens: number of tokens that the larger model can be trained on in the time.
+
+    Returns:
+        The model's preset, and the number of tokens that it can be trained on.
+    """
+    larger, *smaller = size.sizes[:2]
+    if not smaller or num_tokens >= min(WANTED_EPOCHS * size.num_target_tokens, WANTED_TOKENS):
+        return larger, num_tokens
+    return smaller[0], num_tokens * SIZES[larger][1] / SIZES[smaller[0]][1]
+
+
+def replan(size: CorpusSize, experiment: Experiment, pace: Pace) -> Plan:
+    """Plan a training again, now for a limit of time; what the user chose stays as it is.
+
+    Args:
+        size: size of the corpus.
+        experiment: configuration with the settings of the plan without a limit, except those that the user chose.
+        pace: limit of time, and speeds of that configuration.
+
+    Returns:
+        The plan.
+    """
+    training, optimizer, usual = experiment.training, experiment.training.optimizer, plan_training(size)
+    is_sized = _has_size(experiment, size.sizes[0])
+    batch_tokens = 0 if training.batch_tokens == usual.batch_tokens else training.batch_tokens
+    plan = plan_training(size, is_sized, pace, batch_tokens)
+    is_usual = (optimizer.kind, optimizer.schedule.kind) == ("adam", "inverse_sqrt")
+    if is_usual and optimizer.schedule.warmup_steps == usual.warmup_steps:
+        return plan
+    return replace(plan, learning_rate=optimizer.learning_rate)
+
+
+def _has_size(experiment: Experiment, preset: Size) -> bool:
+    model, suited = experiment.model, PRESETS[preset]
+    return isinstance(model, TransformerConfig) and all(
+        getattr(model, name) == getattr(suited, name) for name in _SIZED
+    )

@@ -1,0 +1,64 @@
+"""Reports of a training: validations, progress for display, and the outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Result of a validation."""
+
+    scores: Mapping[str, float]
+    """Scores by metric name; "loss" is the mean negative log likelihood of a gold token, in nats."""
+    sample: tuple[str, str, str] = ("", "", "")
+    """Source, reference and output of one fixed sentence."""
+    samples: tuple[tuple[str, str, str], ...] = ()
+    """Sources, references and outputs of a few fixed sentences, short to long."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress report for display."""
+
+    step: int
+    epoch: float
+    loss: float
+    """Mean smoothed loss of a token since the last report, in nats."""
+    tokens_per_second: float
+    """Target tokens per second since the last report, padding not counted."""
+    learning_rate: float
+    seconds: float
+    """Seconds of training so far, over all resumes."""
+    done: float
+    """Used share of the limit that is nearest, in [0, 1]; 0 without a limit."""
+    validation: Validation | None = None
+    is_best: bool = False
+
+
+class Watcher(Protocol):
+    """Callback that follows the training, such as a progress bar or a log."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Receive a report.
+
+        Args:
+            progress: current state of the training.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of a training."""
+
+    step: int
+    seconds: float
+    best: float
+    """Best score by which the model is selected, as validated."""
+    best_step: int
+    reason: str
+    num_target_tokens: int
+    """Target tokens trained on, in all epochs together."""
+    tokens_per_second: float
+    """Target tokens per second of updates, without padding and validation, over all resumes."""

@@ -1,0 +1,46 @@
+"""Advice around a training."""
+
+import pytest
+
+from heedful.config import parse_overrides
+from heedful.tasks.advice import FEW_PAIRS, MEASURED, expectation, named_sections, reasons, verdict
+
+
+@pytest.mark.parametrize(("units", "kind"), [("characters", "rnnsearch"), ("pieces", "transformer")])
+def test_a_choice_has_a_reason_and_another_way(units: str, kind: str):
+    lines = reasons(units, kind, 12_345, 3.0)  # type: ignore[arg-type]
+    assert lines.keys() == {"text", "model"}
+    for line in lines.values():
+        assert line.startswith("chosen: ")
+        assert "because" in line
+        assert "; otherwise: --" in line
+    assert units in lines["text"]
+    assert kind in lines["model"]
+
+
+def test_the_users_own_choice_needs_no_reason():
+    assert named_sections({}, "") == set()
+    assert named_sections({}, "tiny") == {"model"}
+    assert named_sections(parse_overrides(["model.dropout=0.2", "text.source_units=words"]), "") == {"model", "text"}
+    assert named_sections(parse_overrides(["text.max_tokens=9", "training.seed=2"]), "") == set()
+
+
+def test_the_nearest_measured_corpus_is_named():
+    assert "75,000 pairs of dates" in expectation("characters", 60_000)
+    assert "119,000 pairs of English words" in expectation("characters", 200_000)
+    assert "5,262 pairs of Spanish-English speeches" in expectation("pieces", 4_000)
+    assert "29,000 pairs" in expectation("words", 1_000_000)
+    assert all(corpus.num_pairs > FEW_PAIRS for corpora in MEASURED.values() for corpus in corpora)
+    assert expectation("pieces", 20).startswith("expect little: from 20 pairs")
+
+
+def test_a_poor_result_says_what_would_help_most():
+    rising = verdict("BLEU 4.00", True, 1.0, "3 minutes", 20_000)
+    assert rising.startswith("result: poor, BLEU 4.00 on validation; most help would come from more time")
+    assert "when 3 minutes were over" in rising
+    stalled = verdict("BLEU 4.00", True, 0.5, "", 20_000)
+    assert stalled.startswith("result: poor, BLEU 4.00 on validation; most help would come from more pairs: 20,000")
+    assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later
+    assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
+    assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
+    assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""
