@@ -33,6 +33,7 @@ CHOSEN: Final = (
     "text.target_units",
     "text.max_characters",
     "text.max_tokens",
+    "text.split_sentences",
     *(f"training.{name}" for name in LEFT_OPEN),
     "training.validation_items",
     "training.optimizer.learning_rate",

@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
     folder = open_folder(model)
     with pytest.raises(UsageError, match="a classifier runs alone"):
         Classifier(folder, ensemble=[folder])
-    with pytest.raises(UsageError, match="has no engine ctranslate2"):
+    with pytest.raises(UsageError, match="engine ctranslate2: not for classifiers"):
         Classifier(folder, engine="ctranslate2")
     with pytest.raises(TypeError, match="got EvaluationSet"):
         classifier.measure(EvaluationSet([], []))
