@@ -27,7 +27,7 @@ class OptimizerConfig(Config):
     """
 
     kind: Literal["adam", "adadelta", "sgd"] = "adam"
-    learning_rate: float = Field(default=1e-3, gt=0.0, le=1e6)
+    learning_rate: float = Field(default=1e-3, gt=0.0, le=1e38)
     """Peak learning rate of the schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
