@@ -134,5 +134,5 @@ def test_a_changed_dictionary_is_refused(trained: Trained, tmp_path: Path):
 
 
 def test_the_same_command_keeps_the_dictionary(trained: Trained, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("heedful.data.prepare.align_pairs", None)
+    monkeypatch.setattr("heedful.data.prepared_dictionary.align_pairs", None)
     assert heedful(*trained.command).code == 0

@@ -40,7 +40,7 @@ KEPT = (
 
 def factory(score: str, bias: str) -> Callable[[int, int, int], Score]:
     def make(query_size: int, key_size: int, hidden_size: int = 0) -> Score:
-        by_position = BIASES[bias](0, query_size, **SETTINGS.get(bias, {}))
+        by_position = BIASES[bias](0, query_size, **SETTINGS.get(bias, {}))  # pyright: ignore[reportArgumentType]
         return Biased(SCORES[score](query_size, key_size, hidden_size), by_position)
 
     make.is_positional = True  # type: ignore[attr-defined]

@@ -26,7 +26,8 @@ MODELS = {
     **{
         name: config
         for name, config in CONFIGS.items()
-        if isinstance(config, TransformerConfig) and is_scaled_dot_softmax(config.attention)
+        if isinstance(config, TransformerConfig)
+        and all(map(is_scaled_dot_softmax, (config.attention, config.encoder_attention, config.decoder_attention)))
     },
     "transformer-shared": changed(CONFIGS["transformer-pre"], tie="all"),
     "transformer-untied": changed(

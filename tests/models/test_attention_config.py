@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[str, list[str], str]] = {
     ),
     "heads": ("small", ["window=local-p"], "local-p predicts its centre from the state of a recurrent decoder"),
     "no such setting": ("luong", ["normalizer=linear_chain", "temperature=0.5"], "linear_chain has no temperature"),
-    "not above 0": ("luong", ["temperature=0"], "greater than 0"),
+    "not above 0": ("luong", ["temperature=0"], "expected more than 0"),
 }
 
 

@@ -75,6 +75,7 @@ COMMAND_LINES: Final = (
     ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
+    Command("encode", ("encode", "labels.model", "abc fed"), ("labels.model",), damages="few"),
     Command(
         "evaluate", ("evaluate", "tiny.model", "test.tsv", "--format", "json"), ("tiny.model", "test.tsv"), (), False
     ),
@@ -424,6 +425,7 @@ ODD_VALUES: Final = {
 BASES: Final = {
     "translate": "translate",
     "classify": "classify",
+    "encode": "encode",
     "evaluate": "evaluate",
     "compare": "compare-again",
     "align": "align",

@@ -77,7 +77,7 @@ class Biased(Score):
         >>> query, key = torch.zeros(2, 3, 8), torch.zeros(2, 5, 8)
         >>> attended = attend(query, key, key, score=Biased(ScaledDot(8, 8), Alibi(2)), need="weights")
         >>> [round(float(weight), 3) for weight in attended.weights[0, 0]]
-        [0.231, 0.246, 0.262, 0.246, 0.231]
+        [0.19, 0.202, 0.215, 0.202, 0.19]
     """
 
     is_positional = True

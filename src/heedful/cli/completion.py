@@ -4,7 +4,18 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 PRESETS: Final = (
-    *("tiny", "small", "base", "big", "rnnsearch-tiny", "rnnsearch", "rnnsearch-paper", "d2l-rnnsearch", "luong"),
+    *(
+        "mini",
+        "tiny",
+        "small",
+        "base",
+        "big",
+        "rnnsearch-tiny",
+        "rnnsearch",
+        "rnnsearch-paper",
+        "d2l-rnnsearch",
+        "luong",
+    ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
     *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self-attentive"),
 )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.attention.masks import padding
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
@@ -40,9 +40,9 @@ class HierarchicalConfig(Config):
     kind: Literal["hierarchical"] = "hierarchical"
     pooling: Pooling = "attention"
     """Pooling of words and of sentences: one learned query vector each, their mean, or their largest features."""
-    embedding_size: int = Field(default=128, ge=1)
+    embedding_size: int = Field(default=128, ge=1, le=MOST_SIZE)
     """200 in the paper, from word2vec."""
-    hidden_size: int = Field(default=50, ge=1)
+    hidden_size: int = Field(default=50, ge=1, le=MOST_SIZE)
     """Features of each direction of both encoders."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.attention.masks import padding
-from heedful.config import Config
+from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
@@ -28,16 +28,16 @@ class SelfAttentiveConfig(Config):
     """Configuration of a structured self-attentive classifier."""
 
     kind: Literal["self_attentive"] = "self_attentive"
-    embedding_size: int = Field(default=100, ge=1)
-    hidden_size: int = Field(default=100, ge=1)
+    embedding_size: int = Field(default=100, ge=1, le=MOST_SIZE)
+    hidden_size: int = Field(default=100, ge=1, le=MOST_SIZE)
     """Features of each direction of the LSTM, the paper's u; 300 there."""
-    num_hops: int = Field(default=8, ge=1)
+    num_hops: int = Field(default=8, ge=1, le=1_000)
     """Number of rows of A, the paper's r; 30 there."""
-    attention_size: int = Field(default=100, ge=1)
+    attention_size: int = Field(default=100, ge=1, le=MOST_SIZE)
     """Hidden features of the attention, the paper's d_a; 350 there."""
-    penalty: float = Field(default=1.0, ge=0.0)
+    penalty: float = Field(default=1.0, ge=0.0, le=1e6)
     """Coefficient of the penalty; 1 in the paper, 0.3 for entailment."""
-    classifier_size: int = Field(default=256, ge=1)
+    classifier_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Rectified units before the label layer; 2,000 or 3,000 in the paper."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
 

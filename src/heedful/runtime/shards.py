@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, BinaryIO, Final, final
 
 from heedful.errors import DamagedFile, FileRefused, UsageError
 from heedful.files import sync, written_whole
@@ -24,6 +24,18 @@ from heedful.text.text_files import check_file, fingerprint_file
 MANIFEST: Final = "shards.json"
 SHARD_LINES: Final = 2048
 """Lines of a shard: the window that `translate` sorts by length, so that outputs equal those of one process."""
+
+
+_PIECE_BYTES: Final = 1 << 20
+
+
+def _skip(stream: BinaryIO, num_bytes: int) -> None:
+    """Move forward from the beginning of a stream; a compressed one is read."""
+    if stream.seekable():
+        stream.seek(num_bytes)
+        return
+    while num_bytes > 0 and (piece := stream.read(min(num_bytes, _PIECE_BYTES))):
+        num_bytes -= len(piece)
 
 
 @final
@@ -57,7 +69,7 @@ class Shard:
             DataError: the input cannot be read.
         """
         with open_bytes(Path(self.source)) as stream:
-            stream.seek(self.start)
+            _skip(stream, self.start)
             content = stream.read(self.num_bytes)
         # A first line is treated specially (byte order mark, UTF-16), so an empty one goes before any other shard.
         before = b"\n" if self.first_line else b""

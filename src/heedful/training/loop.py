@@ -46,6 +46,8 @@ class TrainerState:
     """Best selection score so far, negated if lower is better."""
     best_step: int = 0
     num_without_better: int = 0
+    learning_rate: float = 0.0
+    """Learning rate of the last update; 0 in checkpoints from before it was stored."""
     finished: str = ""
 
 
@@ -212,7 +214,8 @@ class Trainer:
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
         factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed)
-        self._learner.update(course.step, config.optimizer.learning_rate * factor)
+        course.learning_rate = config.optimizer.learning_rate * factor
+        self._learner.update(course.step, course.learning_rate)
         course.epoch, course.batch = self._sampler.position
         self._passed = self._epochs()
         self._window.loss += total * divisor
@@ -331,7 +334,7 @@ class Trainer:
             epoch=epoch,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
-            learning_rate=self._learner.rate,
+            learning_rate=course.learning_rate or self._learner.rate,
             seconds=course.seconds,
             done=min(1.0, max(shares)),
         )
