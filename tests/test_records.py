@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from heedful import records
+from heedful.data.prepared_files import read_prepared
 from heedful.errors import FileRefused, NewerFormat
 from heedful.formats import Format
 from heedful.records import read_facts, write_facts
@@ -90,3 +91,24 @@ def test_versions_are_told_before_damage_and_older_records_have_no_checksum(tmp_
         read_facts(path, KIND, "")
     path.write_text(json.dumps({"a": 2}), encoding="utf-8")
     assert read_facts(path, KIND, "") == {"a": 2}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes")
+def test_a_pipe_in_the_place_of_a_record_is_refused_rather_than_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "record.json")
+    with pytest.raises(FileRefused, match="not a regular file; delete it"):
+        write_facts(tmp_path / "record.json", KIND, FACTS)
+
+
+def test_a_loop_of_links_in_the_place_of_a_record_is_refused(tmp_path: Path):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(FileRefused, match="not a regular file"):
+        write_facts(tmp_path / "one", KIND, FACTS)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless device")
+def test_an_endless_record_of_prepared_data_is_refused(tmp_path: Path):
+    (tmp_path / "prepared.json").symlink_to("/dev/zero")
+    with pytest.raises(FileRefused, match="a device, not a file"):
+        read_prepared(tmp_path / "prepared.json")

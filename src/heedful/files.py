@@ -233,7 +233,7 @@ def _destination(path: Path) -> Path:
     """
     if path.is_dir():
         raise UsageError(f"{path}: a folder; name a file in it")
-    return path.resolve() if path.is_symlink() else path
+    return Path(os.path.realpath(path)) if path.is_symlink() else path  # `Path.resolve` raises for a loop of links
 
 
 def _is_special(path: Path) -> bool:

@@ -216,7 +216,10 @@ def read_cases(root: Path) -> Iterator[Case]:
         if command.damages == "none":
             continue
         for name in _files(root, command):
-            is_user = name.endswith(USER_FILES) or (name.endswith(".toml") and "/" not in name)
+            # Models of other tools have no checksums.
+            is_user = (
+                name.endswith(USER_FILES) or (name.endswith(".toml") and "/" not in name) or command.name == "import"
+            )
             for damage in DAMAGES:
                 if command.damages == "few" and damage.name not in ("empty", "cut", "flipped-0", "fifo", "endless"):
                     continue

@@ -47,7 +47,7 @@ class Run:
         return str(open_folder(self.recipe.out).facts["weights"])
 
 
-MODELS = ("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self-attentive")
+MODELS = ("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive")
 
 
 @pytest.mark.parametrize("preset", MODELS)

@@ -17,7 +17,7 @@ PRESETS: Final = (
         "luong",
     ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
-    *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self-attentive"),
+    *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive"),
 )
 """Names of the presets, because importing their table imports PyTorch; a test compares them with it."""
 DEVICES: Final = ("auto", "cpu", "cuda", "mps")

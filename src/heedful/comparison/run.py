@@ -1,5 +1,6 @@
 """Runs of a grid: each row with each seed, earlier results reused, tables written after every run."""
 
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
     """
     watch = watch_data(plan.recipe)
-    if not (plan.out / ITEMS).is_file():
+    if not os.path.lexists(plan.out / ITEMS):
         _check_held_out(plan.recipe)
     missing = _impossible_rows(plan)
     try:
@@ -237,7 +238,7 @@ def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunRes
 
 def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
     path = plan.out / ITEMS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     items = read_record(path, Items)
     if items.data != run_key({"data": data, "columns": plan.recipe.columns}):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
     Returns:
         The result; None where there is none, or only that of another run.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     result = read_record(path, RunResult)
     return result if result.key == key and len(result.outputs) == num_items else None

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any, Final, TypeGuard, TypeVar
 
 from heedful.data.same_data import has_begun
-from heedful.errors import FileRefused, NewerFormat
+from heedful.errors import DamagedFile, FileRefused, NewerFormat
 from heedful.files import digest, unfinished
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import read_facts, write_facts
+from heedful.regular_files import read_bytes
 from heedful.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
+
+_NUMBER_BYTES: Final = 20
+"""Most bytes of a record that is a bare number."""
 
 TOKENIZERS: Final = "run/data/tokenizers.json"
 """Record of the tokenizers: their file names by role, and their checksums."""
@@ -136,6 +140,6 @@ def read_prepared(path: Path) -> dict[str, Any]:
         FileRefused: it is missing or damaged.
         NewerFormat: a newer heedful wrote it.
     """
-    with suppress(OSError, ValueError):
-        return {"num_pairs": int(path.read_bytes())}
+    with suppress(OSError, ValueError, DamagedFile):
+        return {"num_pairs": int(read_bytes(path, _NUMBER_BYTES))}
     return read_facts(path, PREPARED_FORMAT, "prepare the data again")

@@ -54,7 +54,7 @@ class SelfAttentiveConfig(Config):
         return SelfAttentiveClassifier(self, num_tokens, num_labels)
 
 
-PRESETS: Final[Mapping[str, SelfAttentiveConfig]] = {"self-attentive": SelfAttentiveConfig()}
+PRESETS: Final[Mapping[str, SelfAttentiveConfig]] = {"self_attentive": SelfAttentiveConfig()}
 
 
 @final

@@ -213,7 +213,18 @@ def damaged_parts(model: Path) -> list[str]:
         if os.path.lexists(model / name)
         and len(_lines(model / name, kind, kinds)) < max(1, _text(model / name).count("\n"))
     ]
+    about = model / "heedful.json"
+    damaged += ["heedful.json"] if os.path.lexists(about) and not _object(about) else []
+    damaged += [name for name in CONFIG_PLACES if os.path.lexists(model / name) and not _is_toml(model / name)]
     return [*damaged, *([TEST] if os.path.lexists(model / TEST) and not read_scores(model) else [])]
+
+
+def _is_toml(path: Path) -> bool:
+    text = _text(path)
+    try:
+        return bool(text) and bool(parse_toml(text))
+    except ValueError:
+        return False
 
 
 def _lines(path: Path, kind: Format, kinds: type[Kinds]) -> list[dict[str, Any]]:
