@@ -26,12 +26,10 @@ from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.inputs import Inputs, TokenInputs, token_inputs
 from heedful.models.label_model import Encoded, LabelModel
+from heedful.runtime.documents import SHORTEST_SHARE
 from heedful.text.vocabulary import EOS
 
 Pooling = Literal["attention", "average", "max"]
-
-SHORTEST_SHARE: Final = 0.85
-"""Length of the shortest sequence of a block as a share of the longest one's; the rest is padding."""
 
 
 class HierarchicalConfig(Config):
