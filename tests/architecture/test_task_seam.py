@@ -82,6 +82,8 @@ class ToyBatch:
 
 
 class ToySampler:
+    unit = "points"
+
     def __init__(self, folder):
         held = np.load(folder / "run" / "toy.npz")
         self.batch = ToyBatch(held["features"], held["labels"])

@@ -71,6 +71,24 @@ class MaskBounds:
             width=self.width,
         )
 
+    def each_query(self, num_leading: int) -> "MaskBounds":
+        """Turn the query axis into the last leading axis.
+
+        Args:
+            num_leading: number of leading axes of the scores, the new one not among them.
+
+        Returns:
+            The bounds for one query per item of the new axis.
+        """
+        gaussian = self.gaussian
+        return MaskBounds(
+            None if self.start is None else _aligned(self.start, num_leading, 1)[..., None],
+            _aligned(self.stop, num_leading, 1)[..., None],
+            None if self.dense is None else _aligned(self.dense, num_leading, 2)[..., None, :],
+            gaussian and Gaussian(_aligned(gaussian.centre, num_leading, 1)[..., None], gaussian.sigma),
+            width=self.width,
+        )
+
     def require_leading(self, leading: tuple[int, ...]) -> None:
         """Refuse a mask whose leading axes are not those of the scores.
 

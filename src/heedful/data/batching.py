@@ -132,6 +132,8 @@ class PairSampler:
     batches. Both orders are functions of (seed, epoch), so a position is two integers.
     """
 
+    unit = "tokens"
+
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare the iteration.
 

@@ -100,6 +100,8 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
 class LabelSampler:
     """Endless batches of texts of similar length; each epoch contains every text once."""
 
+    unit = "texts"
+
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare to draw.
 

@@ -101,11 +101,15 @@ def export_graphs(
     sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
     with torch.no_grad():
         memory, state = _example(model, sources, _SAID)
-        other_memory, other_state = _example(model, other_sources, _SAID + 2)
+        other_memory, other_state = _example(model, other_sources, _SAID)
+        _, longer_state = _example(model, sources, _SAID + 2)
     fields, other_fields = flatten(sources, ""), flatten(other_sources, "")
     of_source = free_axes(fields, other_fields, {0: "source"}, "position")
     of_memory = free_axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
-    of_state = free_axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
+    known, parts = {0: "source", 1: "hypothesis"}, flatten(state, "state")
+    with_position = free_axes(parts, flatten(other_state, "state"), known, "position")
+    with_said = free_axes(parts, flatten(longer_state, "state"), known, "said")
+    of_state = {name: with_position[name] | with_said[name] for name in parts}
     outputs = [name for name in (*of_memory, *of_state) if name != "memory.lengths"]
     try:
         record_graph(
