@@ -4,7 +4,6 @@ Records of earlier versions of heedful have no checksum and are accepted without
 """
 
 import json
-import os
 from abc import ABC
 from collections.abc import Mapping
 from hashlib import sha256
@@ -34,10 +33,8 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
         FileRefused: a folder, a pipe or a device is in the place of the file, or a link to one.
         OSError: the disk is full or refuses.
     """
-    if os.path.lexists(path) and not path.is_file():
-        raise FileRefused(f"{path}: not a regular file; delete it and run the same command again")
     stamped = json.loads(json.dumps(kind.stamp(facts)))  # tuples become lists, as they will be read
-    with written_whole(path) as stream:
+    with written_whole(path, is_internal=True) as stream:
         json.dump({**stamped, CHECKSUM: _checksum(stamped)}, stream, indent=1)
 
 

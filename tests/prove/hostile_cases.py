@@ -49,7 +49,7 @@ class Command:
 
 
 SIZES: Final = r"(?m)^(size|run|engine) .*\n"
-TINY: Final = ("train", "words.tsv", "--config", "tiny.toml", "--out")
+TINY: Final = ("train", "words.tsv", "--config", "tiny.toml", "--set", "training.max_steps=8", "--out")
 COMMAND_LINES: Final = (
     Command("translate", ("translate", "tiny.model", "abc", "fed"), ("tiny.model",)),
     Command("translate-pieces", ("translate", "pieces.model", "abc fed", "--align"), ("pieces.model",)),

@@ -83,7 +83,7 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
     """
     refuse_newer(path)
     manifest = MODEL_FORMAT.stamp({**facts, "files": {name: digest(path / name) for name in files}})
-    with written_whole(path / MANIFEST) as file:
+    with written_whole(path / MANIFEST, is_internal=True) as file:
         json.dump(manifest, file, ensure_ascii=False, indent=1)
 
 

@@ -231,7 +231,7 @@ def _prepare(files: Mapping[str, PairFile], config: TextConfig, folder: Path) ->
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, _encoded(parts["train"], labels, tokenizer, config), max(len(tokenizer), len(labels)))
-    with written_whole(folder / LABELS) as stream:
+    with written_whole(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     lines = [
         *(part.describe() for part in files.values()),
