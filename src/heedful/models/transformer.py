@@ -209,12 +209,25 @@ class Transformer(Seq2Seq):
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
         tokens = token_inputs(inputs)
-        source, source_lengths = tokens.ids, tokens.lengths
-        mask = padding(source_lengths)
+        vectors = self.drop(self.source_positions(self.source_embedding(tokens.ids)))
+        return self.encode_vectors(vectors, tokens.lengths)
+
+    def encode_vectors(
+        self, vectors: Float[Tensor, "source position size"], lengths: Int[Tensor, " source"]
+    ) -> TransformerMemory:
+        """Encode sources that are vectors already, such as embedded words.
+
+        Args:
+            vectors: [source, position, size], with position codes.
+            lengths: [source] numbers of real positions.
+
+        Returns:
+            The memory that the decoder attends to.
+        """
+        mask = padding(lengths)
         own = self.config.encoder_attention
         if own.window != "global":
             mask = mask & window(own.half_width, own.half_width)
-        vectors = self.drop(self.source_positions(self.source_embedding(source)))
         for layer in self.encoder:
 
             def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
@@ -225,7 +238,7 @@ class Transformer(Seq2Seq):
         vectors = self.encoder_norm(vectors)
         pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
         keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
-        return TransformerMemory(source_lengths, keys, tuple(value for _, _, value in pairs))
+        return TransformerMemory(lengths, keys, tuple(value for _, _, value in pairs))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
@@ -271,7 +284,21 @@ class Transformer(Seq2Seq):
         return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
-        memory = self.encode(inputs)
+        return self.decode(self.encode(inputs), target_in, need)
+
+    def decode(
+        self, memory: TransformerMemory, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()
+    ) -> Decoded:
+        """Decode gold targets (teacher forcing).
+
+        Args:
+            memory: memory of the sources.
+            target_in: [batch, target] BOS and gold tokens.
+            need: attention summaries wanted.
+
+        Returns:
+            As `forward`.
+        """
         attended: dict[str, Attended] = {}
         wanted = (*need, *self.reinforcement.need)
         vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
