@@ -18,6 +18,7 @@ from heedful.formats import Format
 from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 CHECKSUM: Final = "sha256"
+"""Entry of a record with the checksum of its other entries."""
 """Key of the sha256 of all other keys and values."""
 
 
@@ -35,7 +36,7 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
     """
     stamped = json.loads(json.dumps(kind.stamp(facts)))  # tuples become lists, as they will be read
     with written_whole(path, is_internal=True) as stream:
-        json.dump({**stamped, CHECKSUM: _checksum(stamped)}, stream, indent=1)
+        json.dump({**stamped, CHECKSUM: checksum(stamped)}, stream, indent=1)
 
 
 def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     except DamagedFile as error:
         raise FileRefused(f"{str(error).rpartition('; ')[0]}; {advice}") from None
     content = kind.strip(path, facts)
-    if CHECKSUM in content and content.pop(CHECKSUM) != _checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
+    if CHECKSUM in content and content.pop(CHECKSUM) != checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
         raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")
     return content
 
@@ -88,5 +89,13 @@ class Kinds(BaseModel, ABC):
         return ""
 
 
-def _checksum(facts: Mapping[str, Any]) -> str:
+def checksum(facts: Mapping[str, Any]) -> str:
+    """Compute the checksum of a record.
+
+    Args:
+        facts: the record as it is read from its file, without the entry `CHECKSUM`.
+
+    Returns:
+        The sha256 of its canonical form, in hexadecimal digits.
+    """
     return sha256(json.dumps(facts, sort_keys=True).encode("ascii")).hexdigest()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,7 +149,7 @@ class PairSampler:
     batches. Both orders are functions of (seed, epoch), so a position is two integers.
     """
 
-    unit = "tokens"
+    unit: ClassVar[str] = "tokens"
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare the iteration.

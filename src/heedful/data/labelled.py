@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from numpy.typing import NDArray
 
@@ -100,7 +100,7 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
 class LabelSampler:
     """Endless batches of texts of similar length; each epoch contains every text once."""
 
-    unit = "texts"
+    unit: ClassVar[str] = "texts"
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare to draw.

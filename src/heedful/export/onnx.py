@@ -71,7 +71,7 @@ class _Step(nn.Module):
         memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
         has_weights = bool(self.model.alignment)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
-        results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
+        results = [self.model.log_probs(decoded), *flatten(state, "state").values()]
         if has_weights and (weights := decoded.attended[self.model.alignment].weights) is not None:
             results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # mean over heads
         return tuple(results)

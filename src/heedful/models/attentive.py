@@ -118,7 +118,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             centre = lengths[:, None] * share  # p_t
             mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
         is_shared = isinstance(values, StepwiseValue)
-        is_weight_needed = self.coverage_map is not None or (self.training and self.attention.coverage_weight > 0.0)
+        is_covered = self.coverage_map is not None or (self.training and self.attention.coverage_weight > 0.0)
         attended = attend(
             *self._covered(query, keys, values.constant if is_shared else values, coverage),
             score=self.score,
@@ -128,7 +128,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
                 *need,
                 *self.reinforcement.need,
                 *(values.need if is_shared else ()),
-                *(("weights",) if is_weight_needed else ()),
+                *(("weights",) if is_covered else ()),
+                *self.copy_need,
             ),
         )
         attended = without_query_axis(attended) if coverage else attended

@@ -31,6 +31,8 @@ class ImageTransformerConfig(Config):
             raise ValueError(f"transformer.model_size {self.transformer.model_size} is no multiple of 8")
         if self.transformer.tie != "all":
             raise ValueError("transformer.tie: an image has no words with an embedding of their own; leave it at all")
+        if self.transformer.has_copy:
+            raise ValueError("transformer.has_copy: an image has no words to copy; leave it out")
         return self
 
     def build(self, num_channels: int, region_size: int, num_regions: int, num_tokens: int) -> "ImageTransformer":

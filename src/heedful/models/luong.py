@@ -64,6 +64,8 @@ class LuongConfig(Config):
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
+    has_copy: bool = False
+    """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     init_range: float = Field(default=0.1, gt=0.0, le=1e6)
     """Range of initial parameters, uniform from -init_range to init_range."""
     forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
@@ -92,7 +94,7 @@ class LuongConfig(Config):
         Returns:
             The model.
         """
-        return Luong(self, num_source_tokens, num_target_tokens)
+        return Luong(self, num_source_tokens, num_target_tokens, is_shared)
 
 
 PRESETS: Final[dict[str, LuongConfig]] = {
@@ -141,7 +143,9 @@ class Luong(AttentiveSeq2Seq):
     v_a . tanh(W_a [h_t; h_s]); location a_t = softmax(W_a h_t).
     """
 
-    def __init__(self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+    def __init__(
+        self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool = False
+    ) -> None:
         super().__init__()
         self.config = config
         embedding, hidden = config.embedding_size, config.hidden_size
@@ -161,6 +165,8 @@ class Luong(AttentiveSeq2Seq):
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
         self.output = OutputLayer(num_target_tokens, hidden, config.output_bias)
         self.alignment = "cross"
+        if config.has_copy:
+            self.add_copy_gate(hidden, is_shared)
         draw_uniform(self, config.init_range)
         widen_forget_gates(self, config.forget_bias)
 
@@ -173,7 +179,8 @@ class Luong(AttentiveSeq2Seq):
         annotations, states = self.encoder.run(self.source_embedding(source), source_lengths)
         if self.config.is_source_reversed:
             annotations = reverse_within(annotations, num_words)
-        return LuongMemory(source_lengths, annotations, self.prepare_keys(annotations, source_lengths), states)
+        prepared = self.prepare_keys(annotations, source_lengths)
+        return LuongMemory(source_lengths, annotations, prepared, states, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> LuongState:
         memory = _mine(memory)
@@ -203,7 +210,7 @@ class Luong(AttentiveSeq2Seq):
             tuple(position + 1 for position in state.place),
             self.add_coverage(state.coverage, attended),
         )
-        return Decoded(vectors, {"cross": attended}), after
+        return self.with_copying(vectors, {"cross": attended}, memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
@@ -214,7 +221,8 @@ class Luong(AttentiveSeq2Seq):
             vectors, attended = self._attend(query, mask, memory, memory.annotations, need)
         else:
             vectors, attended = self._unroll(embedded, memory, need)
-        return Decoded(dropout(vectors, self.config.output_dropout, self.training), {"cross": attended})
+        features = dropout(vectors, self.config.output_dropout, self.training)
+        return self.with_copying(features, {"cross": attended}, memory)
 
     def _unroll(self, embedded: Tensor, memory: LuongMemory, need: tuple[Need, ...]) -> tuple[Tensor, Attended]:
         """Attentional vectors [batch, target, hidden], step by step: with input feeding or coverage."""

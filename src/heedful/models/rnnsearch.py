@@ -68,6 +68,8 @@ class RNNsearchConfig(Config):
     mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
     reset: ResetPlacement = "before"
     """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
+    has_copy: bool = False
+    """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of embeddings, annotations and readout."""
     initialization: Literal["scaled", "paper"] = "scaled"
@@ -104,7 +106,7 @@ class RNNsearchConfig(Config):
         Returns:
             The model.
         """
-        return RNNsearch(self, num_source_tokens, num_target_tokens)
+        return RNNsearch(self, num_source_tokens, num_target_tokens, is_shared)
 
 
 PRESETS: Final[dict[str, RNNsearchConfig]] = {
@@ -167,7 +169,9 @@ class RNNsearch(AttentiveSeq2Seq):
     softmax(W_o t_i). Sizes: n hidden units, m of an embedding, n' of the alignment model, l of the maxout.
     """
 
-    def __init__(self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+    def __init__(
+        self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool = False
+    ) -> None:
         super().__init__()
         self.config = config
         embedding, hidden, reset = config.embedding_size, config.hidden_size, config.reset
@@ -195,6 +199,8 @@ class RNNsearch(AttentiveSeq2Seq):
             features = hidden
         self.output = OutputLayer(num_target_tokens, features, bias=True)
         self.alignment = "cross"
+        if config.has_copy:
+            self.add_copy_gate(features, is_shared)
         if config.initialization == "paper":
             draw_small(self)
             for weight in self.score.parameters():
@@ -209,7 +215,8 @@ class RNNsearch(AttentiveSeq2Seq):
             keys, annotations = self.encoder(embedded, source_lengths)
         else:
             keys = annotations = self._dropout(self.encoder(embedded, source_lengths))
-        return RNNsearchMemory(source_lengths, annotations, self.prepare_keys(keys, source_lengths))
+        prepared = self.prepare_keys(keys, source_lengths)
+        return RNNsearchMemory(source_lengths, annotations, prepared, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> RNNsearchState:
         memory = _mine(memory)
@@ -255,7 +262,7 @@ class RNNsearch(AttentiveSeq2Seq):
         )
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
         place, coverage = tuple(each + 1 for each in state.place), self.add_coverage(state.coverage, attended)
-        return Decoded(features, {"cross": attended}), RNNsearchState(new, place, coverage)
+        return self.with_copying(features, {"cross": attended}, memory), RNNsearchState(new, place, coverage)
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
@@ -276,7 +283,7 @@ class RNNsearch(AttentiveSeq2Seq):
             steps.append(attended)
         attended = join(steps)
         features = self._read_out(torch.cat(before, dim=1), torch.cat(after, dim=1), embedded, attended.context)
-        return Decoded(features, {"cross": attended})
+        return self.with_copying(features, {"cross": attended}, memory)
 
     def _advance(
         self,

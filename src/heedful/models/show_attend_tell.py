@@ -4,7 +4,7 @@ The query is the state before the step, the gated context enters the cell, and a
 context.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, Self, final
 
 import torch
@@ -116,7 +116,7 @@ class ShowAttendTellState(State):
 class CaptionDecoded(Decoded):
     """Decoder output, with the number of regions of each image for the doubly stochastic penalty."""
 
-    lengths: Int[Tensor, " source"]
+    lengths: Int[Tensor, " source"] = field(kw_only=True)
     """[source] real regions."""
 
 
@@ -206,7 +206,7 @@ class ShowAttendTell(AttentiveSeq2Seq):
             contexts.append(context)
             steps.append(attended)
         features = self._read_out(embedded, torch.cat(states, dim=1), torch.cat(contexts, dim=1))
-        return CaptionDecoded(features, {"cross": join(steps)}, memory.lengths)
+        return CaptionDecoded(features, {"cross": join(steps)}, lengths=memory.lengths)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
