@@ -106,15 +106,15 @@ def test_every_cut_of_a_picture_is_read_or_refused(tmp_path: Path):
     for suffix in ("png", "jpg", "gif", "bmp", "webp"):
         whole = save(tmp_path / f"a.{suffix}", Image.fromarray(pixels)).read_bytes()
         path = tmp_path / f"cut.{suffix}"
-        refused = 0
+        complaints: list[str] = []
         for length in range(0, len(whole), max(1, len(whole) // 30)):
             path.write_bytes(whole[:length])
             try:
                 read_image(path, SMALL)
             except DataError as error:
-                assert "\n" not in str(error)
-                refused += 1
-        assert refused > 20, suffix
+                complaints.append(str(error))
+        assert len(complaints) > 20, suffix
+        assert "\n" not in "".join(complaints)
 
 
 @pytest.mark.parametrize("name", ["../a.png", "/etc/passwd", "", " ", "x/../../a.png", ".", "a\0b.png"])

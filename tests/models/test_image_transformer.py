@@ -5,6 +5,7 @@ import torch
 from pydantic import ValidationError
 
 from heedful.models.image_transformer import ImageTransformer, ImageTransformerConfig
+from heedful.models.inputs import VectorInputs
 from tests.models.test_show_attend_tell import NUM_TOKENS, TARGETS, images
 
 TRANSFORMER = {"model_size": 8, "num_heads": 2, "feedforward_size": 12, "num_encoder_layers": 1, "dropout": 0.0}
@@ -32,9 +33,9 @@ def test_steps_equal_the_whole_caption(kind: str):
 
 def test_it_decodes_as_its_transformer_does_from_annotation_vectors():
     model, inputs = make("pixels"), images("pixels")
-    annotations, lengths = model.image_encoder(inputs)
-    memory = model.transformer.encode_vectors(annotations, lengths)
-    assert torch.equal(model.transformer.decode(memory, TARGETS).features, model(inputs, TARGETS).features)
+    vectors = VectorInputs(*model.image_encoder(inputs))
+    assert torch.equal(model.transformer(vectors, TARGETS).features, model(inputs, TARGETS).features)
+    assert not torch.equal(vectors.vectors[0], vectors.vectors[1])
 
 
 def test_every_parameter_is_trained():

@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.attention.interface import Need
 from heedful.config import Config
 from heedful.models.image_encoder import ImageEncoder
-from heedful.models.inputs import Inputs
+from heedful.models.inputs import Inputs, VectorInputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.models.transformer import Transformer, TransformerConfig, TransformerMemory, TransformerState
 
@@ -71,8 +71,7 @@ class ImageTransformer(Seq2Seq):
         self.alignment = self.transformer.alignment
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
-        annotations, lengths = self.image_encoder(inputs)
-        return self.transformer.encode_vectors(annotations, lengths)
+        return self.transformer.encode(VectorInputs(*self.image_encoder(inputs)))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         return self.transformer.start(memory, num_hypotheses)
@@ -83,7 +82,7 @@ class ImageTransformer(Seq2Seq):
         return self.transformer.step(tokens, state, memory, need)
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
-        return self.transformer.decode(self.encode(inputs), target_in, need)
+        return self.transformer(VectorInputs(*self.image_encoder(inputs)), target_in, need)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]

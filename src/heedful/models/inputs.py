@@ -32,6 +32,17 @@ class TokenInputs(Inputs):
 
 @final
 @dataclass(frozen=True)
+class VectorInputs(Inputs):
+    """Sources that are vectors already, such as those of another encoder, with position codes."""
+
+    vectors: Float[Tensor, "source position size"]
+    """[source, position, size]"""
+    lengths: Int[Tensor, " source"]
+    """[source] number of real positions."""
+
+
+@final
+@dataclass(frozen=True)
 class PixelInputs(Inputs):
     """Sources that are pictures of one size."""
 

@@ -4,7 +4,7 @@ The query is the state before the step, the gated context enters the cell, and a
 context.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
@@ -112,14 +112,6 @@ class ShowAttendTellState(State):
     """Sum of the weights of earlier steps; empty unless the attention has coverage."""
 
 
-@dataclass(frozen=True)
-class CaptionDecoded(Decoded):
-    """Decoder output, with the number of regions of each image for the doubly stochastic penalty."""
-
-    lengths: Int[Tensor, " source"] = field(kw_only=True)
-    """[source] real regions."""
-
-
 @final
 class ShowAttendTell(AttentiveSeq2Seq):
     """h_{t-1} -> alpha_t -> z_t -> h_t: an LSTM that looks at regions of an image before each word.
@@ -183,9 +175,7 @@ class ShowAttendTell(AttentiveSeq2Seq):
         )
         return Decoded(self._read_out(embedded, hidden, context), {"cross": attended}), after
 
-    def forward(
-        self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()
-    ) -> CaptionDecoded:
+    def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = dropout(self.target_embedding(target_in), self.config.dropout, self.training)
         state = self.start(memory)
@@ -206,17 +196,15 @@ class ShowAttendTell(AttentiveSeq2Seq):
             contexts.append(context)
             steps.append(attended)
         features = self._read_out(embedded, torch.cat(states, dim=1), torch.cat(contexts, dim=1))
-        return CaptionDecoded(features, {"cross": join(steps)}, lengths=memory.lengths)
+        return Decoded(features, {"cross": join(steps)}, lengths=memory.lengths)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
     ) -> dict[str, Tensor]:
         losses = super().extra_losses(decoded, token_log_probs, real)
         weights = decoded.attended["cross"].weights
-        if not self.training or not self.config.doubly_stochastic or weights is None:
+        if not self.training or not self.config.doubly_stochastic or weights is None or decoded.lengths is None:
             return losses
-        if not isinstance(decoded, CaptionDecoded):
-            raise TypeError(f"show_attend_tell: got {type(decoded).__name__}")
         penalty = doubly_stochastic_penalty(weights, real, decoded.lengths)
         return losses | {"doubly_stochastic": self.config.doubly_stochastic * penalty}
 

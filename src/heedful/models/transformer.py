@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import torch
@@ -30,7 +30,7 @@ from heedful.models.attention_config import (
     require_suitable,
 )
 from heedful.models.attentive import near, visible_from
-from heedful.models.inputs import Inputs, token_inputs
+from heedful.models.inputs import Inputs, VectorInputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -212,26 +212,17 @@ class Transformer(Seq2Seq):
             self.add_copy_gate(size, is_shared)
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
-        tokens = token_inputs(inputs)
-        vectors = self.drop(self.source_positions(self.source_embedding(tokens.ids)))
-        return replace(self.encode_vectors(vectors, tokens.lengths), source=self.copied_source(tokens))
-
-    def encode_vectors(
-        self, vectors: Float[Tensor, "source position size"], lengths: Int[Tensor, " source"]
-    ) -> TransformerMemory:
-        """Encode sources that are vectors already, such as embedded words.
-
-        Args:
-            vectors: [source, position, size], with position codes.
-            lengths: [source] numbers of real positions.
-
-        Returns:
-            The memory that the decoder attends to.
-        """
-        mask = padding(lengths)
+        if isinstance(inputs, VectorInputs):
+            vectors, source_lengths, source = inputs.vectors, inputs.lengths, ()
+        else:
+            tokens = token_inputs(inputs)
+            vectors = self.source_positions(self.source_embedding(tokens.ids))
+            source_lengths, source = tokens.lengths, self.copied_source(tokens)
+        mask = padding(source_lengths)
         own = self.config.encoder_attention
         if own.window != "global":
             mask = mask & window(own.half_width, own.half_width)
+        vectors = self.drop(vectors)
         for layer in self.encoder:
 
             def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
@@ -242,7 +233,8 @@ class Transformer(Seq2Seq):
         vectors = self.encoder_norm(vectors)
         pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
         keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
-        return TransformerMemory(lengths, keys, tuple(value for _, _, value in pairs))
+        values = tuple(value for _, _, value in pairs)
+        return TransformerMemory(source_lengths, keys, values, source=source)
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
@@ -290,21 +282,7 @@ class Transformer(Seq2Seq):
         return self.with_copying(features, self._with_alignment(attended), memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
-        return self.decode(self.encode(inputs), target_in, need)
-
-    def decode(
-        self, memory: TransformerMemory, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()
-    ) -> Decoded:
-        """Decode gold targets (teacher forcing).
-
-        Args:
-            memory: memory of the sources.
-            target_in: [batch, target] BOS and gold tokens.
-            need: attention summaries wanted.
-
-        Returns:
-            As `forward`.
-        """
+        memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
         wanted = (*need, *self.reinforcement.need, *self.copy_need)
         vectors = self.drop(self.target_positions(self.target_embedding(target_in)))

@@ -97,7 +97,7 @@ def draw_scene(generator: np.random.Generator, most_objects: int = 3) -> Scene:
         shape = str(generator.choice(SHAPES))
         half = generator.uniform(*SIZES[size])
         room = _CELL / 2 - half
-        row, column = ((place + 0.5) * _CELL + generator.uniform(-room, room) for place in (cell // 3, cell % 3))
+        row, column = ((index + 0.5) * _CELL + generator.uniform(-room, room) for index in (cell // 3, cell % 3))
         cover = _cover(shape, row, column, half)[..., None]
         shade = np.array(COLOURS[colour]) + generator.uniform(-15.0, 15.0, size=3)
         pixels += cover * (shade - pixels)

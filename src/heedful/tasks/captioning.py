@@ -203,12 +203,12 @@ def _suited_images(file: CaptionFile, region_size: int) -> Tree:
         DataError: no row has an image and a caption, or an image is unusable.
     """
     usable = (pair for pair in file.pairs if pair.source.strip() and pair.target.strip())
-    found = [look_at(file.image(pair), file.where(pair)) for pair in islice(usable, _LOOKED_AT)]
-    if not found:
+    looks = [look_at(file.image(pair), file.where(pair)) for pair in islice(usable, _LOOKED_AT)]
+    if not looks:
         raise DataError(f"{file.path}: no row has an image and a caption; name their columns with --columns PATH,TEXT")
-    if found[0]["kind"] == "features":
-        return {key: found[0][key] for key in ("kind", "num_features")}
-    pictures = [each for each in found if each["kind"] == "pixels"]
+    if looks[0]["kind"] == "features":
+        return {key: looks[0][key] for key in ("kind", "num_features")}
+    pictures = [each for each in looks if each["kind"] == "pixels"]
     height, width = (float(np.median([each[side] for each in pictures])) for side in ("height", "width"))
     scale = min(1.0, _MOST_SIDE / max(height, width))
     sides = {"height": height * scale, "width": width * scale}
@@ -319,8 +319,8 @@ def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: Image
 
 def _images(file: CaptionFile, pairs: Iterable[Pair]) -> dict[str, tuple[Path, str]]:
     """Path of each different image, with the first row that names it."""
-    found: dict[str, tuple[Path, str]] = {}
+    paths: dict[str, tuple[Path, str]] = {}
     for pair in pairs:
-        if pair.source not in found:
-            found[pair.source] = file.image(pair), file.where(pair)
-    return found
+        if pair.source not in paths:
+            paths[pair.source] = file.image(pair), file.where(pair)
+    return paths
