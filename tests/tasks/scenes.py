@@ -16,6 +16,7 @@ SETTINGS = (
     "model.hidden_size=16",
     "model.annotation_size=16",
     "model.num_blocks=1",
+    "model.doubly_stochastic=0.1",
     "model.attention.hidden_size=16",
     "model.dropout=0",
     "training.batch_tokens=96",

@@ -64,7 +64,7 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
     data = write_scenes(tmp_path / "scenes.tsv", 120, kind=kind)
     dev = write_scenes(tmp_path / "dev.tsv", 60, seed=2, kind=kind)
     test = write_scenes(tmp_path / "test.tsv", 20, seed=3, kind=kind)
-    run = Run(data, tmp_path / "m", "training.max_steps=200", preset=preset, dev=(dev,), test=(test,))
+    run = Run(data, tmp_path / "m", "training.max_steps=600", preset=preset, dev=(dev,), test=(test,))
     outcome = run.train()
     scores = run.watched[-1].validation
     assert scores is not None
