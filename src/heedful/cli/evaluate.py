@@ -1,7 +1,8 @@
 """Evaluate a model on a test set, alone or against another model.
 
-DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are printed with
-95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are
+printed with 95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+For a model that classifies texts or answers questions, DATA is a file like the one it was trained on.
 
 Examples:
   heedful evaluate pairs.model test.tsv

@@ -252,8 +252,8 @@ class MemoryNetwork(LabelModel):
         )
         is_real = torch.arange(unary.shape[-1], device=unary.device) < inputs.num_facts[:, None]
         unary = unary.masked_fill(~is_real[:, None], -torch.inf)
-        num_facts = unary.shape[-1]
-        transition = unary.new_zeros(len(unary), 1, num_facts, num_facts)
+        # Sizes as `shape` gives them: `len` would fix the batch size of a recorded graph.
+        transition = unary.new_zeros(unary.shape[0], 1, unary.shape[-1], unary.shape[-1])
         if self.config.chain == "binary" and len(steps) > 1:
             pairs = zip(steps, keys[1:], strict=False)
             transition = torch.stack([self._scores(key, following) for (key, _), following in pairs], dim=1)

@@ -18,7 +18,7 @@ from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
 from heedful.search.stories import StoryArrays
 from heedful.text.quoting import shortened
-from heedful.text.stories import Story, parse_story, story_of
+from heedful.text.stories import SEPARATOR, Story, story_of
 
 WINDOW_STORIES: Final = 2048
 """Number of stories that are sorted by length together, so that memory does not grow with the input."""
@@ -123,7 +123,8 @@ class Answerer(LabelPredictor):
 
     def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
         maps: list[AttentionMap] = []
-        for one in self.stream(parse_story(source, "sample", 1) for source in sources):
+        parts = (source.split(SEPARATOR) for source in sources)
+        for one in self.stream(Story(tuple(facts), question) for *facts, question in parts):
             if one.weights is not None and one.story.facts:
                 steps = [f"step {step}" for step in range(1, len(one.weights) + 1)]
                 title = f"{one.story.question} → {one.answer}"

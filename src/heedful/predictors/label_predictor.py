@@ -1,5 +1,6 @@
 """Base of predictors whose results are labels: opens the tokenizer, the labels, and the engine that scores them."""
 
+from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from heedful.models.label_model import LabelModel
 
 
-class LabelPredictor(Predictor):
+class LabelPredictor(Predictor, ABC):
     """Loaded model that chooses one of its labels."""
 
     noun: ClassVar[str]

@@ -102,17 +102,17 @@ class _World:
     def act(self) -> None:
         """Let something happen: a person moves, takes a thing at the same place, or drops one."""
         person = self._source.choice(self._people)
-        held = [thing for thing, (holder, _) in self._holders.items() if holder == person]
+        carried = [thing for thing, (holder, _) in self._holders.items() if holder == person]
         chance = self._source.random()
-        if held and chance < 0.2:
-            self._drop(person, self._source.choice(held))
+        if carried and chance < 0.2:
+            self._drop(person, self._source.choice(carried))
         elif self._moves[person] and chance < 0.55 and (near := self._near(person)):
             thing = self._source.choice(near)
             self._dropped.pop(thing, None)
             self._holders[thing] = (person, len(self.facts))
             self.facts.append(f"{person} {self._source.choice(_TAKES)} the {thing}.")
         else:
-            self._move(person, held)
+            self._move(person, carried)
 
     def _near(self, person: str) -> list[str]:
         """Things that a person may take: those that nobody has, and that do not lie at another place."""
@@ -129,16 +129,16 @@ class _World:
         self._dropped[thing] = (f"Where is the {thing}?", last.place, (last.fact, len(self.facts)))
         self.facts.append(f"{person} {self._source.choice(_DROPS)} the {thing}.")
 
-    def _move(self, person: str, held: list[str]) -> None:
+    def _move(self, person: str, carried: list[str]) -> None:
         before = self._moves[person][-1] if self._moves[person] else None
-        place = self._source.choice([place for place in PLACES if before is None or place != before.place])
+        goal = self._source.choice([one for one in PLACES if before is None or one != before.place])
         if before is not None:
-            for thing in held:
+            for thing in carried:
                 supporting = (before.fact, self._holders[thing][1], len(self.facts))
-                question = f"Where was the {thing} before the {place}?"
-                self._earlier[thing, place] = (question, before.place, supporting)
-        self._moves[person].append(_Move(place, len(self.facts)))
-        self.facts.append(f"{person} {self._source.choice(_MOVES)} the {place}.")
+                question = f"Where was the {thing} before the {goal}?"
+                self._earlier[thing, goal] = (question, before.place, supporting)
+        self._moves[person].append(_Move(goal, len(self.facts)))
+        self.facts.append(f"{person} {self._source.choice(_MOVES)} the {goal}.")
 
     def of_people(self) -> list[_Question]:
         return [
@@ -149,8 +149,8 @@ class _World:
 
     def of_things(self) -> list[_Question]:
         carried = [
-            (f"Where is the {thing}?", self._moves[person][-1].place, (self._moves[person][-1].fact, taken))
-            for thing, (person, taken) in self._holders.items()
+            (f"Where is the {thing}?", self._moves[person][-1].place, (self._moves[person][-1].fact, take))
+            for thing, (person, take) in self._holders.items()
         ]
         return [*carried, *self._dropped.values()]
 

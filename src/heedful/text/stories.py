@@ -110,12 +110,12 @@ def story_of(row: Mapping[str, Any]) -> Story:
             kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"
             raise DataError(f"{kind} in {key!r}; remove it")
     indices = _indices(supporting, len(texts))
-    kept = [index for index, fact in enumerate(texts) if fact.strip()]
+    real = [index for index, fact in enumerate(texts) if fact.strip()]
     return Story(
-        tuple(texts[index].strip() for index in kept),
+        tuple(texts[index].strip() for index in real),
         question.strip(),
         answer.strip(),
-        tuple(kept.index(index) for index in indices if index in kept),
+        tuple(real.index(index) for index in indices if index in real),
     )
 
 
