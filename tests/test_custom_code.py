@@ -12,6 +12,7 @@ from heedful.attention.interface import Score
 from heedful.custom_code import allow_code, import_class, is_custom, named_code
 from heedful.errors import FileRefused, UsageError
 from tests.architecture.package import ROOT
+from tests.seal import write_sealed
 
 MINE = """
 from typing import Literal
@@ -139,7 +140,7 @@ def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: lis
     # A folder that does not say so is refused as well, and its module is not imported.
     manifest = json.loads((tmp_path / "m/heedful.json").read_text())
     del manifest["code"]
-    (tmp_path / "m/heedful.json").write_text(json.dumps(manifest))
+    write_sealed(tmp_path / "m/heedful.json", manifest)
     sly = run(tmp_path, "translate", "m", "12")
     assert sly.returncode == 3
     assert f"add --code {word}" in sly.stderr

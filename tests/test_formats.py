@@ -23,6 +23,7 @@ from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import Vocabulary
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
+from tests.seal import write_sealed
 
 SAMPLES = Path(__file__).parent / "samples" / "formats"
 SAMPLE_NAMES = sorted((path.name for path in SAMPLES.iterdir() if path.is_dir()), key=int)
@@ -95,7 +96,7 @@ def hash_again(folder: Path, name: str) -> None:
     manifest = json.loads((folder / "heedful.json").read_text(encoding="utf-8"))
     if name in manifest["files"]:
         manifest["files"][name] = sha256((folder / name).read_bytes()).hexdigest()
-        (folder / "heedful.json").write_text(json.dumps(manifest), encoding="utf-8")
+        write_sealed(folder / "heedful.json", manifest)
 
 
 def refuses_newer(read: Callable[[], object], folder: Path) -> bool:
@@ -179,7 +180,7 @@ def test_unknown_keys_of_a_known_version_are_left_out(tmp_path: Path):
     about["sha256"] = sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
     manifest.write_text(json.dumps(about), encoding="utf-8")
     path = folder / "heedful.json"
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "unheard of": 1}), encoding="utf-8")
+    write_sealed(path, {**json.loads(path.read_bytes()), "unheard of": 1})
     for name, kind in RECORDS.items():
         path = folder / name
         write_facts(path, kind, {**read_facts(path, kind, ""), "unheard of": 1})

@@ -74,6 +74,11 @@ class Experiment(StoredSettings):
         model, most = self.model, self.text.max_tokens
         if isinstance(model, TransformerConfig) and model.positions == "learned" and model.max_positions < most:
             raise ValueError(f"model.max_positions {model.max_positions} is below text.max_tokens {most}; raise it")
+        if getattr(model, "has_copy", False) and not self.text.is_shared:
+            raise ValueError(
+                "model.has_copy: copied tokens need one vocabulary of source and target; set text.shared=true and the "
+                "same units on both sides"
+            )
         if self.training.alignment_weight and (reason := _why_not_guided(model)):
             raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
         return self

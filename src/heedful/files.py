@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
-from heedful.errors import UsageError
+from heedful.errors import FileRefused, UsageError
 from heedful.regular_files import open_regular
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -31,16 +31,22 @@ _UNSUPPORTED: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSU
 
 
 @contextmanager
-def written_whole(path: Path) -> Generator[TextIO]:
+def written_whole(path: Path, is_internal: bool = False) -> Generator[TextIO]:
     """Write a text file under a temporary name, and rename it to its final name on success.
 
     Args:
         path: final name.
+        is_internal: whether the file belongs to a folder of heedful's, where a pipe or a device has no place.
 
     Yields:
         A text stream; characters that UTF-8 cannot encode, as of odd file names, are replaced. If the body raises or
         the process is killed, an existing file at `path` is unchanged.
+
+    Raises:
+        FileRefused: the file is internal, and a folder, a pipe or a device is in its place.
     """
+    if is_internal and os.path.lexists(path) and not path.is_file():
+        raise FileRefused(f"{path}: not a regular file; delete it and run the same command again")
     target = _destination(path)
     if _is_special(target):
         with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:

@@ -165,7 +165,7 @@ def _begin(
         pace = measure_pace(task, experiment, folder, data, recipe.device)
         experiment = _resolve(task, recipe, merge(suited, task.planned(data, experiment, pace)))
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
-    with written_whole(folder / EXPERIMENT) as stream:
+    with written_whole(folder / EXPERIMENT, is_internal=True) as stream:
         stream.write(to_toml(experiment))
     advice = _advice(task, recipe, data, experiment)
     seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)

@@ -4,7 +4,6 @@ Records of earlier versions of heedful have no checksum and are accepted without
 """
 
 import json
-import os
 from abc import ABC
 from collections.abc import Mapping
 from hashlib import sha256
@@ -19,6 +18,7 @@ from heedful.formats import Format
 from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 CHECKSUM: Final = "sha256"
+"""Entry of a record with the checksum of its other entries."""
 """Key of the sha256 of all other keys and values."""
 
 
@@ -34,11 +34,9 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
         FileRefused: a folder, a pipe or a device is in the place of the file, or a link to one.
         OSError: the disk is full or refuses.
     """
-    if os.path.lexists(path) and not path.is_file():
-        raise FileRefused(f"{path}: not a regular file; delete it and run the same command again")
     stamped = json.loads(json.dumps(kind.stamp(facts)))  # tuples become lists, as they will be read
-    with written_whole(path) as stream:
-        json.dump({**stamped, CHECKSUM: _checksum(stamped)}, stream, indent=1)
+    with written_whole(path, is_internal=True) as stream:
+        json.dump({**stamped, CHECKSUM: checksum(stamped)}, stream, indent=1)
 
 
 def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
@@ -63,7 +61,7 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     except DamagedFile as error:
         raise FileRefused(f"{str(error).rpartition('; ')[0]}; {advice}") from None
     content = kind.strip(path, facts)
-    if CHECKSUM in content and content.pop(CHECKSUM) != _checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
+    if CHECKSUM in content and content.pop(CHECKSUM) != checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
         raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")
     return content
 
@@ -91,5 +89,13 @@ class Kinds(BaseModel, ABC):
         return ""
 
 
-def _checksum(facts: Mapping[str, Any]) -> str:
+def checksum(facts: Mapping[str, Any]) -> str:
+    """Compute the checksum of a record.
+
+    Args:
+        facts: the record as it is read from its file, without the entry `CHECKSUM`.
+
+    Returns:
+        The sha256 of its canonical form, in hexadecimal digits.
+    """
     return sha256(json.dumps(facts, sort_keys=True).encode("ascii")).hexdigest()

@@ -16,7 +16,7 @@ MODEL = '''
 """A toy model: one linear layer over counts of letters."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from torch import Tensor, nn
 
@@ -82,6 +82,8 @@ class ToyBatch:
 
 
 class ToySampler:
+    unit: ClassVar[str] = "points"
+
     def __init__(self, folder):
         held = np.load(folder / "run" / "toy.npz")
         self.batch = ToyBatch(held["features"], held["labels"])

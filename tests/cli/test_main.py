@@ -205,3 +205,13 @@ def test_readers_that_left_both_streams_give_no_other_exit_code(words: tuple[str
     done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=writer, check=False)
     os.close(writer)
     assert done.returncode == (141 if words[0] == "list" else 2)
+
+
+def test_a_reader_of_help_may_leave():
+    command = [sys.executable, "-m", "heedful", "train", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141

@@ -17,6 +17,7 @@ VALIDATED = replace(RUNNING, validation=Validation({"loss": 3.1239, "bleu": 25.1
 
 def test_where_with_a_limit_and_without():
     assert where(RUNNING) == "25 %, step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210, 3 min 00 s left"
+    assert "3,870 texts/s" in where(replace(RUNNING, unit="texts"))
     assert where(replace(RUNNING, done=0.0)) == "step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210"
 
 

@@ -19,6 +19,7 @@ from heedful.text.vocabulary import EOS
 from tests.architecture.package import ROOT
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
+from tests.seal import write_sealed
 
 MOST = 24
 """Tokens that the model takes."""
@@ -134,7 +135,7 @@ def rewritten(trained: Trained, folder: Path, change: Callable[[dict[str, np.nda
 def signed(model: Path, *names: str) -> None:
     manifest = json.loads((model / "heedful.json").read_text(encoding="utf-8"))
     manifest["files"] |= {name: digest(model / name) for name in names}
-    (model / "heedful.json").write_text(json.dumps(manifest), encoding="utf-8")
+    write_sealed(model / "heedful.json", manifest)
 
 
 def missing(weights: dict[str, np.ndarray]) -> None:

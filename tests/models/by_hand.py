@@ -83,11 +83,13 @@ def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[i
     """[target, vocabulary] logits and [target, source] weights, with the maxout readout and s_0 from h<-_1."""
     annotations, last = rnnsearch_annotations(p, source)
     state = np.tanh(p["initial.weight"] @ last + p["initial.bias"])
+    coverage = np.zeros(len(source))
     logits: list[Vector] = []
     weights: list[Vector] = []
     for token in target_in:
         y = p["target_embedding.weight"][token]
-        alpha = alignment(p, state, annotations)
+        alpha = alignment(p, state, annotations, coverage)
+        coverage = coverage + alpha
         context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
         t = maxout(p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"])
         logits.append(p["output.weight"] @ t + p["output.bias"])
@@ -96,10 +98,16 @@ def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[i
     return np.stack(logits), np.stack(weights)
 
 
-def alignment(p: Parameters, state: Vector, keys: Sequence[Vector]) -> Vector:
-    """Softmax of v_a . tanh(W_a s + U_a h_j)."""
+def alignment(p: Parameters, state: Vector, keys: Sequence[Vector], coverage: Vector | None = None) -> Vector:
+    """Softmax of v_a . tanh(W_a s + U_a h_j), or with w c_j inside, as in See et al. 2017, eq. 11."""
     of_query = p["score.query_projection.weight"] @ state
-    return softmax([float(p["score.vector"] @ np.tanh(of_query + p["score.key_projection.weight"] @ h)) for h in keys])
+    scores: list[float] = []
+    for j, h in enumerate(keys):
+        inner = of_query + p["score.key_projection.weight"] @ h
+        if coverage is not None and "coverage_map" in p:
+            inner = inner + p["coverage_map"] * coverage[j]
+        scores.append(float(p["score.vector"] @ np.tanh(inner)))
+    return softmax(scores)
 
 
 def conditional_logits(p: Parameters, source: Sequence[int], target_in: Sequence[int]) -> tuple[Vector, Vector]:

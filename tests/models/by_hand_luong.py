@@ -49,17 +49,19 @@ def encode(p: Parameters, config: LuongConfig, source: Sequence[int]) -> tuple[l
     return [by_place[place] for place in range(len(source))], ends
 
 
-def score(p: Parameters, name: str, query: Vector, key: Vector, place: int) -> float | None:
-    """score(h_t, h_s); None where there is none."""
+def score(
+    p: Parameters, name: str, query: Vector, key: Vector, place: int, covered: Vector | float = 0.0
+) -> float | None:
+    """score(h_t, h_s); None where there is none. `covered` is w c_s, which is added to the key or to its map."""
     match name:
         case "dot":
-            return float(query @ key)
+            return float(query @ (key + covered))
         case "scaled_dot":
             return float(query @ key) / np.sqrt(len(query))
         case "general":
             return float(query @ (p["score.weight"] @ key))
         case "concat":
-            return float(p["score.vector"] @ np.tanh(p["score.weight"] @ np.concatenate((query, key))))
+            return float(p["score.vector"] @ np.tanh(p["score.weight"] @ np.concatenate((query, key)) + covered))
         case "additive":
             mapped = p["score.query_projection.weight"] @ query + p["score.key_projection.weight"] @ key
             return float(p["score.vector"] @ np.tanh(mapped))
@@ -69,8 +71,10 @@ def score(p: Parameters, name: str, query: Vector, key: Vector, place: int) -> f
             raise ValueError(name)
 
 
-def align(p: Parameters, config: LuongConfig, query: Vector, keys: Sequence[Vector], t: int) -> Vector:
-    """a_t over all places of the source."""
+def align(
+    p: Parameters, config: LuongConfig, query: Vector, keys: Sequence[Vector], t: int, coverage: Vector
+) -> Vector:
+    """a_t over all places of the source, whose weights so far sum to `coverage`."""
     num = len(keys) if config.is_end_attended else len(keys) - 1
     seen = list(range(num))
     centre, width = 0.0, config.attention.half_width
@@ -80,7 +84,8 @@ def align(p: Parameters, config: LuongConfig, query: Vector, keys: Sequence[Vect
         position = float(p["position_vector"] @ np.tanh(p["position_map.weight"] @ query))
         centre = num / (1.0 + np.exp(-position))
     near = [s for s in seen if centre - width <= s <= centre + width] if config.attention.window != "global" else seen
-    scores = {s: score(p, config.attention.score, query, keys[s], s) for s in seen}
+    w = p["coverage_map"] if config.attention.has_coverage else 0.0
+    scores = {s: score(p, config.attention.score, query, keys[s], s, w * coverage[s]) for s in seen}
     summed = [s for s in (near if config.attention.softmax_over == "window" else seen) if scores[s] is not None]
     weights = np.zeros(len(keys))
     if summed:
@@ -107,7 +112,7 @@ def luong_logits(
                 p, config.cell, f"decoder.layers.{layer}", x, states[layer], fed if is_fed else None
             )
             x = states[layer][0]
-        alpha = align(p, config, x, keys, t)
+        alpha = align(p, config, x, keys, t, sum(weights, np.zeros(len(keys))))
         context = sum((a * h for a, h in zip(alpha, keys, strict=True)), np.zeros(config.hidden_size))
         fed = np.tanh(p["combine.weight"] @ np.concatenate((context, x)))
         logits.append(p["output.weight"] @ fed + (p["output.bias"] if config.output_bias else 0.0))

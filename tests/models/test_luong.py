@@ -35,6 +35,9 @@ FURTHER = {
     "monotonic to the last": changed(TINY, window="local-m", past_source="last", half_width=1),
     "monotonic to the last word": changed(TINY, window="local-m", past_source="last", is_end_attended=False),
     "output bias": changed(TINY, output_bias=True, has_feeding=False),
+    "coverage": changed(TINY, score="dot", attention={"has_coverage": True}),
+    "coverage, monotonic": changed(TINY, score="concat", window="local-m", attention={"has_coverage": True}),
+    "coverage alone": changed(TINY, window="global", score="dot", has_feeding=False, attention={"has_coverage": True}),
 }
 
 

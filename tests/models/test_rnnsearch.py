@@ -22,7 +22,12 @@ Formula = Callable[[Parameters, Sequence[int], Sequence[int]], tuple[np.ndarray,
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
-    ("name", "formula"), [("rnnsearch", rnnsearch_logits), ("rnnsearch-conditional", conditional_logits)]
+    ("name", "formula"),
+    [
+        ("rnnsearch", rnnsearch_logits),
+        ("rnnsearch-conditional", conditional_logits),
+        ("rnnsearch-coverage", rnnsearch_logits),
+    ],
 )
 def test_it_is_the_papers_equations(name: str, formula: Formula, seed: int):
     model = make_model(name, seed)

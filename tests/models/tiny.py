@@ -103,6 +103,16 @@ CONFIGS: Mapping[str, Config] = {
         decoder="conditional",
         attention={"normalizer": "entmax", "window": "local-p", "half_width": 2, "score": "general"},
     ),
+    "rnnsearch-coverage": changed(_RNNSEARCH, attention={"has_coverage": True, "coverage_weight": 1.0}),
+    "luong-coverage": changed(
+        _LUONG, attention={"has_coverage": True, "score": "concat", "window": "global"}, has_feeding=False
+    ),
+    "luong-coverage-monotonic": changed(
+        _LUONG, attention={"has_coverage": True, "window": "local-m", "normalizer": "sparsemax", "projection_size": 3}
+    ),
+    "luong-coverage-predictive": changed(
+        _LUONG, attention={"has_coverage": True, "normalizer": "straight_through", "softmax_over": "source"}
+    ),
     "luong-projected": changed(
         _LUONG, attention={"normalizer": "straight_through", "window": "global", "projection_size": 3}
     ),

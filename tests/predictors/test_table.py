@@ -10,6 +10,7 @@ from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import PREDICTORS, load
 from heedful.predictors.translator import Translator
 from heedful.tasks.table import TASKS, find_task
+from tests.seal import write_sealed
 from tests.tasks.reviews import write_reviews
 from tests.tasks.test_classification import Run
 
@@ -38,7 +39,7 @@ def test_a_task_of_a_newer_heedful_is_refused(model: Path, tmp_path: Path):
     facts = json.loads((model / "heedful.json").read_text(encoding="utf-8"))
     for name in facts["files"]:
         (tmp_path / name).write_bytes((model / name).read_bytes())
-    (tmp_path / "heedful.json").write_text(json.dumps(facts | {"task": "poetry"}), encoding="utf-8")
+    write_sealed(tmp_path / "heedful.json", facts | {"task": "poetry"})
     with pytest.raises(FileRefused, match="a model for poetry, which this heedful does not know"):
         load(tmp_path)
 

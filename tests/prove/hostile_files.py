@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from heedful.records import CHECKSUM, checksum
 from heedful.synthetic.facts import generate
 from tests.prove.hostile_process import PATIENT, run
 
@@ -268,7 +269,15 @@ def replace_value(path: Path, place: tuple[str | int, ...], value: Any) -> None:
     for key in place[:-1]:
         node = node[key]
     node[place[-1]] = value
+    if path.name == "heedful.json" and place != (CHECKSUM,):
+        _seal(content)
     path.write_text(json.dumps(content) + rest, encoding="utf-8", newline="\n")
+
+
+def _seal(content: dict[str, Any]) -> None:
+    """Renew the checksum of a record if it has one, so that its values are looked at."""
+    if CHECKSUM in content:
+        content[CHECKSUM] = checksum({key: value for key, value in content.items() if key != CHECKSUM})
 
 
 def read_tree(path: Path) -> tuple[Any, str]:
@@ -293,4 +302,5 @@ def rehash(folder: Path, name: str) -> None:
             content = json.loads(manifest.read_text(encoding="utf-8"))
             if path.name in content.get("files", {}):
                 content["files"][path.name] = sha256(path.read_bytes()).hexdigest()
+                _seal(content)
                 manifest.write_text(json.dumps(content), encoding="utf-8", newline="\n")

@@ -8,6 +8,7 @@ from heedful.errors import FileRefused, NewerFormat, UsageError
 from heedful.files import digest
 from heedful.formats import MODEL_FORMAT
 from heedful.runtime.folder import MANIFEST, commit, open_folder
+from tests.seal import write_sealed
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 def change(folder: Path, **values: Any) -> None:
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    (folder / MANIFEST).write_text(json.dumps(manifest | values), encoding="utf-8")
+    write_sealed(folder / MANIFEST, manifest | values)
 
 
 def refusal(folder: Path) -> FileRefused:
@@ -144,3 +145,17 @@ def test_a_second_commit_takes_the_place_of_the_first(folder: Path):
     commit(folder, {"kind": "newer", "weights": "new.bin"}, ["new.bin"])
     (folder / "weights.bin").write_bytes(b"no longer of it")
     assert open_folder(folder).file("weights").read_bytes() == b"new"
+
+
+def test_a_changed_manifest_is_refused(folder: Path):
+    text = (folder / MANIFEST).read_text(encoding="utf-8")
+    for changed in (text.replace("languages", "lancuages"), text.replace('"en"', '"eo"')):
+        (folder / MANIFEST).write_text(changed, encoding="utf-8")
+        assert "heedful.json: changed since it was written" in str(refusal(folder))
+
+
+def test_a_manifest_without_a_checksum_is_that_of_an_older_version(folder: Path):
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    del manifest["sha256"]
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    assert open_folder(folder).facts["kind"] == "toy"

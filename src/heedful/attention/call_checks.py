@@ -47,9 +47,10 @@ def check_operands(
         NeedError: the normalizer does not provide a requested result, or there is no such result.
         UsageError: dtypes differ or are not floating-point, or the dropout is outside [0, 1).
     """
-    for role, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 2:
-            raise ShapeError(f"attend: expected {role} of axes [*batch, {role}, size], got {list(tensor.shape)}")
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        named = (("query", query), ("key", key), ("value", value))
+        role, tensor = next(item for item in named if item[1].dim() < 2)
+        raise ShapeError(f"attend: expected {role} of axes [*batch, {role}, size], got {list(tensor.shape)}")
     num_keys = key.shape[-2]
     if value.shape[-2] != num_keys:
         raise ShapeError(f"attend: {num_keys} keys but {value.shape[-2]} values ({_shapes(key, value)})")
@@ -68,12 +69,22 @@ def check_operands(
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
     if reason := normalizer.why_not(query.shape[-2], num_keys):
         raise ShapeError(f"attend: {reason}")
+    if need:
+        _check_need(normalizer, need)
+        if num_keys == 0 and "argmax" in need:
+            raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
+
+
+def _check_need(normalizer: Normalizer, need: frozenset[Need]) -> None:
+    """Refuse results that a normalizer cannot provide.
+
+    Raises:
+        NeedError: the normalizer does not provide a requested result, or there is no such result.
+    """
     for name in sorted(need - set(get_args(Need))):
         raise NeedError(f"attend: need {name!r} is unknown{did_you_mean(name, get_args(Need))}")
     if missing := need - normalizer.provides:
         raise NeedError(f"attend: {type(normalizer).__name__} cannot provide {', '.join(sorted(missing))}")
-    if num_keys == 0 and "argmax" in need:
-        raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
 
 
 def require_size(tensor: Tensor, size: int, role: str) -> Tensor:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple
 
 import torch
@@ -60,6 +59,7 @@ observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("obs
 """Callback for capture: where set, every `attend` computes its weights and passes them on."""
 
 _WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
+_NOTHING: Final[frozenset[Need]] = frozenset()
 
 
 class Choice(NamedTuple):
@@ -144,16 +144,15 @@ def attend(
     # torch.compile cannot trace the callback, so compiled code is not observed.
     watch = None if torch.compiler.is_compiling() else observer.get()
     wanted = _names(need) | _WATCHED if watch else _names(need)
-    lower = partial(_lower, scoring=score, masking=mask, dropout=dropout, need=wanted)
-    call = lower(query, key, value, normalizer=normalizer)
-    call = call._replace(normalizer=call.normalizer.seeded())
+    normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
+    call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
     if call.rows is not None and not _is_finite(call, attended, query, key):
         reached = reached_queries(call.pairs, value, call.rows)
         if reached is not None:
-            clean = lower(*with_zeros(query, key, value, call.pairs), normalizer=call.normalizer)
-            attended = merged(reached, attended, _run(chosen, clean), call.normalizer.scope)
+            clean = _lower(*with_zeros(query, key, value, call.pairs), score, mask, normalizer, dropout, wanted)
+            attended = merged(reached, attended, _run(chosen, clean), normalizer.scope)
     if watch:
         watch(call.score, attended)
     return attended
@@ -279,9 +278,6 @@ def _lower(
     except RuntimeError:
         explain_types(score, query)
         raise
-    learned = (*pairs.tensors(), value)
-    if rows is not None and rows.gaussian is not None:
-        learned = (*learned, rows.gaussian.centre)
     request = Request(
         pairs=type(pairs),
         dtype=value.dtype,
@@ -294,12 +290,18 @@ def _lower(
         has_gaussian=rows is not None and rows.gaussian is not None,
         need=need,
         dropout=dropout,
-        wants_gradient=torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned),
+        wants_gradient=torch.is_grad_enabled() and _is_learned(pairs, value, rows),
         mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
         has_bias=pairs.bias is not None,
     )
     return _Call(score, pairs, value, rows, normalizer, request)
+
+
+def _is_learned(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None) -> bool:
+    """Tell whether a tensor of a call receives gradient."""
+    centre = () if rows is None or rows.gaussian is None else (rows.gaussian.centre,)
+    return any(tensor.requires_grad for tensor in (value, *pairs.tensors(), *centre))
 
 
 def _bounds(
@@ -319,7 +321,7 @@ def _bounds(
 
 
 def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
-    return frozenset((need,) if isinstance(need, str) else need)
+    return frozenset((need,) if isinstance(need, str) else need) if need else _NOTHING
 
 
 def _mode(*tensors: Tensor) -> Mode:
@@ -332,15 +334,18 @@ def _mode(*tensors: Tensor) -> Mode:
 
 def _run(kernel: Kernel, call: _Call) -> Attended:
     """Compute attention that can be differentiated twice."""
-    inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
     device = call.request.device
-    is_wide = attended.context.dtype == torch.float32
-    if is_wide and torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+    if (
+        attended.context.dtype == torch.float32
+        and torch.amp.is_autocast_available(device)
+        and torch.is_autocast_enabled(device)
+    ):
         # The plain kernel's products are in the type of autocast, and no choice of a kernel may change a type.
         attended = replace(attended, context=attended.context.to(torch.get_autocast_dtype(device)))
     if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
         return attended
+    inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
 
 

@@ -25,7 +25,23 @@ def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
     Raises:
         RuntimeError: the shapes do not broadcast.
     """
-    return first if all(other == first for other in others) else torch.broadcast_shapes(first, *others)
+    for other in others:
+        if other != first:
+            return torch.broadcast_shapes(first, *others)
+    return first
+
+
+def scaled(tensor: Tensor, factor: Tensor | float) -> Tensor:
+    """Multiply by a factor, unless it is the number 1.
+
+    Args:
+        tensor: any shape.
+        factor: a number, or a tensor that broadcasts.
+
+    Returns:
+        The product; the tensor itself for the number 1.
+    """
+    return tensor if isinstance(factor, float) and factor == 1.0 else tensor * factor
 
 
 @final
@@ -141,7 +157,7 @@ class LoweredScore(ABC):
         Returns:
             The tensors, in no particular order.
         """
-        return self.query, self.key, *(() if self.bias is None else self.bias.tensors())
+        return (self.query, self.key) if self.bias is None else (self.query, self.key, *self.bias.tensors())
 
     def shared(self) -> dict[str, Tensor]:
         """Return the tensors that all queries share.
@@ -151,8 +167,9 @@ class LoweredScore(ABC):
         """
         others = (each.name for each in fields(self) if each.name != "query")
         own = {name: tensor for name in others if isinstance(tensor := getattr(self, name), Tensor)}
-        biases = () if self.bias is None else self.bias.parameters
-        return own | {f"bias {index}": parameter for index, parameter in enumerate(biases)}
+        if self.bias is None:
+            return own
+        return own | {f"bias {index}": parameter for index, parameter in enumerate(self.bias.parameters)}
 
     def with_shared(self, tensors: Mapping[str, Tensor]) -> Self:
         """Replace the tensors that all queries share.

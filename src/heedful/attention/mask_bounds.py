@@ -37,8 +37,8 @@ class Gaussian:
 class MaskBounds:
     """Normal form of a mask for a number of queries and keys."""
 
-    start: Real[Tensor, "*#leading #query"]
-    """[*leading, 1 or query] first key that a query may attend to."""
+    start: Real[Tensor, "*#leading #query"] | None
+    """[*leading, 1 or query] first key that a query may attend to; None = 0."""
     stop: Real[Tensor, "*#leading #query"]
     """[*leading, 1 or query] index after the last key."""
     dense: Bool[Tensor, "*#leading #query key"] | None = None
@@ -64,10 +64,28 @@ class MaskBounds:
             return tensor if tensor.shape[axis] == 1 else tensor[(..., rows, *(slice(None),) * (-1 - axis))]
 
         return MaskBounds(
-            cut(self.start, -1),
+            None if self.start is None else cut(self.start, -1),
             cut(self.stop, -1),
             None if self.dense is None else cut(self.dense, -2),
             None if self.gaussian is None else Gaussian(cut(self.gaussian.centre, -1), self.gaussian.sigma),
+            width=self.width,
+        )
+
+    def each_query(self, num_leading: int) -> "MaskBounds":
+        """Turn the query axis into the last leading axis.
+
+        Args:
+            num_leading: number of leading axes of the scores, the new one not among them.
+
+        Returns:
+            The bounds for one query per item of the new axis.
+        """
+        gaussian = self.gaussian
+        return MaskBounds(
+            None if self.start is None else _aligned(self.start, num_leading, 1)[..., None],
+            _aligned(self.stop, num_leading, 1)[..., None],
+            None if self.dense is None else _aligned(self.dense, num_leading, 2)[..., None, :],
+            gaussian and Gaussian(_aligned(gaussian.centre, num_leading, 1)[..., None], gaussian.sigma),
             width=self.width,
         )
 
@@ -80,8 +98,12 @@ class MaskBounds:
         Raises:
             ShapeError: those of the mask, aligned from the left, are neither 1 nor equal.
         """
-        tables = (self.start.shape[:-1], self.stop.shape[:-1], () if self.dense is None else self.dense.shape[:-2])
-        for shape in tables:
+        for tensor, trailing in ((self.start, 1), (self.stop, 1), (self.dense, 2)):
+            if tensor is None:
+                continue
+            shape = tensor.shape[:-trailing]
+            if shape == leading:
+                continue
             _check_leading(len(shape), len(leading))
             # No set here: symbolic sizes of an exported graph are not hashable.
             if any(size not in (wanted, 1) for size, wanted in zip(shape, leading, strict=False)):
@@ -102,11 +124,11 @@ class MaskBounds:
         Raises:
             ShapeError: the mask has more leading axes than the scores.
         """
-        start, stop = self.start, self.stop
+        stop = self.stop
+        start = torch.zeros_like(stop) if self.start is None else self.start
         if start.shape != stop.shape:
             start, stop = torch.broadcast_tensors(start, stop)
-        _check_leading(start.dim() - 1, num_leading)
-        return lead(start, num_leading, 1), lead(stop, num_leading, 1)
+        return _aligned(start, num_leading, 1), _aligned(stop, num_leading, 1)
 
     def allowed(self, num_leading: int, num_keys: int) -> Bool[Tensor, "*leading #query key"]:
         """Return the mask as a table.
@@ -121,12 +143,12 @@ class MaskBounds:
         Raises:
             ShapeError: the mask has more leading axes than the scores.
         """
-        start, stop = self.bounds(num_leading)
-        positions = torch.arange(num_keys, device=start.device)
-        full = (positions >= start[..., None]) & (positions < stop[..., None])
+        positions = torch.arange(num_keys, device=self.stop.device)
+        full = positions < _aligned(self.stop, num_leading, 1)[..., None]
+        if self.start is not None:
+            full = full & (positions >= _aligned(self.start, num_leading, 1)[..., None])
         if self.dense is not None:
-            _check_leading(self.dense.dim() - 2, num_leading)
-            full = full & lead(self.dense, num_leading, 2)
+            full = full & _aligned(self.dense, num_leading, 2)
         return full
 
     def reaches(self, marked: Bool[Tensor, "*#leading key"], num_leading: int) -> Bool[Tensor, "*#leading #query"]:
@@ -162,8 +184,10 @@ class MaskBounds:
         Returns:
             [*leading, key] True = may be attended to; None if the mask differs between queries.
         """
-        parts = (self.start.shape[-1], self.stop.shape[-1], 1 if self.dense is None else self.dense.shape[-2])
-        return self.allowed(num_leading, num_keys)[..., 0, :] if parts == (1, 1, 1) else None
+        parts = (self.start, -1), (self.stop, -1), (self.dense, -2)
+        if any(tensor is not None and tensor.shape[axis] != 1 for tensor, axis in parts):
+            return None
+        return self.allowed(num_leading, num_keys)[..., 0, :]
 
 
 def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
@@ -181,6 +205,16 @@ def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     if missing == 0:
         return bounds
     return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
+
+
+def _aligned(tensor: Tensor, num_leading: int, trailing: int) -> Tensor:
+    """Insert axes after the leading ones of a bound or table of a mask.
+
+    Raises:
+        ShapeError: the mask has more leading axes than the scores.
+    """
+    _check_leading(tensor.dim() - trailing, num_leading)
+    return lead(tensor, num_leading, trailing)
 
 
 def _check_leading(num_axes: int, num_leading: int) -> None:

@@ -8,6 +8,7 @@ normalising. Leading axes align from the left: lengths [batch] mask every head a
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final, Literal, final
 
 import torch
@@ -56,7 +57,7 @@ class _Interval(Mask):
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         # The last query has the position of the last key, so that one new query sees all cached keys.
         position = torch.arange(num_keys - num_queries, num_keys, device=device)
-        start = torch.zeros_like(position) if self.left is None else position - self.left
+        start = None if self.left is None else position - self.left
         stop = torch.full_like(position, num_keys) if self.right is None else position + self.right + 1
         return MaskBounds(
             start,
@@ -74,7 +75,18 @@ class _Padding(Mask):
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         stop = self.lengths.to(device)[..., None]
-        return MaskBounds(torch.zeros_like(stop), stop)
+        return MaskBounds(None, stop)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _EachQuery(Mask):
+    inner: Mask
+    num_queries: int
+    num_leading: int
+
+    def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
+        return self.inner.rows(self.num_queries, num_keys, device).each_query(self.num_leading)
 
 
 @final
@@ -95,8 +107,8 @@ class _Around(Mask):
         gaussian = None if self.sigma is None else Gaussian(centre, self.sigma)
         position = centre.detach()
         if not self.is_bounded:
-            start = torch.zeros_like(position, dtype=torch.int64)
-            return MaskBounds(start, torch.full_like(start, num_keys), gaussian=gaussian)
+            stop = torch.full_like(position, num_keys, dtype=torch.int64)
+            return MaskBounds(None, stop, gaussian=gaussian)
         start = (position - self.half_width).ceil().long()
         stop = (position + self.half_width).floor().long() + 1
         return MaskBounds(start, stop, gaussian=gaussian, width=2 * self.half_width + 1)
@@ -143,11 +155,11 @@ class _Both(Mask):
         if one.gaussian is not None and two.gaussian is not None:
             raise UsageError("masks: only one of two masks joined by & may have a Gaussian")
         leading = max(_num_leading(one), _num_leading(two))
-        start = torch.maximum(lead(one.start, leading, 1), lead(two.start, leading, 1))
+        starts = [lead(rows.start, leading, 1) for rows in (one, two) if rows.start is not None]
         stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
         tables = [lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
         return MaskBounds(
-            start,
+            reduce(torch.maximum, starts) if starts else None,
             stop,
             torch.stack(torch.broadcast_tensors(*tables)).all(0) if tables else None,
             one.gaussian or two.gaussian,
@@ -191,12 +203,13 @@ def _support(mask: Mask, num_queries: int, num_keys: int, device: torch.device) 
 
 
 def _num_leading(rows: MaskBounds) -> int:
-    return max(rows.start.dim() - 1, rows.stop.dim() - 1, 0 if rows.dense is None else rows.dense.dim() - 2)
+    axes = (rows.start, 1), (rows.stop, 1), (rows.dense, 2)
+    return max(tensor.dim() - trailing for tensor, trailing in axes if tensor is not None)
 
 
 def _dense(table: Tensor, num_keys: int) -> MaskBounds:
     stop = torch.full(table.shape[:-1], num_keys, device=table.device)
-    return MaskBounds(torch.zeros_like(stop), stop, table)
+    return MaskBounds(None, stop, table)
 
 
 def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
@@ -326,6 +339,20 @@ def local_predictive(
     if is_known and not chosen > 0.0:
         raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; give one explicitly with half_width 0")
     return _Around(centre, half_width, chosen, over == "window")
+
+
+def each_query(mask: Mask, num_queries: int, num_leading: int) -> Mask:
+    """Move the queries of a mask to a leading axis, for queries that have keys of their own.
+
+    Args:
+        mask: mask of queries that share their keys.
+        num_queries: number of these queries.
+        num_leading: number of their leading axes.
+
+    Returns:
+        The mask for leading axes [*leading, query] and one query each.
+    """
+    return _EachQuery(mask, num_queries, num_leading)
 
 
 def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:

@@ -17,7 +17,7 @@ from torch.nn import functional
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
-from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, scaled
 from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
@@ -42,7 +42,7 @@ class _Dot(Score):
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
-        return LoweredDot(query * (self.scale * inverse_temperature), prepared.key)
+        return LoweredDot(scaled(query, self.scale * inverse_temperature), prepared.key)
 
 
 @final
@@ -85,7 +85,7 @@ class General(Score):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
-        return LoweredDot(query * inverse_temperature, prepared.key)
+        return LoweredDot(scaled(query, inverse_temperature), prepared.key)
 
 
 @final
@@ -167,7 +167,7 @@ class Location(Score):
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:
             rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
-        return LoweredDot(query * inverse_temperature, rows.expand(*leading, *rows.shape))
+        return LoweredDot(scaled(query, inverse_temperature), rows.expand(*leading, *rows.shape))
 
 
 class _Additive(Score):
@@ -202,7 +202,8 @@ class _Additive(Score):
         return PreparedKey(mapped, prepare_exp_key(mapped.detach()))
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredAdditive:
-        return LoweredAdditive(self.map_query(query), prepared.key, self.vector * inverse_temperature, prepared.exp_key)
+        vector = scaled(self.vector, inverse_temperature)
+        return LoweredAdditive(self.map_query(query), prepared.key, vector, prepared.exp_key)
 
 
 @final
@@ -291,7 +292,7 @@ class _Kernel(Score, ABC):
     def bandwidth(self) -> Tensor:
         """[] bandwidth in the unit of the points."""
         initial, logarithm = self._initial
-        return initial * (self.log_bandwidth - logarithm).exp()
+        return (self.log_bandwidth - logarithm).exp().mul(initial)
 
 
 @final

@@ -1,6 +1,6 @@
 """Second derivatives of attention, for kernels that compute first ones only: those of the plain kernel."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -26,8 +26,8 @@ def with_second_derivatives(attended: Attended, inputs: AttentionInputs, request
 
     Cost: nothing but a node of the graph, until gradients are to have a graph; then that of the plain kernel.
     """
-    tensors = {each.name: getattr(attended, each.name) for each in fields(attended) if each.name != "kernel"}
-    names = [name for name, tensor in tensors.items() if isinstance(tensor, Tensor) and tensor.requires_grad]
+    tensors = {name: getattr(attended, name) for name in ("context", *request.need)}
+    names = [name for name, tensor in tensors.items() if tensor.requires_grad]
 
     def formula(*others: Tensor) -> tuple[Tensor, ...]:
         if request.dropout:

@@ -76,8 +76,9 @@ def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     The softmax of an empty row would be 0/0. So the row keeps its scores, and its results are zeroed afterwards; thus
     neither values nor gradients are ever NaN.
     """
-    empty = ~allowed.any(dim=-1, keepdim=True)
-    return scores.masked_fill(~(allowed | empty), -torch.inf), empty
+    any_allowed = allowed.any(dim=-1, keepdim=True)
+    # Exclusive or: forbidden keys of rows that are not empty.
+    return scores.masked_fill(allowed ^ any_allowed, -torch.inf), ~any_allowed
 
 
 SOFTMAX: Final = Softmax()

@@ -4,7 +4,7 @@ Only the inputs of a tile are saved; its scores and weights are recomputed for t
 keys or chains need linear memory with any score, without a kernel of their own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Final, final
@@ -73,7 +73,7 @@ class Tiled(Kernel):
     ) -> Attended:
         row_ids = number_rows((*pairs.leading, request.num_queries), value.device) if normalizer.is_random else None
         operands = AttentionInputs(pairs, value, rows, normalizer, row_ids)
-        compute = partial(run_tile, self.scoring, request, operands.types())
+        compute = partial(run_tile, self.scoring, request)
         per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
         if request.has_bias:
             per_query += _NUMBERS_PER_BIAS * request.num_keys
@@ -81,24 +81,24 @@ class Tiled(Kernel):
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
         if is_one_tile or per_query * request.num_queries <= WHOLE:
             return compute(operands)
-        return in_tiles(compute, operands, request, max(1, TILE // max(1, per_query)))
+        types = operands.types()
+        return in_tiles(
+            lambda tile: compute(tile.narrowed(types)), operands, request, max(1, TILE // max(1, per_query))
+        )
 
 
-def run_tile(
-    scoring: ScoreKernel, request: Request, types: Mapping[str, torch.dtype], tile: AttentionInputs
-) -> Attended:
+def run_tile(scoring: ScoreKernel, request: Request, operands: AttentionInputs) -> Attended:
     """Compute attention with all scores in memory.
 
     Args:
         scoring: kernel of the scores.
         request: of the whole call.
-        types: `AttentionInputs.types` of the whole call.
-        tile: inputs of some of its queries, possibly widened.
+        operands: inputs of some of its queries.
 
     Returns:
         The contexts and the requested results.
     """
-    operands, rows = tile.narrowed(types), tile.rows
+    rows = operands.rows
     scores, exists = scoring.scores(operands.pairs)
     if operands.pairs.bias is not None:
         scores = operands.pairs.bias.add_to(scores)

@@ -96,7 +96,13 @@ def _run(words: Sequence[str]) -> int:
         raise UsageError(f"no command {named!r}{did_you_mean(named, COMMANDS)}")
     # Import only the command that runs; help and completion need all of them.
     app = _app([named] if named else COMMANDS)
-    return int(typer.main.get_command(app).main(words, prog_name="heedful", standalone_mode=False) or 0)
+    try:
+        return int(typer.main.get_command(app).main(words, prog_name="heedful", standalone_mode=False) or 0)
+    except SystemExit as ending:
+        # Typer ends the process where the reader of a help text leaves.
+        if isinstance(ending.__context__, BrokenPipeError):
+            raise ending.__context__ from None
+        raise
 
 
 def _app(names: Sequence[str]) -> typer.Typer:

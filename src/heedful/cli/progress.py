@@ -137,7 +137,7 @@ def where(progress: "TrainingProgress") -> str:
         f"{100 * progress.done:.0f} %" if progress.done else "",
         f"step {progress.step:,}",
         f"epoch {progress.epoch:.2f}",
-        f"{progress.tokens_per_second:,.0f} tokens/s",
+        f"{progress.tokens_per_second:,.0f} {progress.unit}/s",
         f"loss {progress.loss:.3f}",
         f"{duration(left)} left" if progress.done else "",
     ]

@@ -8,6 +8,7 @@ Examples:
   heedful report pairs.model -o report.html
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -33,10 +34,13 @@ def run(
     """Write the page."""
     from heedful.pages.training import PAGE
     from heedful.predictors.training_page import write_page
+    from heedful.runtime.folder import MANIFEST
 
     path = output or model / "run" / PAGE
     refuse_overwriting(path, ())
     messages = Messages(quiet)
     write_page(model, path, warn=messages.warn)
     print(path)
+    if not os.path.lexists(model / MANIFEST):
+        messages.warn(f"{model}: no {MANIFEST}, so the training has not finished; the page shows it so far")
     warn_of_damage(model, messages)

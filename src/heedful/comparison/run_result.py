@@ -96,7 +96,7 @@ def write_record(path: Path, record: Config) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as stream:
+        with written_whole(path, is_internal=True) as stream:
             stream.write(
                 json.dumps(COMPARISON_FORMAT.stamp(record.model_dump(mode="json")), ensure_ascii=False, indent=1) + "\n"
             )

@@ -54,7 +54,7 @@ def write_tables(
     }
     try:
         for name, text in texts.items():
-            with written_whole(plan.out / name) as stream:
+            with written_whole(plan.out / name, is_internal=True) as stream:
                 stream.write(text)
     except OSError as error:
         raise ResourceError(f"{plan.out}: tables not written: {error.strerror or error}") from None

@@ -34,8 +34,8 @@ def concrete(*tensors: Tensor) -> bool:
         return False
     if forward_ad._current_level >= 0:  # pyright: ignore[reportPrivateUsage]
         return False
-    return all(
-        getattr(type(tensor), "__torch_dispatch__") is _ORDINARY  # noqa: B009
-        and not _functorch.is_legacy_batchedtensor(tensor)
-        for tensor in tensors
-    )
+    for tensor in tensors:
+        is_ordinary = type(tensor) is Tensor or getattr(type(tensor), "__torch_dispatch__") is _ORDINARY  # noqa: B009
+        if not is_ordinary or _functorch.is_legacy_batchedtensor(tensor):
+            return False
+    return True

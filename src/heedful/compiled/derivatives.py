@@ -38,7 +38,7 @@ def differentiable_by(formula: Formula, num_inputs: int) -> Callable[[Backward],
     def decorate(backward: Backward) -> Backward:
         @wraps(backward)
         def chosen(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-            if not torch.is_grad_enabled() and concrete(*(grad for grad in grads if grad is not None)):
+            if not torch.is_grad_enabled() and _are_concrete(grads):
                 return backward(ctx, *grads)
             needs = ctx.needs_input_grad
             inputs = ctx.saved_tensors[:num_inputs]
@@ -156,6 +156,10 @@ def current_autocast(device: str) -> Callable[[], AbstractContextManager[object]
     return partial(torch.autocast, device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
 
 
+def _are_concrete(grads: Sequence[Tensor | None]) -> bool:
+    return concrete(*[grad for grad in grads if grad is not None])
+
+
 def _device_of(tensors: Sequence[Tensor | None]) -> str:
     return next(each.device.type for each in tensors if each is not None)
 
@@ -172,13 +176,13 @@ class _Alternative(torch.autograd.Function):
         ctx.autocast = current_autocast(device)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors[num_results:])
-        return tuple(each.view_as(each) for each in results if each is not None)
+        return tuple([each.view_as(each) for each in results if each is not None])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors
-        if not torch.is_grad_enabled() and concrete(*(grad for grad in grads if grad is not None)):
-            return (None, None, *grads, *(None for _ in inputs))
+        if not torch.is_grad_enabled() and _are_concrete(grads):
+            return (None, None, *grads, *((None,) * len(inputs)))
         needs = ctx.needs_input_grad[2 + ctx.num_results :]
         with ctx.autocast():
             recorded = _formula_gradients(ctx.formula, inputs, needs, grads)

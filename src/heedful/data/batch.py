@@ -1,7 +1,7 @@
 """Interfaces of batches and samplers, the only view that the training loop has of its data."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -48,6 +48,8 @@ class Batch(Protocol):
 class Sampler(Protocol):
     """Endless sequence of batches, determined by a seed, that can resume from any position."""
 
+    unit: ClassVar[str]
+    """Name of what `Batch.num_units` counts, in the plural."""
     position: Position
     """Position of the next batch; set it to continue from there."""
 

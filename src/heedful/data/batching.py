@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,6 +131,8 @@ class PairSampler:
     `cut_batches` groups pairs of similar length on both sides; pairs of equal lengths are shuffled, and so are the
     batches. Both orders are functions of (seed, epoch), so a position is two integers.
     """
+
+    unit: ClassVar[str] = "tokens"
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare the iteration.

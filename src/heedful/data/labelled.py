@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 from numpy.typing import NDArray
 
@@ -126,6 +126,8 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
 @final
 class LabelSampler:
     """Endless batches of texts of similar length; each epoch contains every text once."""
+
+    unit: ClassVar[str] = "texts"
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, collect: Collect) -> None:
         """Prepare to draw.

@@ -39,8 +39,10 @@ def export_ctranslate2(model: Seq2Seq, folder: Path, max_length: int, is_int8: b
     """
     if not isinstance(model, Transformer):
         raise UsageError(f"ctranslate2 runs Transformers, not {type(model).__name__}; export --to onnx runs any model")
-    if not model.is_scaled_dot_softmax:
-        raise UsageError("ctranslate2 has scaled dot products and softmax only; export --to onnx runs other attention")
+    if not model.has_papers_form:
+        raise UsageError(
+            "ctranslate2 has scaled dot products and softmax only, and copies nothing; export --to onnx runs any model"
+        )
     config = model.config
     layers = (config.num_encoder_layers, config.num_decoder_layers)
     spec: Any = ctranslate2.specs.TransformerSpec.from_config(

@@ -125,8 +125,10 @@ def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tup
     source, target = tokenizers
     if not isinstance(model, Transformer):
         raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx")
-    if not model.is_scaled_dot_softmax:
-        raise UsageError("huggingface: Marian's models have scaled dot products and softmax only; try --to onnx")
+    if not model.has_papers_form:
+        raise UsageError(
+            "huggingface: Marian's models have scaled dot products and softmax only, and copy no tokens; try --to onnx"
+        )
     if model.config.norm != "post":
         raise UsageError(
             "huggingface: Marian's models normalise after each sub-layer, and this one before; "

@@ -71,7 +71,7 @@ class _Step(nn.Module):
         memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
         has_weights = bool(self.model.alignment)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
-        results = [torch.log_softmax(self.model.logits(decoded.features), dim=-1), *flatten(state, "state").values()]
+        results = [self.model.log_probs(decoded), *flatten(state, "state").values()]
         if has_weights and (weights := decoded.attended[self.model.alignment].weights) is not None:
             results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # mean over heads
         return tuple(results)
@@ -99,11 +99,15 @@ def export_graphs(
     sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
     with torch.no_grad():
         memory, state = _example(model, sources, _SAID)
-        other_memory, other_state = _example(model, other_sources, _SAID + 2)
+        other_memory, other_state = _example(model, other_sources, _SAID)
+        _, longer_state = _example(model, sources, _SAID + 2)
     fields, other_fields = flatten(sources, ""), flatten(other_sources, "")
     of_source = free_axes(fields, other_fields, {0: "source"}, "position")
     of_memory = free_axes(flatten(memory, "memory"), flatten(other_memory, "memory"), {0: "source"}, "position")
-    of_state = free_axes(flatten(state, "state"), flatten(other_state, "state"), {0: "source", 1: "hypothesis"}, "said")
+    known, parts = {0: "source", 1: "hypothesis"}, flatten(state, "state")
+    with_position = free_axes(parts, flatten(other_state, "state"), known, "position")
+    with_said = free_axes(parts, flatten(longer_state, "state"), known, "said")
+    of_state = {name: with_position[name] | with_said[name] for name in parts}
     outputs = [name for name in (*of_memory, *of_state) if name != "memory.lengths"]
     try:
         record_graph(

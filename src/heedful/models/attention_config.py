@@ -69,6 +69,11 @@ class AttentionConfig(Config):
     past_source: Literal["nothing", "last"] = "nothing"
     """Window of local-m for t beyond the source: empty from t = S + D on, as p_t = t implies, or always the last D
     words, as in the authors' code."""
+    has_coverage: bool = False
+    """Whether scores depend on the coverage c_j of a source position, the sum of its weights in earlier steps: the
+    mapped key k_j becomes k_j + w c_j, w learned; See et al. 2017, arXiv:1704.04368, eq. 11. For recurrent decoders."""
+    coverage_weight: float = Field(default=0.0, ge=0.0, le=1e6)
+    """Weight of the coverage loss sum_j min(a_tj, c_j) of each step; See et al. 2017, eq. 12 and 13, with 1."""
     reward: Reward = "token"
     """Reward of a drawn key if the normalizer is sampled: the log probability of its token, or of the whole sentence,
     as in Xu et al. 2015."""
@@ -272,6 +277,10 @@ def why_unsuitable(
         return "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient"
     if role == "source" and config.bias != "none":
         return "a bias by positions needs queries and keys of one sequence, as in self-attention"
+    if (config.has_coverage or config.coverage_weight) and (num_heads or role != "source"):
+        return "coverage is for recurrent decoders, which attend to the source step by step: rnnsearch and luong"
+    if config.has_coverage and score_class(config.score).is_positional:
+        return "coverage is added to keys, which this score does not read"
     if config.window == "local-p" and num_heads:
         return "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m"
     leading = (0, num_heads) if num_heads else (0,)

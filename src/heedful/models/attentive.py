@@ -1,6 +1,7 @@
 """Attentive model: base of recurrent decoders with one attention over the source at each step."""
 
 from abc import ABC
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,12 +9,15 @@ from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey, Score
-from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
+from heedful.attention.masks import Mask, each_query, graph, local_monotonic, local_predictive, padding
 from heedful.attention.stepwise import StepwiseValue
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_reinforcement, build_score
 from heedful.models.interface import Decoded, Seq2Seq
 from heedful.models.reinforcement import Reinforcement
+
+Coverage = tuple[Tensor, ...]
+"""Coverage [source, hypothesis, position] of each source position, the sum of its weights so far; empty = none."""
 
 
 class AttentiveSeq2Seq(Seq2Seq, ABC):
@@ -30,6 +34,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     """W_p; None unless the window is local-p."""
     position_vector: nn.Parameter | None
     """v_p; None unless the window is local-p."""
+    coverage_map: nn.Parameter | None
+    """w; None without coverage."""
     attention: AttentionConfig
 
     def add_attention(self, config: AttentionConfig, query_size: int, key_size: int) -> None:
@@ -48,6 +54,26 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self.position_map = nn.Linear(query_size, query_size, bias=False) if is_predictive else None
         # Zero weights predict the middle of the source.
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
+        self.coverage_map = None
+        if config.has_coverage:
+            mapped_size = self.score.prepare(torch.empty(1, key_size)).key.shape[-1]
+            self.coverage_map = nn.Parameter(torch.zeros(mapped_size))
+
+    def prepare_keys(self, keys: Float[Tensor, "source position size"], lengths: Int[Tensor, " source"]) -> PreparedKey:
+        """Prepare the keys of the score.
+
+        Args:
+            keys: [source, position, size] source states.
+            lengths: [source] numbers of real positions.
+
+        Returns:
+            The prepared keys.
+        """
+        if self.coverage_map is not None:
+            # Kernels round by the range of all keys, and coverage may shift it so far that padding would matter.
+            real = torch.arange(keys.shape[1], device=keys.device) < lengths[:, None]
+            keys = keys.masked_fill(~real[..., None], 0.0)
+        return self.score.prepare(keys)
 
     def share_values(self, annotations: Float[Tensor, "source position size"]) -> Tensor | StepwiseValue:
         """Prepare values that the steps of a training share.
@@ -69,6 +95,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         lengths: Int[Tensor, " source"],
         mask: Mask,
         need: tuple[Need, ...],
+        coverage: Coverage = (),
     ) -> Attended:
         """Attend to the source.
 
@@ -78,26 +105,72 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             values: [source, position, size], or the result of `share_values`.
             lengths: [source] positions that are attended.
             mask: from `visible_from` or `visible_at`.
-            need: summaries wanted.
+            need: results requested beside the context.
+            coverage: from `first_coverage` or `add_coverage`.
 
         Returns:
             Contexts [source, hypothesis or target, size], and the requested results.
+
+        Cost: with coverage, every query has keys of its own, [source, hypothesis, position, size] numbers per step.
         """
         if self.position_map is not None and self.position_vector is not None:
             share = torch.sigmoid(torch.tanh(self.position_map(query)) @ self.position_vector)
             centre = lengths[:, None] * share  # p_t
             mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
         is_shared = isinstance(values, StepwiseValue)
+        is_covered = self.coverage_map is not None or (self.training and self.attention.coverage_weight > 0.0)
         attended = attend(
-            query,
-            keys,
-            values.constant if is_shared else values,
+            *self._covered(query, keys, values.constant if is_shared else values, coverage),
             score=self.score,
-            mask=mask,
+            mask=each_query(mask, query.shape[-2], 1) if coverage else mask,
             normalizer=self.normalizer(),
-            need=(*need, *self.reinforcement.need, *(values.need if is_shared else ())),
+            need=(
+                *need,
+                *self.reinforcement.need,
+                *(values.need if is_shared else ()),
+                *(("weights",) if is_covered else ()),
+                *self.copy_need,
+            ),
         )
+        attended = without_query_axis(attended) if coverage else attended
         return values.accumulate_value_grad(attended) if is_shared else attended
+
+    def _covered(
+        self, query: Tensor, keys: PreparedKey, values: Tensor, coverage: Coverage
+    ) -> tuple[Tensor, PreparedKey, Tensor]:
+        """Queries, keys and values; with coverage, each query [source, hypothesis, 1, size] has keys of its own."""
+        if self.coverage_map is None or not coverage:
+            return query, keys, values
+        own_keys = keys.key[:, None] + coverage[0][..., None].to(keys.key.dtype) * self.coverage_map
+        return query[:, :, None], PreparedKey(own_keys), values[:, None]
+
+    def first_coverage(
+        self, like: Float[Tensor, "source hypothesis size"], num_positions: int
+    ) -> tuple[Float[Tensor, "source hypothesis position"], ...]:
+        """Make the coverage of an initial state.
+
+        Args:
+            like: [source, hypothesis, size].
+            num_positions: number of source positions, padding included.
+
+        Returns:
+            [source, hypothesis, position] zeros; empty without coverage.
+        """
+        return () if self.coverage_map is None else (like.new_zeros(*like.shape[:2], num_positions),)
+
+    @staticmethod
+    def add_coverage(coverage: Coverage, attended: Attended) -> tuple[Float[Tensor, "source hypothesis position"], ...]:
+        """Add the weights of a step to the coverage.
+
+        Args:
+            coverage: from `first_coverage` or the step before.
+            attended: result of `attend_source`.
+
+        Returns:
+            The coverage of the next step; empty without coverage.
+        """
+        weights = attended.weights
+        return () if weights is None else tuple(each + weights.to(each.dtype) for each in coverage)
 
     def first_places(
         self, like: Float[Tensor, "source hypothesis size"]
@@ -132,7 +205,52 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
     ) -> dict[str, Tensor]:
-        return self.reinforcement(decoded.attended.values(), token_log_probs, real)
+        losses = self.reinforcement(decoded.attended.values(), token_log_probs, real)
+        weights = decoded.attended[self.alignment].weights
+        if not self.training or not self.attention.coverage_weight or weights is None:
+            return losses
+        return losses | {"coverage": self.attention.coverage_weight * coverage_loss(weights, real)}
+
+
+def without_query_axis(attended: Attended) -> Attended:
+    """Turn calls with one query each into one call with many queries.
+
+    Args:
+        attended: results with a query axis of size 1, [*batch, 1] or [*batch, 1, size].
+
+    Returns:
+        The same without that axis, so that the last leading axis is the query axis.
+    """
+    with_features = {"context": attended.context, "weights": attended.weights}
+    others = {name: getattr(attended, name) for name in ("log_normalizer", "argmax", "entropy", "log_prob")}
+    return replace(
+        attended,
+        **{name: tensor.squeeze(-2) for name, tensor in with_features.items() if tensor is not None},
+        **{name: tensor.squeeze(-1) for name, tensor in others.items() if tensor is not None},
+    )
+
+
+def coverage_loss(
+    weights: Float[Tensor, "batch target position"], real: Bool[Tensor, "batch target"]
+) -> Float[Tensor, ""]:
+    """Compute the coverage loss, which is high where weights return to positions that have had weight before.
+
+    sum_t sum_j min(a_tj, c_tj), where c_tj = sum_{t' < t} a_t'j; See et al. 2017, arXiv:1704.04368, eq. 10 and 12.
+
+    Args:
+        weights: [batch, target, position] weights of the source positions.
+        real: [batch, target] True where not padding.
+
+    Returns:
+        The loss, summed over the batch.
+
+    Example:
+        >>> weights = torch.tensor([[[0.5, 0.5], [1.0, 0.0]]])
+        >>> coverage_loss(weights, torch.ones(1, 2, dtype=torch.bool)).item()
+        0.5
+    """
+    coverage = weights.cumsum(dim=1) - weights
+    return torch.minimum(weights, coverage).sum(dim=-1).masked_fill(~real, 0.0).sum()
 
 
 def visible_from(config: AttentionConfig, first: int, lengths: Int[Tensor, " source"]) -> Mask:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need
 from heedful.attention.tensor_tree import map_leaves
+from heedful.errors import ConfigError
 from heedful.layers.embedding import OutputLayer
-from heedful.models.inputs import Inputs
+from heedful.models.copying import Copying
+from heedful.models.inputs import Inputs, TokenInputs
 from heedful.models.record import Record
 
 
@@ -43,6 +45,8 @@ class Memory(Record):
 
     lengths: Int[Tensor, " source"]
     """[source] number of positions that the decoder may attend to."""
+    source: tuple[Int[Tensor, "source position"], ...] = field(default=(), kw_only=True)
+    """[source, position] token ids of the sources; empty unless the model copies them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Decoded:
     attended: Mapping[str, Attended]
     """Attention results by the name of the attention; weights [source, (head,) target or hypothesis, position] if
     requested."""
+    copying: Copying | None = None
+    """Distribution of copied source tokens; None unless the model copies them."""
 
 
 class Seq2Seq(nn.Module, ABC):
@@ -64,6 +70,12 @@ class Seq2Seq(nn.Module, ABC):
     alignment: str
     """Name of the entry of `Decoded.attended` that serves as alignment, present whenever weights are requested; empty
     without attention."""
+    copy_gate: nn.Linear | None
+    """Map from features to the logit of p_gen, the probability of not copying; None unless the model copies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copy_gate = None
 
     @abstractmethod
     def encode(self, inputs: Inputs) -> Memory:
@@ -139,6 +151,73 @@ class Seq2Seq(nn.Module, ABC):
             [*batch, vocabulary] unnormalised log probabilities.
         """
         return self.output(features)
+
+    def add_copy_gate(self, feature_size: int, is_shared: bool) -> None:
+        """Let the model copy source tokens; call it at the end of the constructor.
+
+        Args:
+            feature_size: size of the features.
+            is_shared: whether source and target have one vocabulary.
+
+        Raises:
+            ConfigError: they have two vocabularies.
+        """
+        if not is_shared:
+            raise ConfigError("model.has_copy: copied tokens need one vocabulary of source and target")
+        self.copy_gate = nn.Linear(feature_size, 1)
+
+    @property
+    def copy_need(self) -> tuple[Need, ...]:
+        """Results that copying requests from the attention over the source: the weights, or nothing."""
+        return () if self.copy_gate is None else ("weights",)
+
+    def copied_source(self, tokens: TokenInputs) -> tuple[Int[Tensor, "source position"], ...]:
+        """Return the value of `Memory.source`.
+
+        Args:
+            tokens: the sources.
+
+        Returns:
+            Their ids; empty unless the model copies them.
+        """
+        return () if self.copy_gate is None else (tokens.ids,)
+
+    def with_copying(
+        self, features: Float[Tensor, "*batch size"], attended: Mapping[str, Attended], memory: Memory
+    ) -> Decoded:
+        """Make the decoder output, with the distribution of copied tokens if the model copies.
+
+        Args:
+            features: [source, target or hypothesis, size].
+            attended: attention results, those of `copy_need` included.
+            memory: memory of the sources.
+
+        Returns:
+            The output.
+
+        Raises:
+            TypeError: the attention results hold no weights.
+        """
+        if self.copy_gate is None:
+            return Decoded(features, attended)
+        weights = attended[self.alignment].weights
+        if weights is None:
+            raise TypeError("copying needs attention weights")
+        weights = weights.mean(dim=1) if weights.dim() == 4 else weights  # mean over heads
+        return Decoded(features, attended, Copying(self.copy_gate(features).squeeze(-1), weights, memory.source[0]))
+
+    def log_probs(self, decoded: Decoded) -> Float[Tensor, "*batch vocabulary"]:
+        """Compute the log probabilities of the next token.
+
+        Args:
+            decoded: result of `step` or `forward`.
+
+        Returns:
+            [*batch, vocabulary] log probabilities in nats, in float32 at least.
+        """
+        logits = self.logits(decoded.features)
+        log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
+        return log_probs if decoded.copying is None else decoded.copying.mixed(log_probs)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]

@@ -23,7 +23,7 @@ from heedful.layers.initialization import draw_uniform
 from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
 from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
 from heedful.models.attention_config import AttentionConfig, WindowKind, require_suitable, upgrade_attention
-from heedful.models.attentive import AttentiveSeq2Seq, visible_from
+from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -64,6 +64,8 @@ class LuongConfig(Config):
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
+    has_copy: bool = False
+    """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     init_range: float = Field(default=0.1, gt=0.0, le=1e6)
     """Range of initial parameters, uniform from -init_range to init_range."""
     forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
@@ -92,7 +94,7 @@ class LuongConfig(Config):
         Returns:
             The model.
         """
-        return Luong(self, num_source_tokens, num_target_tokens)
+        return Luong(self, num_source_tokens, num_target_tokens, is_shared)
 
 
 PRESETS: Final[dict[str, LuongConfig]] = {
@@ -126,6 +128,8 @@ class LuongState(State):
     """Attentional vector h~_{t-1}; empty without input feeding."""
     place: tuple[Int[Tensor, "source hypothesis"], ...]
     """Target position t; empty unless the window is local-m."""
+    coverage: tuple[Float[Tensor, "source hypothesis position"], ...] = ()
+    """Sum of the weights of earlier steps; empty unless the attention has coverage."""
 
 
 @final
@@ -139,7 +143,9 @@ class Luong(AttentiveSeq2Seq):
     v_a . tanh(W_a [h_t; h_s]); location a_t = softmax(W_a h_t).
     """
 
-    def __init__(self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+    def __init__(
+        self, config: LuongConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool = False
+    ) -> None:
         super().__init__()
         self.config = config
         embedding, hidden = config.embedding_size, config.hidden_size
@@ -159,6 +165,8 @@ class Luong(AttentiveSeq2Seq):
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
         self.output = OutputLayer(num_target_tokens, hidden, config.output_bias)
         self.alignment = "cross"
+        if config.has_copy:
+            self.add_copy_gate(hidden, is_shared)
         draw_uniform(self, config.init_range)
         widen_forget_gates(self, config.forget_bias)
 
@@ -171,7 +179,8 @@ class Luong(AttentiveSeq2Seq):
         annotations, states = self.encoder.run(self.source_embedding(source), source_lengths)
         if self.config.is_source_reversed:
             annotations = reverse_within(annotations, num_words)
-        return LuongMemory(source_lengths, annotations, self.score.prepare(annotations), states)
+        prepared = self.prepare_keys(annotations, source_lengths)
+        return LuongMemory(source_lengths, annotations, prepared, states, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> LuongState:
         memory = _mine(memory)
@@ -182,7 +191,8 @@ class Luong(AttentiveSeq2Seq):
         layers = tuple(tuple(spread(part) for part in layer) for layer in memory.states)
         output = layers[-1][0]
         fed = (torch.zeros_like(output),) if self.config.has_feeding else ()
-        return LuongState(layers, fed, self.first_places(output))
+        coverage = self.first_coverage(output, memory.annotations.shape[1])
+        return LuongState(layers, fed, self.first_places(output), coverage)
 
     def step(
         self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
@@ -193,25 +203,31 @@ class Luong(AttentiveSeq2Seq):
         mapped = self.decoder.units[0].input_map(self.target_embedding(tokens))
         layers = self._advance(mapped, state.fed, state.layers)
         mask = self.visible_at(state.place, self._num_attended(memory), memory.annotations.shape[1])
-        vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need)
-        after = LuongState(layers, (vectors,) if state.fed else (), tuple(position + 1 for position in state.place))
-        return Decoded(vectors, {"cross": attended}), after
+        vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need, state.coverage)
+        after = LuongState(
+            layers,
+            (vectors,) if state.fed else (),
+            tuple(position + 1 for position in state.place),
+            self.add_coverage(state.coverage, attended),
+        )
+        return self.with_copying(vectors, {"cross": attended}, memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
-        if self.feed_map is None:
+        if self.feed_map is None and self.coverage_map is None:
             query, _ = self.decoder.run(embedded, start=memory.states)
             mask = visible_from(self.attention, 0, self._num_attended(memory))
             vectors, attended = self._attend(query, mask, memory, memory.annotations, need)
         else:
             vectors, attended = self._unroll(embedded, memory, need)
-        return Decoded(dropout(vectors, self.config.output_dropout, self.training), {"cross": attended})
+        features = dropout(vectors, self.config.output_dropout, self.training)
+        return self.with_copying(features, {"cross": attended}, memory)
 
     def _unroll(self, embedded: Tensor, memory: LuongMemory, need: tuple[Need, ...]) -> tuple[Tensor, Attended]:
-        """Attentional vectors [batch, target, hidden] with input feeding."""
+        """Attentional vectors [batch, target, hidden], step by step: with input feeding or coverage."""
         state = self.start(memory)
-        layers, fed = state.layers, state.fed
+        layers, fed, coverage = state.layers, state.fed, state.coverage
         vectors: list[Tensor] = []
         steps: list[Attended] = []
         # The loop contains only the recurrence: words are mapped before it, logits computed after it.
@@ -220,8 +236,8 @@ class Luong(AttentiveSeq2Seq):
         for position, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
             mask = visible_from(self.attention, position, self._num_attended(memory))
-            vector, attended = self._attend(layers[-1][0], mask, memory, values, need)
-            fed = (vector,)
+            vector, attended = self._attend(layers[-1][0], mask, memory, values, need, coverage)
+            fed, coverage = (vector,), self.add_coverage(coverage, attended)
             vectors.append(vector)
             steps.append(attended)
         return torch.cat(vectors, dim=1), join(steps)
@@ -232,10 +248,16 @@ class Luong(AttentiveSeq2Seq):
         return self.decoder.step(mapped, layers)
 
     def _attend(
-        self, query: Tensor, mask: Mask, memory: LuongMemory, values: Tensor | StepwiseValue, need: tuple[Need, ...]
+        self,
+        query: Tensor,
+        mask: Mask,
+        memory: LuongMemory,
+        values: Tensor | StepwiseValue,
+        need: tuple[Need, ...],
+        coverage: Coverage = (),
     ) -> tuple[Tensor, Attended]:
         """Attentional vectors h~_t and weights a_t from h_t [source, hypothesis or target, hidden]."""
-        attended = self.attend_source(query, memory.prepared, values, self._num_attended(memory), mask, need)
+        attended = self.attend_source(query, memory.prepared, values, self._num_attended(memory), mask, need, coverage)
         return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
 
     def _num_attended(self, memory: LuongMemory) -> Tensor:

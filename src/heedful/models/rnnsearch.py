@@ -23,7 +23,7 @@ from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
 from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
 from heedful.models.attention_config import AttentionConfig, require_suitable, upgrade_attention
-from heedful.models.attentive import AttentiveSeq2Seq, visible_from
+from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -68,6 +68,8 @@ class RNNsearchConfig(Config):
     mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
     reset: ResetPlacement = "before"
     """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
+    has_copy: bool = False
+    """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of embeddings, annotations and readout."""
     initialization: Literal["scaled", "paper"] = "scaled"
@@ -104,7 +106,7 @@ class RNNsearchConfig(Config):
         Returns:
             The model.
         """
-        return RNNsearch(self, num_source_tokens, num_target_tokens)
+        return RNNsearch(self, num_source_tokens, num_target_tokens, is_shared)
 
 
 PRESETS: Final[dict[str, RNNsearchConfig]] = {
@@ -153,6 +155,8 @@ class RNNsearchState(State):
     hidden: Float[Tensor, "source hypothesis hidden"]
     place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
     """i, [source, hypothesis]; empty unless the window is local-m."""
+    coverage: tuple[Float[Tensor, "source hypothesis position"], ...] = ()
+    """Sum of the weights of earlier steps; empty unless the attention has coverage."""
 
 
 @final
@@ -165,7 +169,9 @@ class RNNsearch(AttentiveSeq2Seq):
     softmax(W_o t_i). Sizes: n hidden units, m of an embedding, n' of the alignment model, l of the maxout.
     """
 
-    def __init__(self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int) -> None:
+    def __init__(
+        self, config: RNNsearchConfig, num_source_tokens: int, num_target_tokens: int, is_shared: bool = False
+    ) -> None:
         super().__init__()
         self.config = config
         embedding, hidden, reset = config.embedding_size, config.hidden_size, config.reset
@@ -193,6 +199,8 @@ class RNNsearch(AttentiveSeq2Seq):
             features = hidden
         self.output = OutputLayer(num_target_tokens, features, bias=True)
         self.alignment = "cross"
+        if config.has_copy:
+            self.add_copy_gate(features, is_shared)
         if config.initialization == "paper":
             draw_small(self)
             for weight in self.score.parameters():
@@ -207,7 +215,8 @@ class RNNsearch(AttentiveSeq2Seq):
             keys, annotations = self.encoder(embedded, source_lengths)
         else:
             keys = annotations = self._dropout(self.encoder(embedded, source_lengths))
-        return RNNsearchMemory(source_lengths, annotations, self.score.prepare(keys))
+        prepared = self.prepare_keys(keys, source_lengths)
+        return RNNsearchMemory(source_lengths, annotations, prepared, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> RNNsearchState:
         memory = _mine(memory)
@@ -221,7 +230,8 @@ class RNNsearch(AttentiveSeq2Seq):
                 first = torch.cat((at_end(memory.annotations, memory.lengths)[:, :size], first), dim=-1)
         state = torch.tanh(self.initial(first))
         state = state[:, None].expand(-1, num_hypotheses, -1)
-        return RNNsearchState(state, self.first_places(state))
+        num_positions = memory.annotations.shape[1]
+        return RNNsearchState(state, self.first_places(state), self.first_coverage(state, num_positions))
 
     def prepare_steps(self, memory: Memory) -> RNNsearchMemory:
         # C c_i = sum_j alpha_ij C h_j: mapping the annotations once is cheaper than mapping every context.
@@ -248,14 +258,17 @@ class RNNsearch(AttentiveSeq2Seq):
             StepwiseValue(memory.annotations),
             self.visible_at(state.place, memory.lengths, memory.annotations.shape[1]),
             need,
+            state.coverage,
         )
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
-        return Decoded(features, {"cross": attended}), RNNsearchState(new, tuple(each + 1 for each in state.place))
+        place, coverage = tuple(each + 1 for each in state.place), self.add_coverage(state.coverage, attended)
+        return self.with_copying(features, {"cross": attended}, memory), RNNsearchState(new, place, coverage)
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self._dropout(self.target_embedding(target_in))
-        hidden = self.start(memory).hidden
+        state = self.start(memory)
+        hidden, coverage = state.hidden, state.coverage
         before: list[Tensor] = []
         after: list[Tensor] = []
         steps: list[Attended] = []
@@ -264,12 +277,13 @@ class RNNsearch(AttentiveSeq2Seq):
         for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
             mask = visible_from(self.attention, position, memory.lengths)
-            attended, hidden = self._advance(hidden, mapped, memory, values, mask, need)
+            attended, hidden = self._advance(hidden, mapped, memory, values, mask, need, coverage)
+            coverage = self.add_coverage(coverage, attended)
             after.append(hidden)
             steps.append(attended)
         attended = join(steps)
         features = self._read_out(torch.cat(before, dim=1), torch.cat(after, dim=1), embedded, attended.context)
-        return Decoded(features, {"cross": attended})
+        return self.with_copying(features, {"cross": attended}, memory)
 
     def _advance(
         self,
@@ -279,10 +293,11 @@ class RNNsearch(AttentiveSeq2Seq):
         values: Tensor | StepwiseValue,
         mask: Mask,
         need: tuple[Need, ...],
+        coverage: Coverage,
     ) -> tuple[Attended, Tensor]:
         """Context c_i, or its mapped form, and s_i from s_{i-1} and W E y_{i-1}, both [source, hypothesis, *]."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
-        attended = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need)
+        attended = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need, coverage)
         mapped_context = attended.context[..., : 3 * self.config.hidden_size] if memory.is_mapped else None
         if self.second is not None:
             unit = self.second.input_map

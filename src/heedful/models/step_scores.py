@@ -81,8 +81,7 @@ def compute_scores(
         Log probabilities [source, hypothesis, vocabulary], in float32 at least, and, if requested, the alignment
         weights [source, hypothesis, position], averaged over heads.
     """
-    logits = model.logits(decoded.features)
-    log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
+    log_probs = model.log_probs(decoded)
     weights = decoded.attended[model.alignment].weights if need else None
     if weights is not None and weights.dim() == 4:
         weights = weights.mean(dim=1)  # heads

@@ -85,7 +85,7 @@ def _write_config(folder: Path, text: str) -> None:
             before = open_folder(folder).facts
             names = [name for name in before["files"] if name != CONFIG]
             commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
-    with written_whole(path) as stream:
+    with written_whole(path, is_internal=True) as stream:
         stream.write(text)
 
 

@@ -59,6 +59,8 @@ class TransformerConfig(Config):
     """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls
     back to "target" with two."""
     output_bias: bool = False
+    has_copy: bool = False
+    """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     attention: AttentionConfig = AttentionConfig()
     """Attention of every decoder layer over the source."""
     encoder_attention: AttentionConfig = AttentionConfig()
@@ -206,6 +208,8 @@ class Transformer(Seq2Seq):
         # With two layers, their mean aligns better than either; with three, the last two are equally good.
         self.alignment = ALIGNMENT
         self.reinforcement = build_reinforcement(config.attention)
+        if config.has_copy:
+            self.add_copy_gate(size, is_shared)
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
         tokens = token_inputs(inputs)
@@ -225,7 +229,8 @@ class Transformer(Seq2Seq):
         vectors = self.encoder_norm(vectors)
         pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
         keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
-        return TransformerMemory(source_lengths, keys, tuple(value for _, _, value in pairs))
+        values = tuple(value for _, _, value in pairs)
+        return TransformerMemory(source_lengths, keys, values, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config
@@ -239,6 +244,7 @@ class Transformer(Seq2Seq):
     ) -> tuple[Decoded, TransformerState]:
         state, memory = _mine(state, memory)
         attended: dict[str, Attended] = {}
+        wanted = (*need, *self.copy_need)
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
         num_said = state.keys[0].shape[-2]
@@ -262,18 +268,19 @@ class Transformer(Seq2Seq):
                 # All hypotheses of a source are queries to the same keys, so keys are never copied.
                 (query,) = layer.cross_attention.project(inputs.squeeze(2), 0, 1)
                 mapped, attended[f"decoder.{index}.cross"] = layer.cross_attention.attend(
-                    query, memory.keys[index], memory.values[index], mask, need
+                    query, memory.keys[index], memory.values[index], mask, wanted
                 )
                 return mapped[:, :, None]
 
             vectors = layer(vectors, attend_self, attend_source)
         features = self.decoder_norm(vectors).squeeze(2)
-        return Decoded(features, self._with_alignment(attended)), TransformerState(tuple(keys), tuple(values))
+        after = TransformerState(tuple(keys), tuple(values))
+        return self.with_copying(features, self._with_alignment(attended), memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         attended: dict[str, Attended] = {}
-        wanted = (*need, *self.reinforcement.need)
+        wanted = (*need, *self.reinforcement.need, *self.copy_need)
         vectors = self.drop(self.target_positions(self.target_embedding(target_in)))
         before, over_source = self._own_window(causal()), visible_from(self.config.attention, 0, memory.lengths)
         for index, layer in enumerate(self.decoder):
@@ -291,7 +298,7 @@ class Transformer(Seq2Seq):
                 return mapped
 
             vectors = layer(vectors, attend_self, attend_source)
-        return Decoded(self.decoder_norm(vectors), self._with_alignment(attended))
+        return self.with_copying(self.decoder_norm(vectors), self._with_alignment(attended), memory)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
@@ -299,11 +306,11 @@ class Transformer(Seq2Seq):
         return self.reinforcement(decoded.attended.values(), token_log_probs, real)
 
     @property
-    def is_scaled_dot_softmax(self) -> bool:
-        """Whether all attention is that of the paper, which fast forms and other engines require."""
+    def has_papers_form(self) -> bool:
+        """Whether attention and output are those of the paper, which fast forms and other engines require."""
         config = self.config
         attentions = (config.attention, config.encoder_attention, config.decoder_attention)
-        return all(is_scaled_dot_softmax(each) for each in attentions)
+        return not config.has_copy and all(is_scaled_dot_softmax(each) for each in attentions)
 
     def _own_window(self, before: Mask | None) -> Mask | None:
         """Mask of the decoder's self-attention window; None = all earlier positions."""

@@ -86,7 +86,7 @@ def is_packable(
     """
     is_watched = bool(need) or observer.get() is not None
     has_dropout = model.training and bool(model.config.attention_dropout)
-    if is_watched or has_dropout or not model.is_scaled_dot_softmax or not is_fused(model.target_embedding.weight):
+    if is_watched or has_dropout or not model.has_papers_form or not is_fused(model.target_embedding.weight):
         return False
     # The backward pass stores query x key weights.
     is_short = max(source.shape[1], target_in.shape[1]) <= MAX_PACKED_LENGTH

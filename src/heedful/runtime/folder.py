@@ -16,7 +16,7 @@ from heedful.custom_code import require_allowed
 from heedful.errors import DamagedFile, FileRefused, ResourceError, UsageError
 from heedful.files import digest, written_whole
 from heedful.formats import KEY, MODEL_FORMAT
-from heedful.records import Kinds
+from heedful.records import CHECKSUM, Kinds, checksum
 from heedful.regular_files import read_json_object
 
 MANIFEST: Final = "heedful.json"
@@ -82,9 +82,11 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         NewerFormat: the folder is a model of a newer heedful.
     """
     refuse_newer(path)
-    manifest = MODEL_FORMAT.stamp({**facts, "files": {name: digest(path / name) for name in files}})
-    with written_whole(path / MANIFEST) as file:
-        json.dump(manifest, file, ensure_ascii=False, indent=1)
+    hashes = {name: digest(path / name) for name in files}
+    entries = {key: value for key, value in facts.items() if key != CHECKSUM}
+    manifest = json.loads(json.dumps(MODEL_FORMAT.stamp({**entries, "files": hashes})))  # as it will be read
+    with written_whole(path / MANIFEST, is_internal=True) as file:
+        json.dump({**manifest, CHECKSUM: checksum(manifest)}, file, ensure_ascii=False, indent=1)
 
 
 def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
@@ -109,14 +111,18 @@ def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
     except FileNotFoundError:
         raise UsageError(f"{path}: not a model: it has no {MANIFEST}{_unfinished(path)}") from None
     MODEL_FORMAT.check(path / MANIFEST, manifest)
+    # Manifests of earlier versions of heedful have no checksum.
+    stored = manifest.pop(CHECKSUM, None)
+    if stored is not None and stored != checksum(manifest):
+        raise FileRefused(f"{path / MANIFEST}: changed since it was written; copy the folder again or train anew")
     if reason := _ManifestKinds.complaint(manifest):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model: {reason}; copy the folder again")
-    for name, checksum in manifest["files"].items():
+    for name, expected in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")
         if not (path / name).is_file():
             raise FileRefused(f"{path / name}: missing; copy the whole folder again")
-        if digest(path / name) != checksum:
+        if digest(path / name) != expected:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
     if will_run:
         require_allowed(manifest.get("code", ()), path)

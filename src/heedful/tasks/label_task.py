@@ -282,7 +282,7 @@ def store_items(
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels)))
-    with written_whole(folder / LABELS) as stream:
+    with written_whole(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     files = checksums | {LABELS: digest(folder / LABELS)}
     write_facts(folder / name, PREPARED_FORMAT, {**names, "labels": labels, **facts, "files": files})

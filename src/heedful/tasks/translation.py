@@ -170,7 +170,7 @@ class Translation(Task[PairFile, TranslationData]):
         model, search = predictor.model(), predictor.search
         draw, most = token_draw(len(predictor.source_tokenizer)), predictor.text.max_tokens
         kinds: list[EngineKind] = ["onnx"]
-        if isinstance(model, Transformer) and model.is_scaled_dot_softmax and why_not(search, False) is None:
+        if isinstance(model, Transformer) and model.has_papers_form and why_not(search, False) is None:
             kinds.append("ctranslate2")  # of other models or for other searches it would never be used
         return {kind: partial(export_engine, model, predictor.folder, kind, False, draw, most) for kind in kinds}
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 from heedful.compiled.concrete import concrete
 from heedful.compiled.derivatives import differentiable_by
 from heedful.layers.packing import ROW_MULTIPLE, round_up
-from heedful.training.cross_entropy_rows import take_losses
+from heedful.training.cross_entropy_rows import RowLosses, take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
 """Number of logits in memory at a time; each group adds once to the gradient of the weight."""
@@ -36,6 +36,7 @@ def linear_cross_entropy(
     bias: Tensor | None,
     gold: Tensor,
     label_smoothing: float = 0.0,
+    row_weights: Tensor | None = None,
 ) -> CrossEntropy:
     """Compute cross-entropy of softmax(features weight^T + bias) against smoothed gold tokens.
 
@@ -47,6 +48,7 @@ def linear_cross_entropy(
         bias: [vocabulary] or None.
         gold: [token] ids.
         label_smoothing: e, in [0, 1).
+        row_weights: [token] factors of the losses, which get no gradient; None = 1.
 
     Returns:
         Loss and log probabilities; accumulated in float32 at least.
@@ -54,21 +56,34 @@ def linear_cross_entropy(
     Cost: three products token * size * vocabulary with gradient, one without.
     """
     if not (torch.compiler.is_compiling() or concrete(features, weight, gold)):
-        return _plain(features, weight, bias, gold, label_smoothing)
-    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(features, weight, bias, gold, label_smoothing)
+        return _plain(features, weight, bias, gold, label_smoothing, row_weights)
+    total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(
+        features, weight, bias, gold, label_smoothing, row_weights
+    )
     return CrossEntropy(total, gold_log_probs, num_correct)
 
 
-def _plain(features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, label_smoothing: float) -> CrossEntropy:
+def _plain(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    gold: Tensor,
+    label_smoothing: float,
+    row_weights: Tensor | None,
+) -> CrossEntropy:
     """Cross-entropy in plain operations, all logits in memory."""
     logits = functional.linear(features, weight, bias).to(_wide(weight.dtype))
-    total = functional.cross_entropy(logits, gold, reduction="sum", label_smoothing=label_smoothing)
+    if row_weights is None:
+        total = functional.cross_entropy(logits, gold, reduction="sum", label_smoothing=label_smoothing)
+    else:
+        losses = functional.cross_entropy(logits, gold, reduction="none", label_smoothing=label_smoothing)
+        total = (losses * row_weights.detach()).sum()
     gold_log_probs = -functional.cross_entropy(logits.detach(), gold, reduction="none")
     return CrossEntropy(total, gold_log_probs, (logits.argmax(dim=-1) == gold).sum())
 
 
 def _formula(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
-    return _plain(features, weight, bias, ctx.gold, ctx.label_smoothing)
+    return _plain(features, weight, bias, ctx.gold, ctx.label_smoothing, ctx.row_weights)
 
 
 @final
@@ -81,6 +96,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         gold: Tensor,
         label_smoothing: float,
+        row_weights: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         wants_gradient = any(ctx.needs_input_grad[:3])
         gold_log_probs = torch.empty(len(gold), dtype=_wide(weight.dtype), device=weight.device)
@@ -100,6 +116,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             logits = inputs @ narrow_weight.mT
             size = group.stop - start
             row_losses = take_losses(logits[:size], bias, gold[group], label_smoothing, wants_gradient)
+            if row_weights is not None:
+                row_losses = _weighted(row_losses, row_weights[group], logits[:size])
             gold_log_probs[group] = row_losses.gold_log_probs
             total += row_losses.losses.sum()
             num_correct += row_losses.is_correct.sum()
@@ -113,14 +131,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx.mark_non_differentiable(gold_log_probs, num_correct)
         if features_grad is not None and weight_grad is not None:
             ctx.save_for_backward(features, weight, bias, features_grad, weight_grad, bias_grad)
-            ctx.gold, ctx.label_smoothing = gold, label_smoothing
+            ctx.gold, ctx.label_smoothing, ctx.row_weights = gold, label_smoothing, row_weights
         return total, gold_log_probs, num_correct
 
     @staticmethod
     @differentiable_by(_formula, num_inputs=3)
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         _, _, _, *grads = ctx.saved_tensors
-        return (*(None if grad is None else grad * grad_outputs[0] for grad in grads), None, None)
+        return (*(None if grad is None else grad * grad_outputs[0] for grad in grads), None, None, None)
+
+
+def _weighted(row_losses: RowLosses, row_weights: Tensor, gradient: Tensor) -> RowLosses:
+    """Multiply losses, and their gradients [row, vocabulary] in place, by factors."""
+    gradient *= row_weights[:, None].to(gradient.dtype)
+    bias_gradient = None if row_losses.bias_gradient is None else gradient.to(row_losses.bias_gradient.dtype).sum(0)
+    return row_losses._replace(losses=row_losses.losses * row_weights, bias_gradient=bias_gradient)
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:

@@ -337,6 +337,7 @@ class Trainer:
             learning_rate=course.learning_rate or self._learner.rate,
             seconds=course.seconds,
             done=min(1.0, max(shares)),
+            unit=self._sampler.unit,
         )
 
     def _report(self) -> None:

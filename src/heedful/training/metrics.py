@@ -69,7 +69,7 @@ class MetricsLog:
         lines = read_bytes(self.path, MOST_BULK_BYTES).split(b"\n")[:-1]
         remaining = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
         if len(b"\n".join([*remaining, b""])) != self.path.stat().st_size:
-            with written_whole(self.path) as file:
+            with written_whole(self.path, is_internal=True) as file:
                 file.writelines(line.decode() + "\n" for line in remaining)
         self._size = self.path.stat().st_size
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
+from heedful.training.copy_cross_entropy import copy_cross_entropy
 from heedful.training.cross_entropy import linear_cross_entropy
 from heedful.training.guided import alignment_loss
 from heedful.training.loss import LossSum, TrainingStep
@@ -57,7 +58,12 @@ class PairStep(TrainingStep):
         layer = output.weight, output.bias
         # Padding never reaches the vocabulary layer, the largest product of a small model.
         gold = target_out[real]
-        entropy = linear_cross_entropy(decoded.features[real], *layer, gold, self.label_smoothing)
+        features = decoded.features[real]
+        if decoded.copying is None:
+            entropy = linear_cross_entropy(features, *layer, gold, self.label_smoothing)
+        else:
+            log_generated, log_copied = decoded.copying.gold_shares(target_out, real)
+            entropy = copy_cross_entropy(features, *layer, gold, log_generated, log_copied, self.label_smoothing)
         token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
         token_log_probs[real] = entropy.gold_log_probs
         total = entropy.total

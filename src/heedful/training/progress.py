@@ -26,7 +26,7 @@ class Progress:
     loss: float
     """Mean smoothed loss of a token since the last report, in nats."""
     tokens_per_second: float
-    """Target tokens per second since the last report, padding not counted."""
+    """Target tokens, or other units of the loss, per second since the last report, padding not counted."""
     learning_rate: float
     seconds: float
     """Seconds of training so far, over all resumes."""
@@ -34,6 +34,8 @@ class Progress:
     """Used share of the limit that is nearest, in [0, 1]; 0 without a limit."""
     validation: Validation | None = None
     is_best: bool = False
+    unit: str = "tokens"
+    """Name of the units that `tokens_per_second` counts."""
 
 
 class Watcher(Protocol):

@@ -56,7 +56,7 @@ class ScaledDotProduct(Kernel):
         context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal)
         if allowed is not None:
             # Backends differ on rows that may attend nothing; here they are zero.
-            context = torch.where(allowed.any(dim=-1, keepdim=True), context, torch.zeros_like(context))
+            context = torch.where(allowed.any(dim=-1, keepdim=True), context, 0.0)
         return Attended(context=context, kernel=self.name)
 
 

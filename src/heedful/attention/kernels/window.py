@@ -77,7 +77,7 @@ class Window(Kernel):
             TypeError: there is no window.
         """
         rows, num_leading, num_keys = tile.rows, len(tile.pairs.leading), request.num_keys
-        if rows is None or request.width is None:
+        if rows is None or rows.start is None or request.width is None:
             raise TypeError("window: no mask")
         positions = rows.start[..., None] + torch.arange(request.width, device=rows.start.device)
         fetched = positions.clamp(max=num_keys - 1)

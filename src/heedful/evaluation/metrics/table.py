@@ -9,6 +9,7 @@ from heedful.evaluation.metrics.bleu import Bleu
 from heedful.evaluation.metrics.chrf import Chrf
 from heedful.evaluation.metrics.error_rate import CharacterErrorRate, TokenErrorRate
 from heedful.evaluation.metrics.exact_match import ExactMatch, WrongOutputs
+from heedful.evaluation.metrics.rouge import Rouge
 from heedful.evaluation.metrics.ter import Ter
 from heedful.text.tokenizer import Units
 
@@ -17,6 +18,9 @@ METRICS: dict[str, Callable[[Setting], Metric]] = {
     "chrf": lambda setting: Chrf(lowercase=setting.lowercase),
     "chrf++": lambda setting: Chrf(word_order=2, lowercase=setting.lowercase),
     "ter": lambda setting: Ter(characters=setting.tokenizer in ("zh", "char")),
+    "rouge1": lambda setting: Rouge("1"),
+    "rouge2": lambda setting: Rouge("2"),
+    "rougeL": lambda setting: Rouge("L"),
     "exact_match": lambda setting: ExactMatch(setting.lowercase),
     "wrong_outputs": lambda setting: WrongOutputs(setting.lowercase),
     "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
