@@ -450,6 +450,7 @@ ODD_VALUES: Final = {
 BASES: Final = {
     "translate": "translate",
     "classify": "classify",
+    "answer": "answer",
     "encode": "encode",
     "evaluate": "evaluate",
     "compare": "compare-again",
