@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.synthetic.grammar import Split
 
-OTHERS: Final = {"answering": "heedful.cli.demo_answering"}
+OTHERS: Final = {
+    "answering": "heedful.cli.demo_answering",
+    "classification": "heedful.cli.demo_classification",
+}
 """Modules of demonstrations of other tasks, imported when they run."""
 NUM_PAIRS: Final = 75_000
 NUM_VALIDATION: Final = 300

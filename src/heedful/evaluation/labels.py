@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Final, final
 
+import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from heedful.errors import DataError
+from heedful.evaluation.bootstrap import Difference, paired_bootstrap
+from heedful.evaluation.metrics.exact_match import ExactMatch
 from heedful.text.counts import counted
 
 _MATRIX_COLUMNS: Final = 120
@@ -182,3 +185,26 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
     pairs, names = Counter(zip(gold, predicted, strict=True)), [score.label for score in scores]
     confusion = tuple(tuple(pairs[label, other] for other in names) for label in names)
     return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion)
+
+
+def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 12345) -> Difference:
+    """Compare the accuracy of two systems on the same items by paired bootstrap resampling.
+
+    Args:
+        right: whether the system is right on each item.
+        baseline: whether the baseline is.
+        seed: seed of the resampling.
+
+    Returns:
+        The difference of the accuracies, its interval and its p-value.
+
+    Raises:
+        DataError: the numbers of items differ.
+
+    Example:
+        >>> difference = compare_labels([True] * 90 + [False] * 10, [True] * 50 + [False] * 50)
+        >>> round(difference.difference, 1), difference.verdict()
+        (40.0, 'better')
+    """
+    system, other = (np.stack([flags, np.ones(len(flags))], axis=1) for flags in (right, baseline))
+    return replace(paired_bootstrap(ExactMatch(), system, other, seed=seed), metric="accuracy")
