@@ -5,13 +5,13 @@
 >>> translator.translate(["How are you?"])[0].text          # doctest: +SKIP
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
-
-from heedful.errors import needed_for
 from heedful.version import __version__
 
+# Nothing else is imported here: the time until a command can be interrupted without a traceback begins with this file.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from heedful.comparison.compare import compare_grid as compare
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
@@ -23,7 +23,7 @@ __all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", 
 
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
 # would make every module of the package depend on all others.
-_LAZY: Final = {
+_LAZY: "Final" = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
     "load": ("heedful.predictors.table", "load"),
@@ -33,9 +33,13 @@ _LAZY: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _LAZY:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+    import importlib
+
+    from heedful.errors import needed_for
+
     module, attribute = _LAZY[name]
     with needed_for(f"heedful.{name}"):
         return getattr(importlib.import_module(module), attribute)

@@ -1,6 +1,7 @@
 """Entry point of `python -m heedful`, which is the same as the command `heedful`."""
 
-import signal
+# The module behind `signal`, because the enums of `signal` take 5 ms in which Ctrl-C would print a traceback.
+import _signal as signal  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
 import sys
 
 

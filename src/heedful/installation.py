@@ -3,11 +3,8 @@
 import json
 import os
 import shlex
-from importlib import metadata
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 def install_command(extra: str = "") -> str:
@@ -22,6 +19,11 @@ def install_command(extra: str = "") -> str:
     Returns:
         Such as ``pip install 'heedful[train]'``.
     """
+    # Slow imports, which every command would pay for.
+    from importlib import metadata
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
     try:
         distribution = metadata.distribution("heedful")
     except metadata.PackageNotFoundError:

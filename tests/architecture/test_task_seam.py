@@ -16,7 +16,7 @@ MODEL = '''
 """A toy model: one linear layer over counts of letters."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from torch import Tensor, nn
 
@@ -82,7 +82,7 @@ class ToyBatch:
 
 
 class ToySampler:
-    unit: ClassVar[str] = "points"
+    unit = "points"
 
     def __init__(self, folder):
         held = np.load(folder / "run" / "toy.npz")

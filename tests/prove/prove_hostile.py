@@ -156,6 +156,9 @@ def fault_of(case: Case, outcome: Outcome) -> str:
     err = outcome.err.decode("utf-8", "replace")
     if outcome.is_killed:
         return f"more than {BYTES >> 20} MiB" if outcome.most_bytes > BYTES else f"more than {SECONDS:.0f} s"
+    # Ctrl-C before anything of heedful is imported is the interpreter's to report.
+    if case.name.startswith("process/sigint") and "KeyboardInterrupt" in err and "heedful/" not in err:
+        return ""
     if "Traceback (most recent call last)" in err + outcome.out.decode("utf-8", "replace"):
         return f"traceback: {outcome.message}"
     sent = {-case.about.signal} if case.about.killed_after >= 0 else set[int]()

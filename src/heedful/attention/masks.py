@@ -45,6 +45,18 @@ class Mask(ABC):
     def __invert__(self) -> "Mask":
         return _Not(self)
 
+    def each_query(self, num_queries: int, num_leading: int) -> "Mask":
+        """Move the queries to a leading axis, for queries that have keys of their own.
+
+        Args:
+            num_queries: number of queries.
+            num_leading: number of their leading axes.
+
+        Returns:
+            The mask for leading axes [*leading, query] and one query each.
+        """
+        return _EachQuery(self, num_queries, num_leading)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -339,20 +351,6 @@ def local_predictive(
     if is_known and not chosen > 0.0:
         raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; give one explicitly with half_width 0")
     return _Around(centre, half_width, chosen, over == "window")
-
-
-def each_query(mask: Mask, num_queries: int, num_leading: int) -> Mask:
-    """Move the queries of a mask to a leading axis, for queries that have keys of their own.
-
-    Args:
-        mask: mask of queries that share their keys.
-        num_queries: number of these queries.
-        num_leading: number of their leading axes.
-
-    Returns:
-        The mask for leading axes [*leading, query] and one query each.
-    """
-    return _EachQuery(mask, num_queries, num_leading)
 
 
 def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey, Score
-from heedful.attention.masks import Mask, each_query, graph, local_monotonic, local_predictive, padding
+from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
 from heedful.attention.stepwise import StepwiseValue
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_reinforcement, build_score
@@ -122,7 +122,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         attended = attend(
             *self._covered(query, keys, values.constant if is_shared else values, coverage),
             score=self.score,
-            mask=each_query(mask, query.shape[-2], 1) if coverage else mask,
+            mask=mask.each_query(query.shape[-2], 1) if coverage else mask,
             normalizer=self.normalizer(),
             need=(
                 *need,

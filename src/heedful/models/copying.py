@@ -17,12 +17,15 @@ from torch.nn import functional
 @final
 @dataclass(frozen=True)
 class Copying:
-    """Distribution over the tokens of the source, and the probability of using the vocabulary instead."""
+    """Distribution over the tokens of the source, and the probability of using the vocabulary instead.
+
+    A query is a target position in training, and a hypothesis in a step.
+    """
 
     logit: Float[Tensor, "source query"]
-    """[source, target or hypothesis] logit of p_gen, the probability of using the vocabulary."""
+    """[source, query] logit of p_gen, the probability of using the vocabulary."""
     weights: Float[Tensor, "source query position"]
-    """[source, target or hypothesis, position] attention weights."""
+    """[source, query, position] attention weights."""
     source: Int[Tensor, "source position"]
     """[source, position] token ids, in the vocabulary of the target."""
 
@@ -30,10 +33,10 @@ class Copying:
         """Mix the two distributions.
 
         Args:
-            log_probs: [source, target or hypothesis, vocabulary] log P_vocab.
+            log_probs: [source, query, vocabulary] log P_vocab.
 
         Returns:
-            [source, target or hypothesis, vocabulary] log P; weights that sum to less than 1 leave out a part.
+            [source, query, vocabulary] log P; weights that sum to less than 1 leave out a part.
 
         Cost: two exponentials and a logarithm per token of the vocabulary.
         """

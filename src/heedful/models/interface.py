@@ -188,7 +188,7 @@ class Seq2Seq(nn.Module, ABC):
         """Make the decoder output, with the distribution of copied tokens if the model copies.
 
         Args:
-            features: [source, target or hypothesis, size].
+            features: [*batch, size].
             attended: attention results, those of `copy_need` included.
             memory: memory of the sources.
 

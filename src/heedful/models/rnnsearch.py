@@ -261,8 +261,10 @@ class RNNsearch(AttentiveSeq2Seq):
             state.coverage,
         )
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
-        place, coverage = tuple(each + 1 for each in state.place), self.add_coverage(state.coverage, attended)
-        return self.with_copying(features, {"cross": attended}, memory), RNNsearchState(new, place, coverage)
+        after = RNNsearchState(
+            new, tuple(each + 1 for each in state.place), self.add_coverage(state.coverage, attended)
+        )
+        return self.with_copying(features, {"cross": attended}, memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
