@@ -17,6 +17,7 @@ def test_supporting_facts_are_attended_where_they_have_the_largest_weight_of_a_s
     assert report.right == (True, False, True)
     assert "66.67 % of 3 supporting facts" in report.summary()
     assert "66.67 % of 3 supporting facts" in report.to_text()
+    assert "3 questions" in report.to_text()
     assert report.to_dict()["attended"] == report.attended
 
 

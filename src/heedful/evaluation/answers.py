@@ -97,4 +97,4 @@ def score_answers(
         for facts, own in zip(supporting, weights, strict=True)
         if own is not None and own.size
     )
-    return AnswerReport(score_labels(predicted, gold), sum(map(len, supporting)), num_attended)
+    return AnswerReport(score_labels(predicted, gold, "question"), sum(map(len, supporting)), num_attended)

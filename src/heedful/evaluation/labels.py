@@ -55,10 +55,12 @@ class LabelReport:
     """Whether the predicted label of each item is its label."""
     confusion: tuple[tuple[int, ...], ...] = ()
     """[label, predicted label] numbers of items, in the order of `by_label`."""
+    noun: str = "text"
+    """Noun for an item, in texts."""
 
     def __repr__(self) -> str:
         scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
-        return f"<LabelReport of {self.num_items:,} texts: {scores}>"
+        return f"<LabelReport of {self.num_items:,} {self.noun}s: {scores}>"
 
     @property
     def accuracy(self) -> float:
@@ -86,7 +88,7 @@ class LabelReport:
         """
         low, high = self.interval
         return (
-            f"test:  {counted(self.num_items, 'text')}; 95 % interval\n"
+            f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
             f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
         )
 
@@ -99,12 +101,12 @@ class LabelReport:
         low, high = self.interval
         width = max(len(score.label) for score in self.by_label)
         lines = [
-            counted(self.num_items, "text"),
+            counted(self.num_items, self.noun),
             f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
             f"macro-F1 {self.macro_f1:.2f} %",
             *(
                 f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
-                f"F1 {score.f1:6.2f}  {counted(score.num_items, 'text')}"
+                f"F1 {score.f1:6.2f}  {counted(score.num_items, self.noun)}"
                 for score in self.by_label
             ),
         ]
@@ -125,7 +127,7 @@ class LabelReport:
             )
             for title, row in zip(("", *names), (heads, *counts), strict=True)
         ]
-        return ["", "texts by label (rows) and predicted label (columns)", *table]
+        return ["", f"{self.noun}s by label (rows) and predicted label (columns)", *table]
 
     def to_dict(self) -> dict[str, Any]:
         """List all scores.
@@ -150,12 +152,13 @@ def _right(cell: str, width: int) -> str:
     return "  " + " " * (width - cell_len(cell)) + cell
 
 
-def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
+def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "text") -> LabelReport:
     """Compare predicted labels with the right ones.
 
     Args:
         predicted: one label an item.
         gold: the right label of each item, at least one.
+        noun: noun for an item, in texts.
 
     Returns:
         The scores.
@@ -184,7 +187,7 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
     )
     pairs, names = Counter(zip(gold, predicted, strict=True)), [score.label for score in scores]
     confusion = tuple(tuple(pairs[label, other] for other in names) for label in names)
-    return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion)
+    return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion, noun)
 
 
 def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 12345) -> Difference:
