@@ -11,6 +11,7 @@ from heedful.custom_code import import_class, is_custom
 from heedful.models import (
     hierarchical,
     luong,
+    memory_network,
     rnn_encoder_decoder,
     rnnsearch,
     self_attentive,
@@ -19,6 +20,7 @@ from heedful.models import (
 )
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.luong import LuongConfig
+from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.self_attentive import SelfAttentiveConfig
@@ -33,6 +35,7 @@ AnyModelConfig = (
     | TextClassifierConfig
     | HierarchicalConfig
     | SelfAttentiveConfig
+    | MemoryNetworkConfig
 )
 
 
@@ -58,6 +61,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "text_classifier": TextClassifierConfig,
     "hierarchical": HierarchicalConfig,
     "self_attentive": SelfAttentiveConfig,
+    "memory_network": MemoryNetworkConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
@@ -67,6 +71,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **text_classifier.PRESETS,
     **hierarchical.PRESETS,
     **self_attentive.PRESETS,
+    **memory_network.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from heedful.errors import UsageError, did_you_mean
+from heedful.tasks.answering import Answering
 from heedful.tasks.classification import Classification
 from heedful.tasks.interface import Task
 from heedful.tasks.translation import Translation
@@ -11,6 +12,7 @@ from heedful.tasks.translation import Translation
 TASKS: Final[Mapping[str, Task[Any, Any]]] = {
     "translation": Translation(),
     "classification": Classification(),
+    "answering": Answering(),
 }
 
 
