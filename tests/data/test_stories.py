@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from heedful.data.stories import Stories, encode_story, find_stories, story_line
+from heedful.errors import DataError
 from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, train_tokenizer
 from heedful.text.vocabulary import EOS
@@ -54,3 +56,29 @@ def test_slices_of_stories_are_stories():
     stories = Stories((Story((), "a?", "x"), Story((), "b?", "y")))
     assert stories[1:].labels == ["y"]
     assert stories.texts == ["a?", "b?"]
+
+
+def test_the_format_of_the_babi_tasks_is_read(tmp_path: Path):
+    path = tmp_path / "qa1.txt"
+    lines = [
+        "1 Ada left.",
+        "2 Where is Ada? \tgone\t1",
+        "3 Ada came.",
+        "4 Who came?\tAda\t3 1",
+        "1 No.",
+        "2 Who?\tnobody",
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert [story for _, story in find_stories((path,))] == [
+        Story(("Ada left.",), "Where is Ada?", "gone", (0,)),
+        Story(("Ada left.", "Ada came."), "Who came?", "Ada", (1, 0)),
+        Story(("No.",), "Who?", "nobody"),
+    ]
+
+
+@pytest.mark.parametrize("line", ["2 Who?\tAda\t2", "2 Who?\tAda\tone", "2 Who?\tAda\t1\tmore", "2 \tAda"])
+def test_a_wrong_line_of_a_babi_task_is_refused(line: str, tmp_path: Path):
+    path = tmp_path / "qa1.txt"
+    path.write_text(f"1 Ada left.\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"qa1.txt:2: "):
+        [*find_stories((path,))]

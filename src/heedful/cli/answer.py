@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from heedful.text.stories import Story
 
 _QUESTION_MARKS: Final = ("?", "？")
+_HINT: Final = "Type facts, one a line, and questions, which end in a question mark."
 _LEAST_SHOWN: Final = 0.1
 """Least weight of a fact that is shown on a terminal."""
 
@@ -70,7 +71,8 @@ def run(
                 shown = _weights(result) if is_conversation and output_format == "text" else ""
                 yield f"{text}\n{shown}", result.was_cut
 
-    answer_lines(answers, (), source, target, Messages(quiet), WINDOW_STORIES, answerer.text.max_tokens)
+    most = answerer.text.max_tokens
+    answer_lines(answers, (), source, target, Messages(quiet), WINDOW_STORIES, most, _HINT)
 
 
 def _story(line: str, known: list[str], name: str, number: int) -> "Story | None":

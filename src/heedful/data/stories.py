@@ -1,5 +1,6 @@
 """Files of stories with questions, as training data: reading, checking, and token ids."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from heedful.data.tables import check_data_file, data_lines, fingerprint_table, 
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
-from heedful.text.stories import SEPARATOR, Story, parse_story
+from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
 from heedful.text.text_files import stem
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
+
+_NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
 
 
 @final
@@ -79,12 +82,23 @@ class StoryFile:
             DataError: a line is no story, or its story has no question.
         """
         lines = data_lines(self.path, nul="refuse")
+        facts: dict[int, str] = {}
+        is_numbered: bool | None = None
         for number, line in enumerate(lines, start=1):
-            if line.strip():
+            if not line.strip():
+                continue
+            numbered = _NUMBERED.fullmatch(line)
+            if is_numbered is None:
+                is_numbered = numbered is not None and numbered[1] == "1" and "\t" not in line
+            if numbered is None or not is_numbered:
                 story = parse_story(line, lines.name, number)
-                if not story.question:
-                    raise DataError(f"{lines.name}:{number}: the question is blank; write one")
-                yield number, story
+            else:
+                story = _numbered_story(facts, int(numbered[1]), numbered[2], f"{lines.name}:{number}")
+            if story is None:
+                continue
+            if not story.question:
+                raise DataError(f"{lines.name}:{number}: the question is blank; write one")
+            yield number, story
 
     def identity(self) -> tuple[Any, ...]:
         """Return values that change whenever the content changes.
@@ -115,11 +129,33 @@ class StoryFile:
         return f"{self.path}: stories; first: {shown}"
 
 
+def _numbered_story(facts: dict[int, str], number: int, text: str, name: str) -> Story | None:
+    """Story of a line of the bAbI tasks; None for a fact, which is added to those before it.
+
+    Raises:
+        DataError: the line has other cells than question, answer and numbers of facts.
+    """
+    if number == 1:
+        facts.clear()
+    question, *cells = text.split("\t")
+    if not cells:
+        facts[number] = text
+        return None
+    indices = {known: index for index, known in enumerate(facts)}
+    supporting = cells[1].split() if len(cells) > 1 else []
+    if len(cells) > 2 or not all(one.isdecimal() and int(one) in indices for one in supporting):
+        raise DataError(f"{name}: expected a question, a tab, its answer, a tab and the numbers of facts before it")
+    numbers = [indices[int(one)] for one in supporting]
+    return story_of({"facts": [*facts.values()], "question": question, "answer": cells[0], "supporting": numbers})
+
+
 def find_stories(paths: Sequence[Path]) -> StoryFile:
     """Check a file of stories.
 
     Args:
-        paths: one file of JSON lines, of rows separated by tabs, or a table; see `heedful.text.stories.parse_story`.
+        paths: one file of JSON lines, of rows separated by tabs, or a table; see `heedful.text.stories.parse_story`. Or
+            one in the format of the bAbI tasks: every line begins with its number in the story, and a question has its
+            answer and the numbers of its supporting facts in columns after tabs.
 
     Returns:
         The stories, to be read lazily.
