@@ -82,3 +82,9 @@ def test_a_wrong_line_of_a_babi_task_is_refused(line: str, tmp_path: Path):
     path.write_text(f"1 Ada left.\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"qa1.txt:2: "):
         [*find_stories((path,))]
+
+
+def test_a_fact_that_begins_with_a_number_is_no_line_of_a_babi_task(tmp_path: Path):
+    path = tmp_path / "stories.tsv"
+    path.write_text("1 dog | 2 cats\tHow many dogs?\tone\n", encoding="utf-8")
+    assert [story for _, story in find_stories((path,))] == [Story(("1 dog", "2 cats"), "How many dogs?", "one")]
