@@ -112,3 +112,8 @@ def test_an_endless_record_of_prepared_data_is_refused(tmp_path: Path):
     (tmp_path / "prepared.json").symlink_to("/dev/zero")
     with pytest.raises(FileRefused, match="a device, not a file"):
         read_prepared(tmp_path / "prepared.json")
+
+
+def test_bytes_that_are_no_utf8_are_question_marks(tmp_path: Path):
+    write_facts(tmp_path / "r.json", KIND, {"name": "odd\udcff.tsv"})
+    assert read_facts(tmp_path / "r.json", KIND, "")["name"] == "odd?.tsv"

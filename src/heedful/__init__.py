@@ -10,8 +10,6 @@ from heedful.version import __version__
 # Nothing else is imported here: the time until a command can be interrupted without a traceback begins with this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from heedful.comparison.compare import compare_grid as compare
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
@@ -23,7 +21,7 @@ __all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", 
 
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
 # would make every module of the package depend on all others.
-_LAZY: "Final" = {
+_LAZY = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
     "load": ("heedful.predictors.table", "load"),
@@ -33,7 +31,7 @@ _LAZY: "Final" = {
 }
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
     import importlib

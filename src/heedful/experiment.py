@@ -14,6 +14,7 @@ from heedful.data.images import ImageConfig
 from heedful.errors import ConfigError, did_you_mean
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.hierarchical import HierarchicalConfig
+from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.self_attentive import SelfAttentiveConfig
 from heedful.models.store import StoredSettings
@@ -24,7 +25,13 @@ from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.training.config import TrainingConfig
 
-_WITHOUT_ALIGNMENT: Final = (RNNEncoderDecoderConfig, TextClassifierConfig, HierarchicalConfig, SelfAttentiveConfig)
+_WITHOUT_ALIGNMENT: Final = (
+    RNNEncoderDecoderConfig,
+    TextClassifierConfig,
+    HierarchicalConfig,
+    SelfAttentiveConfig,
+    MemoryNetworkConfig,
+)
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Training settings that are chosen from the corpus by default, and the value of each that asks for this choice."""
 

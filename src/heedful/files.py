@@ -83,6 +83,18 @@ def unfinished(path: Path, is_folder: bool = False) -> Generator[Path]:
         os.close(descriptor)
 
 
+def recorded_name(path: Path) -> str:
+    """Return the name of a file as records have it.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Its name without the folder; a question mark for each byte that is no UTF-8.
+    """
+    return path.name.encode(errors="replace").decode()
+
+
 def move_aside(path: Path) -> Path:
     """Rename a file or folder that is to be removed, so that its name is free and never belongs to a part of it.
 

@@ -34,7 +34,8 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
         FileRefused: a folder, a pipe or a device is in the place of the file, or a link to one.
         OSError: the disk is full or refuses.
     """
-    stamped = json.loads(json.dumps(kind.stamp(facts)))  # tuples become lists, as they will be read
+    # As the record will be read: tuples become lists, and bytes of file names that are no UTF-8 question marks.
+    stamped = json.loads(json.dumps(kind.stamp(facts), ensure_ascii=False).encode(errors="replace"))
     with written_whole(path, is_internal=True) as stream:
         json.dump({**stamped, CHECKSUM: checksum(stamped)}, stream, indent=1)
 

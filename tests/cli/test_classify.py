@@ -61,3 +61,35 @@ def test_an_engine_for_translation_is_refused_without_advice_that_cannot_help(mo
     done = heedful("classify", model, "text", "--engine", "ctranslate2")
     assert done.code == 2
     assert "engine ctranslate2: not for classifiers; take onnx, torch or auto" in done.errors[0]
+
+
+def test_attention_is_shown_where_there_is_some(model: Path, tmp_path: Path):
+    done = heedful("classify", model, "a clean room", "--show-attention")
+    assert done.code == 2
+    assert "this model has no attention to show" in done.errors[0]
+    settings = [word for setting in (*SETTINGS, "training.max_steps=20") for word in ("--set", setting)]
+    data, out = write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m"
+    heedful("train", data, "--task", "classification", "--preset", "hierarchical", "--out", out, *settings)
+    done = heedful("classify", out, "a clean room. Dirty.", "--show-attention")
+    assert done.code == 0, done.err
+    label, first, second = done.out.splitlines()
+    assert label.split("\t")[0] in ("good", "bad")
+    shares = [float(line.split()[0]) for line in (first, second)]
+    assert sum(shares) == pytest.approx(1.0, abs=0.02)
+    assert "\x1b" not in done.out
+    done = heedful("classify", out, "clean", "--show-attention", "--format", "jsonl")
+    assert done.code == 2
+    assert "the format jsonl has the weights already" in done.errors[0]
+
+
+def test_two_models_are_compared_on_the_same_texts(model: Path, tmp_path: Path):
+    data = write_reviews(tmp_path / "other.tsv", 60, seed=9)
+    settings = [word for setting in (*SETTINGS, "training.max_steps=1") for word in ("--set", setting)]
+    train = write_reviews(tmp_path / "reviews.tsv")
+    assert heedful("train", train, "--task", "classification", "--out", tmp_path / "worse", *settings).code == 0
+    done = heedful("evaluate", model, data, "--versus", tmp_path / "worse")
+    assert done.code == 0, done.err
+    assert "better" in done.out.splitlines()[-1]
+    facts = json.loads(heedful("evaluate", model, data, "--versus", model, "--format", "json").out)
+    (difference,) = facts["versus"]["differences"]
+    assert (difference["metric"], difference["difference"], difference["p_value"]) == ("accuracy", 0.0, 1.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_score, recall_score
 
 from heedful.errors import DataError
 from heedful.evaluation.labels import score_labels
@@ -40,3 +40,24 @@ def test_a_label_that_is_never_right_counts():
 def test_what_does_not_belong_together_is_refused(said: list[str], gold: list[str]):
     with pytest.raises(DataError, match="predicted labels"):
         score_labels(said, gold)
+
+
+def test_the_confusion_matrix_is_that_of_scikit_learn():
+    generator = np.random.default_rng(3)
+    gold, said = (generator.choice(["a", "b", "长标签长标签", "d"], 50).tolist() for _ in range(2))
+    report = score_labels(said, gold)
+    labels = [score.label for score in report.by_label]
+    wanted = confusion_matrix(gold, said, labels=labels)
+    assert report.confusion == tuple(map(tuple, wanted.tolist()))
+    assert report.to_dict()["confusion"] == wanted.tolist()
+    assert report.right == tuple(one == other for one, other in zip(gold, said, strict=True))
+    *_, head, first, _, _, _ = report.to_text().splitlines()
+    assert head.split() == ["a", "b", "d", "长标签长标"]
+    assert [int(cell) for cell in first.split()[1:]] == wanted[0].tolist()
+
+
+def test_a_matrix_too_wide_for_a_terminal_is_left_to_json():
+    labels = [f"label {number}" for number in range(30)]
+    report = score_labels(labels, labels)
+    assert "predicted label" not in report.to_text()
+    assert len(report.to_dict()["confusion"]) == 30

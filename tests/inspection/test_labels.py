@@ -19,6 +19,7 @@ from heedful.inspection.labels import pad, readable_labels, shorten
         (["▁GPU", "很", "快"], ["GPU", "很", "快"]),
         (["a", " ", "b", "\u3000"], ["a", "␣", "b", "␣"]),  # characters: no word marks, so no hyphens
         (["▁of▁the"], ["of␣the"]),
+        (["step 1", " a b "], ["step 1", "␣a b␣"]),
         (["▁2", "0", "</s>"], ["2", "0", "</s>"]),
         (["\u200b", "\n", "\ud800", "\u202ex"], ["U+200B", "U+000A", "U+D800", "U+202Ex"]),
         (["می\u200cخواهم"], ["می\u200cخواهم"]),  # a joiner within a word is part of its spelling
@@ -36,7 +37,9 @@ def test_no_label_breaks_a_line_or_hides(pieces: list[str]):
     labels = readable_labels(pieces)
     assert len(labels) == len(pieces)
     hidden = {"Cc", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
-    assert not [character for label in labels for character in label if unicodedata.category(character) in hidden]
+    characters = {character for label in labels for character in label}
+    assert not [one for one in characters - {" "} if unicodedata.category(one) in hidden]
+    assert not [label for label in labels if label != label.strip(" ")]
 
 
 @given(st.text(alphabet="ab中文é\u0301ｱ"), st.integers(1, 9))

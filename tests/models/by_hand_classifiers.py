@@ -1,6 +1,7 @@
 """Classifiers of the papers a second time, with NumPy vectors and loops, one text at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -65,3 +66,69 @@ def self_attentive(p: Parameters, text: Sequence[int]) -> tuple[Vector, Vector, 
     units = np.maximum(0.0, p["hidden.weight"] @ rows + p["hidden.bias"])
     logits = p["output.weight"] @ units + p["output.bias"]
     return np.log(softmax(logits.tolist())), weights, float(sum(x * x for x in overlap.reshape(-1)))
+
+
+def story_text(p: Parameters, name: str, words: Sequence[int], has_positions: bool) -> Vector:
+    """Sukhbaatar et al. 2015, section 4.1: sum_j l_j * E x_j, l_kj = (1 - j/J) - (k/d)(1 - 2j/J)."""
+    table = p[f"{name}.embedding.weight"]
+    size = table.shape[1]
+    total = np.zeros(size)
+    for j, word in enumerate(words, start=1):
+        for k in range(1, size + 1):
+            share = j / len(words)
+            total[k - 1] += table[word][k - 1] * ((1 - share) - k / size * (1 - 2 * share) if has_positions else 1.0)
+    return total
+
+
+def story_memory(p: Parameters, index: int, facts: Sequence[Sequence[int]], has_positions: bool) -> list[Vector]:
+    """The sum of the words of each fact, newest first, and the vector of its age."""
+    ages = p[f"memories.{index}.ages"]
+    return [
+        story_text(p, f"memories.{index}.text", fact, has_positions) + ages[min(age, len(ages) - 1)]
+        for age, fact in enumerate(facts)
+    ]
+
+
+def memory_network(
+    p: Parameters,
+    question: Sequence[int],
+    facts: Sequence[Sequence[int]],
+    num_steps: int,
+    tying: str = "adjacent",
+    weigh: Callable[[list[float]], Vector] = softmax,
+    has_positions: bool = True,
+) -> tuple[Vector, list[Vector]]:
+    """Sukhbaatar et al. 2015, eq. 1-3 and section 2.2: log probabilities, and the weights of each step."""
+    is_adjacent = tying == "adjacent"
+    u = story_text(p, "memories.0.text" if is_adjacent else "question", question, has_positions)
+    weights: list[Vector] = []
+    for k in range(num_steps):
+        m = story_memory(p, k if is_adjacent else 0, facts, has_positions)
+        c = story_memory(p, k + 1 if is_adjacent else 1, facts, has_positions)
+        own = weigh([float(u @ x) for x in m])
+        o = sum((weight * x for weight, x in zip(own, c, strict=True)), np.zeros(len(u)))
+        u = (u if is_adjacent else p["update.weight"] @ u) + o
+        weights.append(own)
+    return np.log(softmax((p["output.weight"] @ u + p["output.bias"]).tolist())), weights
+
+
+def chained_memory_network(
+    p: Parameters, question: Sequence[int], facts: Sequence[Sequence[int]], num_steps: int, is_binary: bool
+) -> tuple[Vector, list[Vector]]:
+    """Kim et al. 2017, section 4.3: the sum over all sequences of facts, one for each step."""
+    q = [story_text(p, f"memories.{k}.text", question, True) for k in range(num_steps)]
+    m = [story_memory(p, k, facts, True) for k in range(num_steps)]
+    scores: dict[tuple[int, ...], float] = {}
+    for z in product(range(len(facts)), repeat=num_steps):
+        scores[z] = sum(float(q[k] @ m[k][z[k]]) for k in range(num_steps))
+        if is_binary:
+            scores[z] += sum(float(m[k][z[k]] @ m[k + 1][z[k + 1]]) for k in range(num_steps - 1))
+    total = sum(np.exp(score) for score in scores.values())
+    weights = [np.zeros(len(facts)) for _ in range(num_steps)]
+    for z, score in scores.items():
+        for k in range(num_steps):
+            weights[k][z[k]] += np.exp(score) / total
+    context = sum(
+        weights[k][i] * x for k in range(num_steps) for i, x in enumerate(story_memory(p, k + 1, facts, True))
+    )
+    return np.log(softmax((p["output.weight"] @ (q[0] + context) + p["output.bias"]).tolist())), weights

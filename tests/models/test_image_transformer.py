@@ -13,7 +13,7 @@ TRANSFORMER = {"model_size": 8, "num_heads": 2, "feedforward_size": 12, "num_enc
 
 def make(kind: str) -> ImageTransformer:
     torch.manual_seed(3)
-    config = ImageTransformerConfig.model_validate({"transformer": TRANSFORMER, "num_blocks": 1})
+    config = ImageTransformerConfig.model_validate({"layers": TRANSFORMER, "num_blocks": 1})
     return config.build(*((5, 0, 0) if kind == "features" else (3, 4, 6)), NUM_TOKENS).double().eval()
 
 
@@ -46,4 +46,4 @@ def test_every_parameter_is_trained():
 
 def test_an_embedding_that_nothing_reads_is_refused():
     with pytest.raises(ValidationError, match="tie"):
-        ImageTransformerConfig.model_validate({"transformer": TRANSFORMER | {"tie": "none"}})
+        ImageTransformerConfig.model_validate({"layers": TRANSFORMER | {"tie": "none"}})

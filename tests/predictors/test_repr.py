@@ -5,7 +5,9 @@ import pytest
 
 from heedful.data.prepare import EvaluationSet
 from heedful.evaluation.labels import score_labels
+from heedful.predictors.answerer import Answerer
 from heedful.predictors.classifier import Classification, Classifier
+from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Alternative, Translation
 from heedful.predictors.translator import Translator
@@ -53,5 +55,6 @@ def test_a_long_result_is_short(result: object):
     assert "\n" not in repr(result)
 
 
-def test_a_classifier_is_final_and_has_its_own():
-    assert "__repr__" in vars(Classifier)
+@pytest.mark.parametrize("predictor", [Classifier, Answerer])
+def test_predictors_of_labels_have_their_own(predictor: type[LabelPredictor]):
+    assert predictor.__repr__ is LabelPredictor.__repr__

@@ -75,11 +75,20 @@ COMMAND_LINES: Final = (
     ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
+    Command("answer", ("answer", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
+    Command(
+        "answer-onnx",
+        ("answer", "stories-engines.model", "stories.jsonl", "--format", "jsonl", "-o", "answers.jsonl"),
+        ("stories-engines.model", "stories.jsonl"),
+        ("answers.jsonl",),
+        damages="few",
+    ),
     Command("encode", ("encode", "labels.model", "abc fed"), ("labels.model",), damages="few"),
     Command(
         "evaluate", ("evaluate", "tiny.model", "test.tsv", "--format", "json"), ("tiny.model", "test.tsv"), (), False
     ),
     Command("evaluate-labels", ("evaluate", "labels.model", "labels.tsv"), ("labels.model", "labels.tsv")),
+    Command("evaluate-answers", ("evaluate", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
     Command("score", ("score", "tiny.model", "test.tsv"), ("tiny.model", "test.tsv")),
     Command(
         "score-files",
@@ -134,6 +143,17 @@ COMMAND_LINES: Final = (
         ),
         ("labels.tsv", "labels.toml", "labels.model"),
         ("labels.model",),
+        False,
+        share=3,
+    ),
+    Command(
+        "train-answers-on",
+        (
+            *("train", "stories.jsonl", "--task", "answering", "--config", "stories.toml", "--out", "stories.model"),
+            *("--set", "training.max_steps=10"),
+        ),
+        ("stories.jsonl", "stories.toml", "stories.model"),
+        ("stories.model",),
         False,
         share=3,
     ),
@@ -430,6 +450,7 @@ ODD_VALUES: Final = {
 BASES: Final = {
     "translate": "translate",
     "classify": "classify",
+    "answer": "answer",
     "encode": "encode",
     "evaluate": "evaluate",
     "compare": "compare-again",
@@ -553,7 +574,8 @@ def stream_cases(full: Path) -> Iterator[Case]:
         yield Case(f"stream/{command.name}/{kind}", command, about=about, is_compared=kind == "stdin-closed")
     reader = replace(BY_NAME["translate"], arguments=("translate", "tiny.model"))
     classifier = replace(BY_NAME["classify"], arguments=("classify", "labels.model"))
-    for command, (kind, stdin) in itertools.product((reader, classifier), STDIN.items()):
+    answerer = replace(BY_NAME["answer"], arguments=("answer", "stories.model"))
+    for command, (kind, stdin) in itertools.product((reader, classifier, answerer), STDIN.items()):
         yield Case(f"stream/{command.name}/stdin-{kind}", command, about=Surroundings(stdin=stdin))
 
 

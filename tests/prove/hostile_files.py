@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from heedful.records import CHECKSUM, checksum
+from heedful.synthetic.facts import generate
 from tests.prove.hostile_process import PATIENT, run
 
 COMMON: Final = """
@@ -124,9 +125,15 @@ def make_all(root: Path) -> None:
     _do(root, "train", "texts.tsv", "--out", "words.model", "--config", "words.toml")
     task = ("--task", "classification")
     _do(root, "train", "labels.tsv", *task, "--out", "labels.model", "--config", "labels.toml")
+    stories = "".join(f"{story.to_json()}\n" for story in generate(120, 1, seed=1))
+    (root / "stories.jsonl").write_text(stories, encoding="utf-8", newline="\n")
+    memory = COMMON.format(text=PIECES, model='kind = "memory_network"\nhidden_size = 8\n')
+    (root / "stories.toml").write_text(memory, encoding="utf-8")
+    task = ("--task", "answering")
+    _do(root, "train", "stories.jsonl", *task, "--out", "stories.model", "--config", "stories.toml")
     _do(root, "export", "pieces.model", "--to", "huggingface", "marian")
     _do(root, "compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv")
-    for name, engines in (("tiny", ("onnx", "ctranslate2")), ("labels", ("onnx",))):
+    for name, engines in (("tiny", ("onnx", "ctranslate2")), ("labels", ("onnx",)), ("stories", ("onnx",))):
         shutil.copytree(root / f"{name}.model", root / f"{name}-engines.model")
         shutil.rmtree(root / f"{name}-engines.model" / "run")
         for engine in engines:

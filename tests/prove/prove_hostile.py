@@ -13,6 +13,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import stat
 import sys
 import tempfile
@@ -157,7 +158,7 @@ def fault_of(case: Case, outcome: Outcome) -> str:
     if outcome.is_killed:
         return f"more than {BYTES >> 20} MiB" if outcome.most_bytes > BYTES else f"more than {SECONDS:.0f} s"
     # Ctrl-C before anything of heedful is imported is the interpreter's to report.
-    if case.name.startswith("process/sigint") and "KeyboardInterrupt" in err and "heedful/" not in err:
+    if case.about.signal == signal.SIGINT and "KeyboardInterrupt" in err and not re.search(r"heedful/(cli|__)", err):
         return ""
     if "Traceback (most recent call last)" in err + outcome.out.decode("utf-8", "replace"):
         return f"traceback: {outcome.message}"

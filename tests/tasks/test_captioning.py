@@ -25,10 +25,10 @@ from tests.tasks.scenes import SETTINGS, write_scenes
 SMALL = {
     "image_transformer": (
         "model.num_blocks=1",
-        "model.transformer.model_size=16",
-        "model.transformer.num_heads=2",
-        "model.transformer.feedforward_size=32",
-        "model.transformer.dropout=0",
+        "model.layers.model_size=16",
+        "model.layers.num_heads=2",
+        "model.layers.feedforward_size=32",
+        "model.layers.dropout=0",
         *(setting for setting in SETTINGS if setting.startswith("training.")),
     )
 }

@@ -28,8 +28,16 @@ from tests.tasks.reviews import SETTINGS, write_reviews
 class Run:
     """One run, and what it told."""
 
-    def __init__(self, data: Path, out: Path, *settings: str, **options: Any) -> None:
-        self.recipe = Recipe((data,), out, task="classification", settings=(*SETTINGS, *settings), **options)
+    def __init__(
+        self,
+        data: Path,
+        out: Path,
+        *settings: str,
+        task: str = "classification",
+        common: Any = SETTINGS,
+        **options: Any,
+    ) -> None:
+        self.recipe = Recipe((data,), out, task=task, settings=(*common, *settings), **options)
         self.watched: list[Progress] = []
         self.started: list[Started] = []
 

@@ -46,3 +46,8 @@ def test_a_line_that_was_cut_off_swallows_no_other(tmp_path: Path):
 
 def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path):
     History(tmp_path / "none", 0, {}).end("failed", 0, "")
+
+
+def test_names_that_are_no_utf8_are_noted(tmp_path: Path):
+    History(tmp_path, 0, {"data": "odd\udcff.tsv"}).end("failed", 0, "")
+    assert "odd?.tsv" in [line.get("data") for line in events(tmp_path)]

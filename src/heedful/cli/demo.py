@@ -2,13 +2,15 @@
 
 Generates dates and numbers as people write them, in English and Chinese, and trains a model that converts them to a
 standard form (Mar 5th, 2021 becomes 2021-03-05). The model stays, to be used like any other, with a picture of its
-attention.
+attention. With --task, another task is shown on data of its own.
 
 Examples:
   heedful demo
+  heedful demo --task answering
   heedful demo --out /tmp/dates.model --seed 2
 """
 
+import importlib
 import shlex
 import shutil
 import sys
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.cli.completion import completed
 from heedful.cli.messages import Messages, aligned
 from heedful.cli.options import (
     MOST_MINUTES,
@@ -28,13 +31,18 @@ from heedful.cli.options import (
     choose_device,
     prepare_training,
 )
-from heedful.errors import UsageError
-from heedful.files import written_whole
+from heedful.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.synthetic.grammar import Split
 
+OTHERS: Final = {
+    "answering": "heedful.cli.demo_answering",
+    "captioning": "heedful.cli.demo_captioning",
+    "classification": "heedful.cli.demo_classification",
+}
+"""Modules of demonstrations of other tasks, imported when they run."""
 NUM_PAIRS: Final = 75_000
 NUM_VALIDATION: Final = 300
 NUM_HELD_OUT: Final = 1_000
@@ -72,7 +80,14 @@ SAMPLES: Final = {
 
 
 def run(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder.")] = Path("dates.model"),
+    task: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Task to show.", autocompletion=completed(lambda: ("translation", *OTHERS))),
+    ] = "translation",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The model's folder.", show_default="dates.model, or another by task"),
+    ] = None,
     minutes: Annotated[
         float, typer.Option(min=0, max=MOST_MINUTES, metavar="FLOAT", help="Longest training time; 0 = no limit.")
     ] = 0,
@@ -84,9 +99,19 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run the demonstration."""
+    """Run the demonstration.
+
+    Raises:
+        UsageError: the task has no demonstration.
+    """
+    if task not in ("translation", *OTHERS):
+        raise UsageError(f"--task {task}: no such demonstration{did_you_mean(task, ('translation', *OTHERS))}")
     prepare_training(threads)
     messages = Messages(quiet)
+    if task in OTHERS:
+        importlib.import_module(OTHERS[task]).demonstrate(out, minutes, seed, choose_device(device), messages)
+        return
+    out = out or Path("dates.model")
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
     from heedful.cli.train import ending, train_and_watch
@@ -109,31 +134,20 @@ def run(
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write training and validation pairs into the run's folder, unless they are there already.
-
-    Raises:
-        UsageError: the folder holds files of another run, or another process is training in it.
-    """
-    from heedful.data.same_data import has_begun
-    from heedful.runtime.folder import claim
+    """Write training and validation pairs into the run's folder, unless they are there already."""
+    from heedful.cli.demo_files import write_examples
     from heedful.synthetic.corpus import generate
-    from heedful.training.lock import locked
 
-    folder = out / "run"
-    claim(out)
-    counts: dict[Split, int] = {"train": NUM_PAIRS, "dev": NUM_VALIDATION}
-    paths = {"train": folder / "dates.tsv", "dev": folder / "dates-validation.tsv"}
-    with locked(folder):
-        for split, count in counts.items():
-            text = "".join(f"{source}\t{target}\n" for source, target in generate(count, seed, split))
-            path = paths[split]
-            if path.is_file() and path.read_bytes() == text.encode():
-                continue
-            if has_begun(out):
-                raise UsageError(f"{out}: holds a training on other pairs; choose another --out")
-            with written_whole(path) as stream:
-                stream.write(text)
-    return paths["train"], paths["dev"]
+    counts: dict[Split, tuple[str, int]] = {
+        "train": ("dates.tsv", NUM_PAIRS),
+        "dev": ("dates-validation.tsv", NUM_VALIDATION),
+    }
+    texts = {
+        name: "".join(f"{source}\t{target}\n" for source, target in generate(count, seed, split))
+        for split, (name, count) in counts.items()
+    }
+    train, validation = write_examples(out, texts, "pairs")
+    return train, validation
 
 
 def _exact_match(translator: "Translator", seed: int) -> str:

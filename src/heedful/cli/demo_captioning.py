@@ -60,7 +60,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         f"scenes-{name}.tsv": "".join(f"{name}/{index}.png\t{scene.text}\n" for index, scene in enumerate(scenes))
         for name, scenes in parts.items()
     }
-    data, dev, test = write_examples(out, texts, "scenes")
+    data, dev, _ = write_examples(out, texts, "scenes")
     for name, scenes in parts.items():
         _write_pictures(data.parent / name, scenes)
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))

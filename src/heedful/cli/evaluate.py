@@ -1,7 +1,8 @@
 """Evaluate a model on a test set, alone or against another model.
 
-DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are printed with
-95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are
+printed with 95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+For a model that classifies texts or answers questions, DATA is a file like the one it was trained on.
 
 Examples:
   heedful evaluate pairs.model test.tsv
@@ -11,7 +12,7 @@ Examples:
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -37,6 +38,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
+from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
 
@@ -103,7 +105,7 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     if (other := _other_task(model, engine, device)) is not None:
-        _print_measured(other.measure_files(tuple(data), parse_columns(columns)), output_format)
+        _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
@@ -173,9 +175,44 @@ def _print_scored(
         )
 
 
-def _print_measured(measured: "Measured", output_format: str) -> None:
-    is_json = output_format == "json"
-    print(json.dumps(measured.to_dict(), ensure_ascii=False, indent=1) if is_json else measured.to_text().rstrip())
+class _Setting(NamedTuple):
+    """Options of the evaluation of a model that is not for translation."""
+
+    data: tuple[Path, ...]
+    columns: str
+    output_format: str
+    seed: int
+    engine: str
+    device: str
+
+
+def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: _Setting) -> None:
+    """Print the scores of a model, and their difference from those of another one.
+
+    Raises:
+        UsageError: the models are for different tasks, or for one whose models are not compared.
+    """
+    from heedful.evaluation.answers import AnswerReport
+    from heedful.evaluation.labels import LabelReport, compare_labels
+    from heedful.evaluation.report import differences_to_text
+
+    baseline = None if versus is None else _other_task(versus, setting.engine, setting.device)
+    if versus is not None and (baseline is None or baseline.folder.task != predictor.folder.task):
+        raise UsageError(f"--versus {versus}: a model for another task than {model}")
+    measured: list[Measured] = [
+        one.measure_files(setting.data, parse_columns(setting.columns))
+        for one in (predictor, baseline)
+        if one is not None
+    ]
+    facts, text = measured[0].to_dict(), measured[0].to_text().rstrip()
+    if versus is not None:
+        right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport)]
+        if len(right) < len(measured):
+            raise UsageError(f"--versus: models for {predictor.folder.task} are not compared")
+        difference = compare_labels(*right, seed=setting.seed)
+        facts["versus"] = {"model": str(versus), **measured[1].to_dict(), "differences": [difference.to_dict()]}
+        text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text([difference])}"
+    print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
 
 
 def _check_metrics(keys: tuple[str, ...]) -> None:

@@ -58,12 +58,12 @@ def run(
             "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
-    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    if isinstance(predictor, Classifier) and to == "onnx" and not int8:
+    if isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
         from heedful.export.labels import export_classifier
 

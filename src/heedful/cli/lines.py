@@ -63,6 +63,7 @@ def answer_lines(
     messages: Messages,
     window_lines: int,
     max_tokens: int,
+    hint: str = "Type a text and press Enter.",
 ) -> None:
     """Answer all texts; on a terminal each line at once, after a prompt.
 
@@ -74,10 +75,11 @@ def answer_lines(
         messages: where to warn of texts that were cut and of bytes that are not UTF-8.
         window_lines: most texts that are answered together.
         max_tokens: most tokens of a text that the model takes, for the warning.
+        hint: what to type at the prompt.
     """
     is_prompting = not texts and source is None and sys.stdin.isatty()
     if is_prompting:
-        messages.say(f"Type a text and press Enter. To leave: {_END_OF_INPUT}")
+        messages.say(f"{hint} To leave: {_END_OF_INPUT}")
     cut = RepeatedWarning(messages, "lines were cut")
     with _opened_input(texts, source) as lines, opened_output(target, (source,)) as output:
         remaining = _watched(lines, messages, is_prompting)

@@ -1,8 +1,8 @@
 """Texts with labels, and their batches in an order determined by seed and epoch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final
 
 from numpy.typing import NDArray
 
@@ -40,15 +40,43 @@ class LabelledTexts:
         return cls([text for text, _ in stripped], [label for _, label in stripped])
 
 
+class SourceArrays(Protocol):
+    """Sources of a batch, such as `heedful.search.inputs.TokenArrays`."""
+
+    def __len__(self) -> int:
+        """Number of sources."""
+        ...
+
+    def take(self, rows: Iterable[int]) -> "SourceArrays":
+        """Select sources.
+
+        Args:
+            rows: indices.
+
+        Returns:
+            These sources, padded no wider than they need.
+        """
+        ...
+
+    def named_arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Pad the sources to arrays.
+
+        Returns:
+            Arrays by name; axis 0 = source.
+        """
+        ...
+
+
+Collect = Callable[[Sequence[Any]], SourceArrays]
+"""Function that makes the sources of a batch from the token ids of each; a class of them serves."""
+
+
 @final
 @dataclass(frozen=True)
 class LabelBatch:
-    """Padded token ids and labels; the padding is 0."""
+    """Texts and their labels."""
 
-    ids: IntArray
-    """[batch, position] token ids, each row ending in EOS."""
-    lengths: IntArray
-    """[batch] real ids in each row."""
+    texts: SourceArrays
     labels: IntArray
     """[batch] numbers of the labels."""
 
@@ -64,9 +92,9 @@ class LabelBatch:
         """List the arrays that `heedful.training.label_step.LabelStep` takes.
 
         Returns:
-            Ids, lengths and labels.
+            The arrays of the texts, such as ids and lengths, and the labels.
         """
-        return self.ids, self.lengths, self.labels
+        return *self.texts.named_arrays().values(), self.labels
 
     def rows(self, selection: slice) -> "LabelBatch":
         """Select some of the texts, trimming the padding.
@@ -77,23 +105,22 @@ class LabelBatch:
         Returns:
             A smaller batch.
         """
-        lengths = self.lengths[selection]
-        return LabelBatch(self.ids[selection, : int(lengths.max())], lengths, self.labels[selection])
+        return LabelBatch(self.texts.take(range(*selection.indices(len(self)))), self.labels[selection])
 
 
-def make_label_batch(corpus: EncodedCorpus, indices: Ids) -> LabelBatch:
+def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> LabelBatch:
     """Collect texts of a corpus into a batch.
 
     Args:
         corpus: token ids as sources, the number of a label as the only target id.
         indices: [batch] indices of the texts.
+        collect: makes the sources.
 
     Returns:
         The padded batch.
     """
-    ids, lengths = pad([corpus.source[index] for index in indices])
     labels, _ = pad([corpus.target[index] for index in indices])
-    return LabelBatch(ids, lengths, labels[:, 0])
+    return LabelBatch(collect([corpus.source[index] for index in indices]), labels[:, 0])
 
 
 @final
@@ -102,15 +129,17 @@ class LabelSampler:
 
     unit: ClassVar[str] = "texts"
 
-    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
+    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, collect: Collect) -> None:
         """Prepare to draw.
 
         Args:
             corpus: as for `make_label_batch`.
             batch_tokens: largest number of positions of a batch, padding included; a single text always fits.
             seed: seed of the order.
+            collect: as for `make_label_batch`.
         """
         self._corpus = corpus
+        self._collect = collect
         self._order = PairSampler(corpus, batch_tokens, seed)
         self.position = Position(0, 0)
         """Position of the next batch; set it to continue from there."""
@@ -134,4 +163,4 @@ class LabelSampler:
                 self.position = Position(epoch + 1, 0)
                 continue
             self.position = Position(epoch, batch + 1)
-            yield make_label_batch(self._corpus, batches[batch])
+            yield make_label_batch(self._corpus, batches[batch], self._collect)

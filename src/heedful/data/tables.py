@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
+from heedful.files import recorded_name
 from heedful.regular_files import open_regular, read_json_object
 from heedful.text.lines import Lines, read_lines
 from heedful.text.text_files import Fingerprint, check_file, file_identity, fingerprint_file
@@ -82,7 +83,7 @@ def fingerprint_table(path: Path) -> Fingerprint:
     parts = [fingerprint_file(part) for part in _saved_files(path)]
     digest = hashlib.sha256("".join(str(part["sha256"]) for part in parts).encode()).hexdigest()
     sums = {key: sum(int(part[key]) for part in parts) for key in ("size", "lines")}
-    return {"name": path.name, "sha256": digest, **sums}
+    return {"name": recorded_name(path), "sha256": digest, **sums}
 
 
 def table_identity(path: Path) -> tuple[Any, ...]:

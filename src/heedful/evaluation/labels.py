@@ -2,13 +2,22 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Final, final
 
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+
 from heedful.errors import DataError
+from heedful.evaluation.bootstrap import Difference, paired_bootstrap
+from heedful.evaluation.metrics.exact_match import ExactMatch
 from heedful.text.counts import counted
 
+_MATRIX_COLUMNS: Final = 120
+"""Widest confusion matrix in text, in terminal columns; JSON has any."""
+_HEAD_COLUMNS: Final = 10
+"""Longest heading of a column of the confusion matrix, in terminal columns."""
 _Z: Final = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
 
@@ -42,10 +51,16 @@ class LabelReport:
     num_correct: int
     by_label: tuple[LabelScore, ...]
     """One for each label that an item has or was predicted to have, in alphabetical order."""
+    right: tuple[bool, ...] = ()
+    """Whether the predicted label of each item is its label."""
+    confusion: tuple[tuple[int, ...], ...] = ()
+    """[label, predicted label] numbers of items, in the order of `by_label`."""
+    noun: str = "text"
+    """Noun for an item, in texts."""
 
     def __repr__(self) -> str:
         scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
-        return f"<LabelReport of {self.num_items:,} texts: {scores}>"
+        return f"<LabelReport of {self.num_items:,} {self.noun}s: {scores}>"
 
     @property
     def accuracy(self) -> float:
@@ -73,7 +88,7 @@ class LabelReport:
         """
         low, high = self.interval
         return (
-            f"test:  {counted(self.num_items, 'text')}; 95 % interval\n"
+            f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
             f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
         )
 
@@ -86,16 +101,33 @@ class LabelReport:
         low, high = self.interval
         width = max(len(score.label) for score in self.by_label)
         lines = [
-            counted(self.num_items, "text"),
+            counted(self.num_items, self.noun),
             f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
             f"macro-F1 {self.macro_f1:.2f} %",
             *(
                 f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
-                f"F1 {score.f1:6.2f}  {counted(score.num_items, 'text')}"
+                f"F1 {score.f1:6.2f}  {counted(score.num_items, self.noun)}"
                 for score in self.by_label
             ),
         ]
-        return "".join(line + "\n" for line in lines)
+        return "".join(line + "\n" for line in (*lines, *self._confusion_lines()))
+
+    def _confusion_lines(self) -> list[str]:
+        """Confusion matrix, a row for each label; none where a row would be too wide for a terminal."""
+        names = [score.label for score in self.by_label]
+        counts = [[f"{count:,}" for count in row] for row in self.confusion]
+        margin, digits = max(map(cell_len, names)), max((len(count) for row in counts for count in row), default=0)
+        widths = [max(digits, min(_HEAD_COLUMNS, cell_len(name))) for name in names]
+        if not counts or margin + sum(widths) + 2 * len(widths) > _MATRIX_COLUMNS:
+            return []
+        heads = [set_cell_size(name, min(cell_len(name), width)) for name, width in zip(names, widths, strict=True)]
+        table = [
+            "".join(
+                [set_cell_size(title, margin), *(_right(cell, size) for cell, size in zip(row, widths, strict=True))]
+            )
+            for title, row in zip(("", *names), (heads, *counts), strict=True)
+        ]
+        return ["", f"{self.noun}s by label (rows) and predicted label (columns)", *table]
 
     def to_dict(self) -> dict[str, Any]:
         """List all scores.
@@ -111,15 +143,22 @@ class LabelReport:
             "high": high,
             "macro_f1": self.macro_f1,
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
+            "confusion": [list(row) for row in self.confusion],
         }
 
 
-def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
+def _right(cell: str, width: int) -> str:
+    """Cell of a table, set to the right after two spaces."""
+    return "  " + " " * (width - cell_len(cell)) + cell
+
+
+def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "text") -> LabelReport:
     """Compare predicted labels with the right ones.
 
     Args:
         predicted: one label an item.
         gold: the right label of each item, at least one.
+        noun: noun for an item, in texts.
 
     Returns:
         The scores.
@@ -134,7 +173,8 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
     """
     if not gold or len(predicted) != len(gold):
         raise DataError(f"{len(predicted)} predicted labels for {len(gold)} items; give one each, for one item or more")
-    right = Counter(one for one, other in zip(predicted, gold, strict=True) if one == other)
+    is_right = tuple(one == other for one, other in zip(predicted, gold, strict=True))
+    right = Counter(label for label, is_so in zip(gold, is_right, strict=True) if is_so)
     said, wanted = Counter(predicted), Counter(gold)
     scores = tuple(
         LabelScore(
@@ -145,4 +185,29 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelReport:
         )
         for label in sorted(said.keys() | wanted.keys())
     )
-    return LabelReport(len(gold), sum(right.values()), scores)
+    pairs, names = Counter(zip(gold, predicted, strict=True)), [score.label for score in scores]
+    confusion = tuple(tuple(pairs[label, other] for other in names) for label in names)
+    return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion, noun)
+
+
+def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 12345) -> Difference:
+    """Compare the accuracy of two systems on the same items by paired bootstrap resampling.
+
+    Args:
+        right: whether the system is right on each item.
+        baseline: whether the baseline is.
+        seed: seed of the resampling.
+
+    Returns:
+        The difference of the accuracies, its interval and its p-value.
+
+    Raises:
+        DataError: the numbers of items differ.
+
+    Example:
+        >>> difference = compare_labels([True] * 90 + [False] * 10, [True] * 50 + [False] * 50)
+        >>> round(difference.difference, 1), difference.verdict()
+        (40.0, 'better')
+    """
+    system, other = (np.stack([flags, np.ones(len(flags))], axis=1) for flags in (right, baseline))
+    return replace(paired_bootstrap(ExactMatch(), system, other, seed=seed), metric="accuracy")

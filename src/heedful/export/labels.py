@@ -9,17 +9,19 @@ from torch import Tensor, nn
 
 from heedful.errors import FileRefused, MissingExtra
 from heedful.export.documents import document_draw, record_levels
-from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable
+from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable, refuse_unexportable
 from heedful.export.records import flatten
 from heedful.files import unfinished
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.label_model import LabelModel, label_run
+from heedful.models.memory_network import MemoryNetwork
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
 from heedful.runtime.labels import GRAPH, open_label_graphs, run_labels
 from heedful.runtime.onnx import import_runtime
-from heedful.search.inputs import InputDraw, TokenArrays, token_draw, token_sequences
+from heedful.search.inputs import InputDraw, token_draw
+from heedful.search.stories import story_draw
 from heedful.version import __version__
 
 ENGINE: Final = "onnx"
@@ -42,7 +44,12 @@ class _Labels(nn.Module):
         return (log_probs, *(each for each in (encoded.vectors, encoded.weights) if each is not None))
 
 
-def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, max_length: int) -> Exported:
+def export_classifier(
+    model: LabelModel,
+    folder: ModelFolder,
+    num_tokens: int,
+    max_length: int,
+) -> Exported:
     """Export a classifier as an ONNX engine into its model folder.
 
     Args:
@@ -60,7 +67,8 @@ def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, m
         FileRefused: the graph's results differ from PyTorch's; its files are deleted.
     """
     import_runtime()
-    draw = document_draw(num_tokens) if isinstance(model, HierarchicalClassifier) else token_draw(num_tokens)
+    refuse_unexportable(model)
+    draw = _draw(model, num_tokens)
     path = folder.path / FOLDER / ENGINE
     path.parent.mkdir(exist_ok=True)
     with unfinished(path, is_folder=True) as temporary:
@@ -69,7 +77,7 @@ def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, m
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "train", "writing ONNX") from None
         lengths = np.geomspace(1, min(max_length, MOST_COMPARED), NUM_COMPARED).astype(np.int64)
-        texts = TokenArrays(token_sequences(draw(lengths, np.random.default_rng(1))))
+        texts = draw(lengths, np.random.default_rng(1))
         runs = label_run(model), open_label_graphs(temporary)
         wanted, exported = (run_labels(run, texts)[0] for run in runs)
         difference = float(np.abs(wanted - exported).max())
@@ -82,6 +90,13 @@ def export_classifier(model: LabelModel, folder: ModelFolder, num_tokens: int, m
     return find_exported(folder, max_length)[ENGINE]
 
 
+def _draw(model: LabelModel, num_tokens: int) -> InputDraw:
+    """Function that draws texts of the kind that a model reads."""
+    if isinstance(model, MemoryNetwork):
+        return story_draw(num_tokens)
+    return document_draw(num_tokens) if isinstance(model, HierarchicalClassifier) else token_draw(num_tokens)
+
+
 def _record(model: LabelModel, draw: InputDraw, folder: Path, max_length: int) -> None:
     """Write the graphs of a classifier."""
     copied = recordable(model, max_length)
@@ -92,6 +107,9 @@ def _record(model: LabelModel, draw: InputDraw, folder: Path, max_length: int) -
     inputs, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
     fields = flatten(inputs, "")
     axes = free_axes(fields, flatten(others, ""), {0: "source"}, "position")
-    listed = dict(zip(arrays.named_arrays(), [(fields[name], axes[name]) for name in fields], strict=True))
+    listed = {
+        array: (fields[name], axes[name] | dict(arrays.axis_names.get(array, {})))
+        for array, name in zip(arrays.named_arrays(), fields, strict=True)
+    }
     outputs = ["log_probs", "vectors", *(["weights"] if model.has_attention else [])]
     record_graph(_Labels(copied, type(inputs)), {}, listed, outputs, folder / GRAPH, max_length)

@@ -93,9 +93,7 @@ def export_graphs(
         MissingExtra: the packages that write graphs are not installed.
         UsageError: the model has an operation that a graph cannot represent.
     """
-    for layer in model.modules():
-        if isinstance(layer, NormalizerLayer) and (reason := layer.normalizer.without_noise().why_not_exported()):
-            raise UsageError(f"onnx: {reason}; use --engine torch")
+    refuse_unexportable(model)
     model = recordable(model, max_length)
     arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
     sources, other_sources = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))
@@ -138,6 +136,20 @@ def export_graphs(
     write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))
     if is_int8:
         quantize(folder)
+
+
+def refuse_unexportable(model: nn.Module) -> None:
+    """Refuse a model whose attention cannot be written as a graph.
+
+    Args:
+        model: any model.
+
+    Raises:
+        UsageError: a normalizer needs a loop.
+    """
+    for layer in model.modules():
+        if isinstance(layer, NormalizerLayer) and (reason := layer.normalizer.without_noise().why_not_exported()):
+            raise UsageError(f"onnx: {reason}; use --engine torch")
 
 
 def recordable(model: AnyModule, max_length: int) -> AnyModule:

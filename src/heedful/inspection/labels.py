@@ -81,7 +81,12 @@ def pad(label: str, width: int) -> str:
 
 
 def _visible(text: str) -> str:
-    shown = "".join(_sign(character, len(text) > 1) for character in text)
+    inner = range(1, len(text) - 1)
+    # Between two characters a space needs no sign: the label is a text, such as a sentence.
+    shown = "".join(
+        character if character == " " and index in inner else _sign(character, len(text) > 1)
+        for index, character in enumerate(text)
+    )
     starts_with_mark = bool(text) and unicodedata.category(text[0]).startswith("M")
     return DOTTED_CIRCLE + shown if starts_with_mark else shown
 

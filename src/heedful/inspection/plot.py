@@ -26,7 +26,7 @@ CELL_INCHES: Final = (0.1, 0.3)
 LONG_SIDE_INCHES: Final = 18.0
 """Side of a figure, in inches, above which cells shrink to their smallest side; the limit is twice as long."""
 LABEL_COLUMNS: Final = 18
-"""Longest label of a figure, in terminal columns; longer labels are cut."""
+"""Longest label of a figure by default, in terminal columns; longer labels are cut."""
 INK: Final = "#222222"
 FAINT_INK: Final = "#767676"
 
@@ -38,7 +38,12 @@ TERMINAL_LABEL_COLUMNS: Final = 12
 
 
 def save_heat_map(
-    path: Path, source_pieces: Sequence[str], target_pieces: Sequence[str], weights: ArrayLike, title: str = ""
+    path: Path,
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    weights: ArrayLike,
+    title: str = "",
+    label_columns: int = LABEL_COLUMNS,
 ) -> str:
     """Draw attention weights into a file.
 
@@ -50,6 +55,7 @@ def save_heat_map(
         target_pieces: tokens of the target.
         weights: [target, source] in [0, 1].
         title: title above the map; empty = none.
+        label_columns: width in terminal columns above which labels are cut.
 
     Returns:
         A note that names a font to install, where no installed font has some of the characters; the figure then shows
@@ -64,7 +70,7 @@ def save_heat_map(
     values = _checked(source_pieces, target_pieces, weights)
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: cannot draw a {path.suffix or 'file without suffix'}; use {', '.join(FORMATS)}")
-    drawing = _Drawing.of(source_pieces, target_pieces, title)
+    drawing = _Drawing.of(source_pieces, target_pieces, title, label_columns)
     num_rows, num_columns = values.shape
     cell = float(np.clip(LONG_SIDE_INCHES / max(values.shape), *CELL_INCHES))
     # A map of very many tokens is at most twice as long: cells shrink further, and only some are labelled.
@@ -152,14 +158,16 @@ class _Drawing:
     fonts: Fonts
 
     @classmethod
-    def of(cls, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> "_Drawing":
+    def of(
+        cls, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str, label_columns: int
+    ) -> "_Drawing":
         columns, rows = readable_labels(source_pieces), readable_labels(target_pieces)
         fonts = choose_fonts([*columns, *rows, title])
         missing = fonts.missing
 
         def drawable(labels: list[str]) -> list[str]:
             return [
-                shorten(label, LABEL_COLUMNS) if missing.isdisjoint(label) else f"#{number}"
+                shorten(label, label_columns) if missing.isdisjoint(label) else f"#{number}"
                 for number, label in enumerate(labels, start=1)
             ]
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 from heedful.text.vocabulary import PAD
 
 
-def draw_normal(weight: nn.Parameter, std: float) -> None:
+def draw_normal(weight: Tensor, std: float) -> None:
     """Fill a new parameter with normal random numbers; a meta parameter, which has no content, is left alone.
 
     Args:

@@ -18,7 +18,7 @@ class ImageTransformerConfig(Config):
     """Configuration of a Transformer that reads images: a convolutional encoder, then a whole Transformer."""
 
     kind: Literal["image_transformer"] = "image_transformer"
-    transformer: TransformerConfig = TransformerConfig(
+    layers: TransformerConfig = TransformerConfig(
         num_encoder_layers=1, num_decoder_layers=2, model_size=128, num_heads=4, feedforward_size=512
     )
     """The Transformer, whose first encoder layer reads annotation vectors in the place of words."""
@@ -27,12 +27,12 @@ class ImageTransformerConfig(Config):
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
-        if self.transformer.model_size % 8:
-            raise ValueError(f"transformer.model_size {self.transformer.model_size} is no multiple of 8")
-        if self.transformer.tie != "all":
-            raise ValueError("transformer.tie: an image has no words with an embedding of their own; leave it at all")
-        if self.transformer.has_copy:
-            raise ValueError("transformer.has_copy: an image has no words to copy; leave it out")
+        if self.layers.model_size % 8:
+            raise ValueError(f"layers.model_size {self.layers.model_size} is no multiple of 8")
+        if self.layers.tie != "all":
+            raise ValueError("layers.tie: an image has no words with an embedding of their own; leave it at all")
+        if self.layers.has_copy:
+            raise ValueError("layers.has_copy: an image has no words to copy; leave it out")
         return self
 
     def build(self, num_channels: int, region_size: int, num_regions: int, num_tokens: int) -> "ImageTransformer":
@@ -62,7 +62,7 @@ class ImageTransformer(Seq2Seq):
     ) -> None:
         super().__init__()
         self.config = config
-        inner = config.transformer
+        inner = config.layers
         sizes = (inner.model_size, config.num_blocks, inner.dropout)
         self.image_encoder = ImageEncoder(num_channels, region_size, num_regions, *sizes)
         # One vocabulary for both sides: the Transformer then has no embedding that nothing would read.

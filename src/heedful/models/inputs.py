@@ -12,6 +12,7 @@ from torch import Tensor
 from heedful.models.record import Record
 from heedful.search.images import FeatureArrays, PixelArrays
 from heedful.search.inputs import InputArrays, TokenArrays
+from heedful.search.stories import StoryArrays
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,24 @@ class FeatureInputs(Inputs):
     """[source] number of real regions, at least 1."""
 
 
+@final
+@dataclass(frozen=True)
+class StoryInputs(Inputs):
+    """Sources that are a question and facts."""
+
+    question: Int[Tensor, "source question_word"]
+    """[source, question_word] token ids padded with 0."""
+    facts: Int[Tensor, "source fact word"]
+    """[source, fact, word] token ids padded with 0, the newest fact first."""
+    num_facts: Int[Tensor, " source"]
+    """[source] number of real facts, 0 or more."""
+
+
 INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {
     TokenArrays: TokenInputs,
     PixelArrays: PixelInputs,
     FeatureArrays: FeatureInputs,
+    StoryArrays: StoryInputs,
 }
 """Record of tensors by kind of arrays; its fields have the order of `InputArrays.named_arrays`."""
 

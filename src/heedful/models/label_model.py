@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.attention.interface import Need
+from heedful.attention.interface import Attended, Need
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.runtime.label_arrays import LabelArrays, LabelRun
-from heedful.search.inputs import TokenArrays
+from heedful.search.inputs import InputArrays
 
 
 class Encoded(NamedTuple):
@@ -18,10 +18,12 @@ class Encoded(NamedTuple):
 
     vectors: Float[Tensor, "text size"]
     """[text, size]"""
-    weights: Float[Tensor, "text position"] | None = None
-    """[text, position] attention weights, each row summing to 1; None without attention."""
+    weights: Float[Tensor, "text *step position"] | None = None
+    """[text, position] or [text, step, position] attention weights; None without attention."""
     penalty: Float[Tensor, " text"] | None = None
     """[text] addend of the training loss; None = 0."""
+    attended: tuple[Attended, ...] = ()
+    """Results of attention with one query, where keys may be drawn; for `extra_losses`."""
 
 
 class LabelModel(nn.Module, ABC):
@@ -35,7 +37,7 @@ class LabelModel(nn.Module, ABC):
         """Encode texts.
 
         Args:
-            inputs: token ids.
+            inputs: texts of the kind that the model reads.
             need: ("weights",) to request attention.
 
         Returns:
@@ -57,7 +59,7 @@ class LabelModel(nn.Module, ABC):
         """Score the labels of texts.
 
         Args:
-            inputs: token ids.
+            inputs: texts of the kind that the model reads.
             need: ("weights",) to request attention.
 
         Returns:
@@ -65,6 +67,18 @@ class LabelModel(nn.Module, ABC):
         """
         encoded = self.encode(inputs, need)
         return self.scores(encoded.vectors), encoded
+
+    def extra_losses(self, encoded: Encoded, log_probs: Float[Tensor, " text"]) -> dict[str, Tensor]:
+        """Compute the losses beside the likelihood and the penalty, each summed over the batch.
+
+        Args:
+            encoded: result of `encode`.
+            log_probs: [text] log probabilities of the right labels, in nats.
+
+        Returns:
+            Named scalars; none by default.
+        """
+        return {}
 
 
 def label_run(model: LabelModel) -> LabelRun:
@@ -78,7 +92,7 @@ def label_run(model: LabelModel) -> LabelRun:
     """
     device = next(model.parameters()).device
 
-    def run(texts: TokenArrays) -> LabelArrays:
+    def run(texts: InputArrays) -> LabelArrays:
         with torch.inference_mode():
             scores, encoded = model(inputs_on(device, texts), ("weights",))
             log_probs = torch.log_softmax(scores.float(), dim=-1)

@@ -12,6 +12,7 @@ from heedful.models import (
     hierarchical,
     image_transformer,
     luong,
+    memory_network,
     rnn_encoder_decoder,
     rnnsearch,
     self_attentive,
@@ -22,6 +23,7 @@ from heedful.models import (
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.image_transformer import ImageTransformerConfig
 from heedful.models.luong import LuongConfig
+from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.self_attentive import SelfAttentiveConfig
@@ -39,6 +41,7 @@ AnyModelConfig = (
     | SelfAttentiveConfig
     | ShowAttendTellConfig
     | ImageTransformerConfig
+    | MemoryNetworkConfig
 )
 
 
@@ -66,6 +69,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "self_attentive": SelfAttentiveConfig,
     "show_attend_tell": ShowAttendTellConfig,
     "image_transformer": ImageTransformerConfig,
+    "memory_network": MemoryNetworkConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
@@ -77,6 +81,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **self_attentive.PRESETS,
     **show_attend_tell.PRESETS,
     **image_transformer.PRESETS,
+    **memory_network.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedful.runtime.label_arrays import Floats, LabelArrays
 from heedful.runtime.onnx import num_threads, open_session
-from heedful.search.inputs import TokenArrays
+from heedful.search.inputs import InputArrays, token_sequences
 from heedful.text.vocabulary import EOS
 
 WORDS: Final = "words.onnx"
@@ -35,7 +35,7 @@ class DocumentGraphs:
         self._words: Final = open_session(folder / WORDS, num_threads(threads))
         self._sentences: Final = open_session(folder / SENTENCES, num_threads(threads))
 
-    def __call__(self, texts: TokenArrays) -> LabelArrays:
+    def __call__(self, texts: InputArrays) -> LabelArrays:
         """Classify one batch.
 
         Args:
@@ -44,7 +44,7 @@ class DocumentGraphs:
         Returns:
             Log probabilities, vectors, and products of the weights of a word and of its sentence.
         """
-        tokens = np.concatenate(texts.sequences)
+        tokens = np.concatenate(token_sequences(texts))
         last = texts.num_positions.cumsum() - 1
         is_end = tokens == EOS
         is_end[last] = True

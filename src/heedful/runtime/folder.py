@@ -84,7 +84,8 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
     refuse_newer(path)
     hashes = {name: digest(path / name) for name in files}
     entries = {key: value for key, value in facts.items() if key != CHECKSUM}
-    manifest = json.loads(json.dumps(MODEL_FORMAT.stamp({**entries, "files": hashes})))  # as it will be read
+    stamped = MODEL_FORMAT.stamp({**entries, "files": hashes})
+    manifest = json.loads(json.dumps(stamped, ensure_ascii=False).encode(errors="replace"))  # as it will be read
     with written_whole(path / MANIFEST, is_internal=True) as file:
         json.dump({**manifest, CHECKSUM: checksum(manifest)}, file, ensure_ascii=False, indent=1)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.search.inputs import TokenArrays
+from heedful.search.inputs import InputArrays
 
 Floats = NDArray[np.float32]
 
@@ -19,8 +19,8 @@ class LabelArrays(NamedTuple):
     vectors: Floats
     """[text, size] input of the label layer."""
     weights: Floats | None = None
-    """[text, position] attention weights; None without attention."""
+    """[text, position] or [text, step, position] attention weights; None without attention."""
 
 
-LabelRun = Callable[[TokenArrays], LabelArrays]
+LabelRun = Callable[[InputArrays], LabelArrays]
 """Function that classifies one batch."""

@@ -8,26 +8,26 @@ import numpy as np
 from heedful.runtime.documents import WORDS, DocumentGraphs
 from heedful.runtime.label_arrays import Floats, LabelArrays, LabelRun
 from heedful.runtime.onnx import num_threads, open_session
-from heedful.search.inputs import TokenArrays
+from heedful.search.inputs import InputArrays
 
 GRAPH: Final = "classify.onnx"
 
 
 def run_labels(
-    run: LabelRun, texts: TokenArrays, batch_tokens: int = 8192
+    run: LabelRun, texts: InputArrays, batch_tokens: int = 8192
 ) -> tuple[Floats, Floats, list[Floats | None]]:
     """Classify texts in batches of similar length.
 
     Args:
         run: function that classifies one batch.
-        texts: token ids of one or more texts.
-        batch_tokens: maximum number of positions in a batch, padding included; a batch may always have one text.
+        texts: one or more texts.
+        batch_tokens: maximum number of token ids in a batch, padding included; a batch may always have one text.
 
     Returns:
-        [text, label] log probabilities in nats; [text, size] vectors; and for each text its [position] attention
-        weights, or None if the model has no attention.
+        [text, label] log probabilities in nats; [text, size] vectors; and for each text its [position] or [step,
+        position] attention weights, or None if the model has no attention.
     """
-    lengths = texts.num_positions
+    lengths, widths = texts.num_numbers, texts.num_positions
     order = np.argsort(-lengths, kind="stable")
     batches: list[LabelArrays] = []
     attention: list[Floats | None] = [None] * len(texts)
@@ -38,7 +38,7 @@ def run_labels(
         batches.append(batch)
         if batch.weights is not None:
             for row, own in zip(rows, batch.weights, strict=True):
-                attention[row] = own[: lengths[row]]
+                attention[row] = own[..., : widths[row]]
         start += len(rows)
     places = np.argsort(order)
     log_probs = np.concatenate([batch.log_probs for batch in batches])[places]
@@ -61,11 +61,11 @@ class LabelGraph:
         """
         self._session: Final[Any] = open_session(folder / GRAPH, num_threads(threads))
 
-    def __call__(self, texts: TokenArrays) -> LabelArrays:
+    def __call__(self, texts: InputArrays) -> LabelArrays:
         """Classify one batch.
 
         Args:
-            texts: token ids.
+            texts: of the kind that the model reads.
 
         Returns:
             Log probabilities, vectors and attention weights.

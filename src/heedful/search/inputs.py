@@ -1,8 +1,9 @@
 """Sources of a batch as named NumPy arrays, the input of engines, for any kind of source."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol, Self, final
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ _FIRST_TOKEN: Final = EOS + 1
 
 class InputArrays(ABC):
     """Sources of one batch; `heedful.models.inputs` has the PyTorch counterpart of each kind."""
+
+    axis_names: ClassVar[Mapping[str, Mapping[int, str]]] = MappingProxyType({})
+    """Names of axes of the arrays of `named_arrays`, where several differ in size; every other axis that varies from
+    batch to batch is named "position"."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -44,6 +49,11 @@ class InputArrays(ABC):
     @abstractmethod
     def num_positions(self) -> IntArray:
         """[source] number of positions that a decoder may attend to, at least 1."""
+
+    @property
+    def num_numbers(self) -> IntArray:
+        """[source] size of the arrays of each source, which limits the number of sources of a batch."""
+        return self.num_positions
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from heedful.errors import UsageError, did_you_mean
+from heedful.tasks.answering import Answering
 from heedful.tasks.captioning import Captioning
 from heedful.tasks.classification import Classification
 from heedful.tasks.interface import Task
@@ -13,6 +14,7 @@ TASKS: Final[Mapping[str, Task[Any, Any]]] = {
     "translation": Translation(),
     "classification": Classification(),
     "captioning": Captioning(),
+    "answering": Answering(),
 }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DamagedFile, DataError
+from heedful.files import recorded_name
 from heedful.regular_files import open_regular
 from heedful.text.encodings import guess_encoding
 from heedful.text.lines import open_bytes, raw_lines, read_chunks
@@ -162,7 +163,7 @@ def fingerprint_file(path: Path) -> Fingerprint:
     begun = None
     with suppress(OSError):
         begun = _BEGUN.pop(file_identity(path), None)
-    return _read_fingerprint(path) if begun is None else {**begun.result(), "name": path.name}
+    return _read_fingerprint(path) if begun is None else {**begun.result(), "name": recorded_name(path)}
 
 
 def _read_fingerprint(path: Path) -> Fingerprint:
@@ -177,7 +178,7 @@ def _read_fingerprint(path: Path) -> Fingerprint:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except DamagedFile as error:
         raise DataError(str(error)) from None
-    return {"name": path.name, "size": size, "sha256": sha256.hexdigest(), "lines": count_lines(path)}
+    return {"name": recorded_name(path), "size": size, "sha256": sha256.hexdigest(), "lines": count_lines(path)}
 
 
 def count_lines(path: Path) -> int:

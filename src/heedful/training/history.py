@@ -78,4 +78,4 @@ class History:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             is_cut = end > 0 and file.read(1) != b"\n"
-            file.write(b"\n" * is_cut + json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            file.write(b"\n" * is_cut + json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")

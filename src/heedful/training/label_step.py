@@ -1,12 +1,13 @@
 """Maximum likelihood of labels, label-smoothed."""
 
-from typing import final
+from typing import Final, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from heedful.models.inputs import TokenInputs
+from heedful.models.inputs import Inputs, TokenInputs
+from heedful.models.label_model import LabelModel
 from heedful.training.loss import LossSum, TrainingStep
 
 
@@ -14,32 +15,37 @@ from heedful.training.loss import LossSum, TrainingStep
 class LabelStep(TrainingStep):
     """A text classifier and the cross-entropy of its labels."""
 
-    def __init__(self, model: nn.Module, label_smoothing: float) -> None:
+    def __init__(self, model: LabelModel, label_smoothing: float, kind: type[Inputs] = TokenInputs) -> None:
         """Join them.
 
         Args:
-            model: gives scores of labels and attention, as a `heedful.models.label_model.LabelModel` does.
+            model: the classifier.
             label_smoothing: share of probability spread evenly over the labels, in [0, 1).
+            kind: record of the tensors that the model reads.
         """
         super().__init__()
         self.model = model
+        self._extra_losses: Final = model.extra_losses
         self.label_smoothing = label_smoothing
+        self.kind = kind
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
 
         Args:
-            tensors: [batch, position] token ids; [batch] lengths; [batch] labels.
+            tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels.
 
         Returns:
             Sums over the batch.
         """
-        ids, lengths, labels = tensors
-        scores, encoded = self.model(TokenInputs(ids, lengths))
+        *source, labels = tensors
+        scores, encoded = self.model(self.kind(*source))
         scores = scores if scores.dtype == torch.float64 else scores.float()
         total = functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=self.label_smoothing)
         if encoded.penalty is not None:
             total = total + encoded.penalty.sum()
         gold = functional.log_softmax(scores.detach(), dim=-1).gather(1, labels[:, None])
+        for loss in self._extra_losses(encoded, gold[:, 0]).values():
+            total = total + loss
         num_correct = (scores.argmax(dim=-1) == labels).sum()
         return LossSum(total, gold.sum(), num_correct, labels.new_tensor(len(labels)))

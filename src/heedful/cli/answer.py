@@ -1,0 +1,125 @@
+"""Answer questions about facts.
+
+Input is a file or standard input: one JSON object a line, {"facts": ["...", "..."], "question": "..."}, or facts
+separated by " | ", a tab, and the question. A line of another form is a fact, or if it ends in a question mark a
+question about the facts before it; an empty line forgets them. One question in, one line out: the answer, a tab and its
+probability. With --format jsonl, each line gives the probability of every answer and the weight of each fact at each
+step.
+
+Examples:
+  heedful answer stories.model
+  heedful answer stories.model questions.jsonl --format jsonl -o answers.jsonl
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from heedful.cli.lines import LineFormat, answer_lines
+from heedful.cli.messages import Messages
+from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
+
+if TYPE_CHECKING:
+    from heedful.predictors.answerer import Answer
+    from heedful.text.stories import Story
+
+_QUESTION_MARKS: Final = ("?", "？")
+_HINT: Final = "Type facts, one a line, and questions, which end in a question mark."
+_LEAST_SHOWN: Final = 0.1
+"""Least weight of a fact that is shown on a terminal."""
+
+StoriesPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="File of stories; - or none is standard input.", show_default=False),
+]
+
+
+def run(
+    model: ModelPath,
+    source: StoriesPath = None,
+    target: OutputPath = None,
+    output_format: LineFormat = "text",
+    engine: Engine = "auto",
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Answer questions."""
+    use_threads(threads)
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.answerer import WINDOW_STORIES, Answerer
+
+    answerer = load_to_run(model, engine, device, kind=Answerer)
+    is_conversation = source is None and target is None and sys.stdin.isatty()
+    name = str(source or "standard input")
+    known: list[str] = []
+
+    def answers(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+        stories = [_story(line, known, name, first_index + index) for index, line in enumerate(window, start=1)]
+        results = answerer.stream(story for story in stories if story is not None)
+        for story in stories:
+            if story is None:
+                yield "", False
+            else:
+                result = next(results)
+                text = json.dumps(_facts(result), ensure_ascii=False) if output_format == "jsonl" else _line(result)
+                shown = _weights(result) if is_conversation and output_format == "text" else ""
+                yield f"{text}\n{shown}", result.was_cut
+
+    most = answerer.text.max_tokens
+    answer_lines(answers, (), source, target, Messages(quiet), WINDOW_STORIES, most, _HINT)
+
+
+def _story(line: str, known: list[str], name: str, number: int) -> "Story | None":
+    """Story of a line; None for a line that is a fact, which is added to the known ones, or forgets them.
+
+    Raises:
+        DataError: the line is no story.
+    """
+    from heedful.text.stories import Story, parse_story
+
+    text = line.strip()
+    if text.startswith("{") or "\t" in text:
+        return parse_story(text, name, number)
+    if text.endswith(_QUESTION_MARKS):
+        return Story(tuple(known), text)
+    if text:
+        known.append(text)
+    else:
+        known.clear()
+    return None
+
+
+def _line(result: "Answer") -> str:
+    return f"{result.answer}\t{result.probability:.4f}"
+
+
+def _weights(result: "Answer") -> str:
+    """Facts with a considerable weight at each step, one a line."""
+    if result.weights is None:
+        return ""
+    return "".join(
+        f"  step {step}: {weight:.2f}  {fact}\n"
+        for step, row in enumerate(result.weights.tolist(), start=1)
+        for fact, weight in zip(result.story.facts, row, strict=True)
+        if weight >= _LEAST_SHOWN
+    )
+
+
+def _facts(result: "Answer") -> dict[str, Any]:
+    weights = (
+        None if result.weights is None else [[round(weight, 6) for weight in row] for row in result.weights.tolist()]
+    )
+    return {
+        "facts": result.story.facts,
+        "question": result.story.question,
+        "answer": result.answer,
+        "probabilities": result.probabilities,
+        "weights": weights,
+        "was_cut": result.was_cut,
+    }

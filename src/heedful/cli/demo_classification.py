@@ -1,0 +1,97 @@
+"""Demonstration of classification: reviews of several sentences, of which few words tell the label."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from heedful.cli.messages import Messages
+
+if TYPE_CHECKING:
+    from heedful.predictors.classifier import Classification
+
+NUM_REVIEWS: Final = 6_000
+NUM_VALIDATION: Final = 300
+NUM_HELD_OUT: Final = 1_000
+NUM_SHOWN: Final = 3
+SETTINGS: Final = (
+    "model.embedding_size=32",
+    "model.hidden_size=16",
+    "training.max_steps=300",
+    "training.validate_every=50",
+    "training.patience=100",
+    "training.precision=float32",
+    "training.optimizer.learning_rate=0.005",
+)
+"""Settings that learn this task well within a minute on two cores."""
+
+
+def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messages: Messages) -> None:
+    """Generate reviews, train a hierarchical attention network, and show the weights of words.
+
+    Args:
+        out: the model's folder; None = `reviews.model`.
+        minutes: longest training time; 0 = no limit.
+        seed: seed of data, weights and order.
+        device: PyTorch device.
+        messages: printer of the progress.
+    """
+    from rich.console import Console
+
+    from heedful.cli.attention_text import weighted_text
+    from heedful.cli.demo_files import write_examples
+    from heedful.cli.train import ending, train_and_watch
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.table import load
+    from heedful.recipe import export_engines
+    from heedful.synthetic.reviews import generate
+    from heedful.tasks.interface import Recipe
+
+    out = out or Path("reviews.model")
+    messages.say(f"making {NUM_REVIEWS:,} reviews of hotels")
+    rows = [*dict.fromkeys(generate(2 * (NUM_REVIEWS + NUM_VALIDATION + NUM_HELD_OUT), seed))]
+    held_out = rows[NUM_REVIEWS + NUM_VALIDATION :][:NUM_HELD_OUT]
+    texts = {
+        name: "".join(f"{text}\t{label}\n" for text, label in part)
+        for name, part in (
+            ("reviews.tsv", rows[:NUM_REVIEWS]),
+            ("reviews-validation.tsv", rows[NUM_REVIEWS : NUM_REVIEWS + NUM_VALIDATION]),
+        )
+    }
+    data, dev = write_examples(out, texts, "reviews")
+    limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
+    recipe = Recipe(
+        data=(data,),
+        out=out,
+        dev=(dev,),
+        task="classification",
+        preset="hierarchical",
+        settings=(*SETTINGS, *limits),
+        device=device,
+    )
+    started, outcome = train_and_watch(recipe, messages)
+    print(ending(started, outcome))
+    classifier = load(out, device, kind=Classifier)
+    results = classifier.classify([text for text, _ in held_out])
+    num_right = sum(result.label == label for result, (_, label) in zip(results, held_out, strict=True))
+    print(f"\n{100.0 * num_right / len(held_out):.1f} % of {len(held_out):,} other reviews are labelled right\n")
+    console = Console(color_system="auto" if sys.stdout.isatty() else None)
+    for result in results[:NUM_SHOWN]:
+        print(f"  {result.label}\n{weighted_text(result, console)}")
+    print(_drawn(results[0], out, messages))
+    export_engines(started, messages.say)
+    command = f"heedful classify {shlex.quote(str(out))} --show-attention"
+    print(f"\nmodel: {out}\nnext:  {command} 'We stayed for two nights. What a charming view.'")
+
+
+def _drawn(result: "Classification", out: Path, messages: Messages) -> str:
+    """Draw the weights of the words, a row for each sentence."""
+    from heedful.inspection.plot import save_heat_map
+
+    if result.attention is None:
+        return ""
+    picture = out.with_name(f"{out.stem}-attention.png")
+    note = save_heat_map(picture, result.pieces, [result.label], [result.attention], f"label: {result.label}")
+    if note:
+        messages.say(note)
+    return f"weights of the words of the first review as a picture: {picture}"

@@ -1,0 +1,131 @@
+"""Base of predictors whose results are labels: opens the tokenizer, the labels, and the engine that scores them."""
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from heedful.config import read_toml, validate
+from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
+from heedful.predictors.interface import Predictor
+from heedful.regular_files import MOST_BULK_BYTES, read_json
+from heedful.runtime.exported import ENGINES, find_exported, named_engine
+from heedful.runtime.folder import CONFIG, ModelFolder
+from heedful.runtime.label_arrays import LabelRun
+from heedful.runtime.labels import open_label_graphs
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_files import load_tokenizer
+
+if TYPE_CHECKING:
+    from heedful.models.label_model import LabelModel
+
+
+class LabelPredictor(Predictor, ABC):
+    """Loaded model that chooses one of its labels."""
+
+    noun: ClassVar[str]
+    """Noun for the predictor in messages."""
+
+    def __init__(
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
+    ) -> None:
+        """Load a model's tokenizer and labels; its weights are loaded on first use.
+
+        Args:
+            folder: a verified model folder.
+            device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: torch; onnx, if `heedful export` wrote it; or "auto": onnx where its results equal PyTorch's and
+                ONNX Runtime is installed, else torch.
+            ensemble: must be empty; part of the signature that all predictors share.
+
+        Raises:
+            UsageError: there is no such engine, or the ensemble is not empty.
+            FileRefused: the list of labels is damaged.
+        """
+        if ensemble:
+            raise UsageError(f"{folder.path}: a {self.noun} runs alone; leave the ensemble out")
+        self.folder = folder
+        self.text: Final = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
+        self.tokenizer: Final = load_tokenizer(
+            folder.file("tokenizer"), self.text.source_units, self.text.normalization
+        )
+        try:
+            names = read_json(folder.file("labels"), MOST_BULK_BYTES)
+        except OSError as error:
+            raise FileRefused(f"{folder.file('labels')}: not readable: {error}") from None
+        if not isinstance(names, list):
+            raise FileRefused(f"{folder.file('labels')}: damaged: not a list of labels; copy the folder again")
+        self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
+        self.exported: Final = find_exported(folder, self.text.max_tokens)
+        if engine in ENGINES and engine != "onnx":
+            raise UsageError(f"engine {engine}: not for {self.noun}s; take onnx, torch or auto")
+        if engine not in ("auto", "torch"):
+            named_engine(self.exported, engine, folder)
+        self._engine: Final = engine
+        self._device: Final = device
+        self._run: LabelRun | None = None
+        self._model: LabelModel | None = None
+
+    def __repr__(self) -> str:
+        labels = f"{len(self.labels):,} labels"
+        return (
+            f"<{type(self).__name__} {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, {labels}, "
+            f"engine {self._engine}>"
+        )
+
+    def model(self) -> "LabelModel":
+        """Return the PyTorch model, loaded on first use.
+
+        Returns:
+            The model in evaluation mode, the same object at every call.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+            FileRefused: the folder holds a model of another task.
+        """
+        if self._model is None:
+            with needed_for("running this model"):
+                from heedful.models.label_model import LabelModel
+                from heedful.models.store import load_model
+            model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
+            if not isinstance(model, LabelModel):
+                raise FileRefused(f"{self.folder.path}: its model is no {self.noun}")
+            self._model = model
+        return self._model
+
+    def label_run(self) -> LabelRun:
+        """Return the function that computes label probabilities, loaded on first use.
+
+        Returns:
+            The function, of the exported graph or of the PyTorch model.
+
+        Raises:
+            MissingExtra: what the engine needs is not installed.
+            FileRefused: the folder is damaged.
+        """
+        if self._run is None:
+            self._run = self._graph()
+        if self._run is None:
+            model = self.model()
+            from heedful.models.label_model import label_run
+
+            self._run = label_run(model)
+        return self._run
+
+    def _graph(self) -> LabelRun | None:
+        """Return the exported graph if the engine is onnx, or is "auto" and the graph's results equal PyTorch's.
+
+        Raises:
+            MissingExtra: the engine is onnx, and ONNX Runtime is not installed.
+        """
+        exported = self.exported.get("onnx")
+        if self._engine == "torch" or exported is None:
+            return None
+        if self._engine == "auto" and (exported.fault or not exported.parity.is_exact):
+            return None
+        exported.verify()
+        try:
+            return open_label_graphs(exported.path)
+        except MissingExtra:
+            if self._engine != "auto":
+                raise
+            return None

@@ -1,0 +1,288 @@
+"""Label tasks: the parts that all tasks share whose result is one label of a closed set."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Final, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from heedful.config import Tree, merge
+from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.labelled import LabelSampler, make_label_batch
+from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.errors import FileRefused
+from heedful.evaluation.labels import score_labels
+from heedful.experiment import Experiment
+from heedful.export.labels import ENGINE, export_classifier
+from heedful.files import digest, written_whole
+from heedful.formats import PREPARED_FORMAT
+from heedful.models.inputs import INPUTS
+from heedful.models.label_model import LabelModel, label_run
+from heedful.predictors.interface import Items, Predictor, spaced
+from heedful.predictors.label_predictor import LabelPredictor
+from heedful.records import read_facts, write_facts
+from heedful.runtime.exported import Exported
+from heedful.runtime.labels import run_labels
+from heedful.search.inputs import TokenArrays
+from heedful.search.stories import StoryArrays
+from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.pace import Pace
+from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer_files import load_tokenizer
+from heedful.training.label_step import LabelStep
+from heedful.training.likelihood import log_likelihood
+from heedful.training.progress import Validation
+
+LABELS: Final = "labels.json"
+MOST_LABELS: Final = 1000
+BATCH_TEXTS: Final = 128
+"""Number of texts in a batch of the validation loss."""
+
+
+class LabelledItems(Items, Protocol):
+    """Evaluation items that have a label each."""
+
+    @property
+    def texts(self) -> list[str]:
+        """Text of each item, to be shown."""
+        ...
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each item."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelData(Prepared):
+    """Items with labels, ready to train on."""
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    """Labels in alphabetical order; the id of a label is its index."""
+    train: EncodedCorpus
+    """Token ids of the items, and the id of the label of each."""
+    dev: LabelledItems
+
+
+FileT = TypeVar("FileT", bound=DataFile)
+
+
+class LabelTask(Task[FileT, LabelData]):
+    """Task that is learned by a `heedful.models.label_model.LabelModel`."""
+
+    model = LabelModel
+    higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
+    arrays: ClassVar[type[TokenArrays] | type[StoryArrays]] = TokenArrays
+    """Kind of the sources of a batch, made of the token ids of each item."""
+
+    @property
+    def prepared_path(self) -> str:
+        """File of the prepared items in a model folder."""
+        return f"run/data/{self.name}.json"
+
+    @abstractmethod
+    def write_prepared(self, files: Mapping[str, FileT], config: TextConfig, folder: Path) -> None:
+        """Split the data, train a tokenizer and write the encoded items into the folder, with `store_items`.
+
+        Args:
+            files: from `find`.
+            config: text settings.
+            folder: the model's folder.
+
+        Raises:
+            DataError: the data are unusable.
+        """
+
+    @abstractmethod
+    def items(self, stored: Any) -> LabelledItems:
+        """Read evaluation items from JSON.
+
+        Args:
+            stored: as passed to `store_items`.
+
+        Returns:
+            The items.
+
+        Raises:
+            FileRefused: the values are damaged.
+        """
+
+    @abstractmethod
+    def encode(self, items: Any, tokenizer: Tokenizer, config: TextConfig) -> list[NDArray[np.int64]]:
+        """Encode items.
+
+        Args:
+            items: evaluation items.
+            tokenizer: the tokenizer.
+            config: text settings.
+
+        Returns:
+            Token ids of each item, of which `arrays` makes batches.
+        """
+
+    def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> LabelData:
+        text = experiment.text
+
+        def read_or_make() -> LabelData:
+            if not ((folder / self.prepared_path).is_file() and (folder / "run/data" / ENCODED).is_file()):
+                self.write_prepared(files, text, folder)
+            return self._read(folder, text)
+
+        data, damage = repaired(read_or_make, folder)
+        return replace(data, report=(*data.report, damage)) if damage else data
+
+    def _read(self, folder: Path, config: TextConfig) -> LabelData:
+        """Read prepared data.
+
+        Raises:
+            FileRefused: a file is missing or damaged.
+        """
+        path = folder / self.prepared_path
+        facts = read_facts(path, PREPARED_FORMAT, "prepare the data again")
+        try:
+            labels, report, name = facts["labels"], facts["report"], str(facts["tokenizer"])
+            dev, test = (self.items(facts[part]) for part in ("dev", "test"))
+        except (KeyError, TypeError, FileRefused) as error:
+            raise FileRefused(f"{path}: damaged: {error}") from None
+        if not all(map(is_texts, (labels, report))):
+            raise FileRefused(f"{path}: damaged: its texts are no lists of texts")
+        tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
+        verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
+        train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels)))
+        return LabelData(
+            sizes=(len(tokenizer), len(labels)),
+            facts={"tokenizer": name, "labels": LABELS},
+            report=tuple(report),
+            num_examples=len(train),
+            vocabulary=f"{len(tokenizer):,} {config.source_units}, {len(labels):,} labels",
+            test=test,
+            tokenizer=tokenizer,
+            labels=tuple(labels),
+            train=train,
+            dev=dev,
+        )
+
+    def adapted(self, data: LabelData, experiment: Experiment) -> Tree:
+        num_tokens = int(data.train.source.lengths.sum())
+        batch_tokens = max(512, min(4096, num_tokens // 100 // 64 * 64))
+        steps_per_epoch = max(1, num_tokens // batch_tokens)
+        return {
+            "training": {
+                "batch_tokens": batch_tokens,
+                "validate_every": max(20, min(1000, steps_per_epoch)),
+                "select_by": "accuracy",
+                "optimizer": {"mean_over": "pairs", "schedule": {"warmup_steps": max(20, min(1000, steps_per_epoch))}},
+            }
+        }
+
+    @property
+    def poor_scores(self) -> Mapping[str, float]:
+        return {"accuracy": 70.0, "macro_f1": 60.0}
+
+    def planned(self, data: LabelData, experiment: Experiment, pace: Pace) -> Tree:
+        training = experiment.training
+        texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
+        tenth = max(1, int(pace.num_units / texts_per_step) // 10)
+        limits = {
+            "validate_every": min(training.validate_every, tenth),
+            "validation_items": pace.validation_items,
+            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
+        }
+        return merge(self.adapted(data, experiment), {"training": limits})
+
+    def sampler(self, experiment: Experiment, folder: Path, data: LabelData | None) -> LabelSampler:
+        corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
+        return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed, self.arrays)
+
+    def step(self, experiment: Experiment, model: nn.Module) -> LabelStep:
+        return self._step(self._classifier(model), experiment.training.label_smoothing)
+
+    def _step(self, model: LabelModel, label_smoothing: float) -> LabelStep:
+        return LabelStep(model, label_smoothing, INPUTS[self.arrays])
+
+    def _classifier(self, model: nn.Module) -> LabelModel:
+        """Narrow a model to a classifier.
+
+        Raises:
+            TypeError: the model is of another kind.
+        """
+        if not isinstance(model, LabelModel):
+            raise TypeError(f"{self.name} is learned by a classifier, got {type(model).__name__}")
+        return model
+
+    def validator(self, data: LabelData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
+        number = experiment.training.validation_items
+        dev = spaced(data.dev, number) if number else data.dev
+        texts, gold = dev.texts, dev.labels
+        encoded = self.encode(dev, data.tokenizer, experiment.text)
+        numbers = {label: number for number, label in enumerate(data.labels)}
+        known = [index for index, label in enumerate(gold) if label in numbers]
+        corpus = EncodedCorpus(
+            EncodedSide.of([encoded[index].tolist() for index in known]),
+            EncodedSide.of([[numbers[gold[index]]] for index in known]),
+        )
+        sources = self.arrays(encoded)
+
+        def validate(model: nn.Module) -> Validation:
+            classifier = self._classifier(model)
+            log_probs, *_ = run_labels(label_run(classifier), sources)
+            said = [data.labels[number] for number in log_probs.argmax(axis=1)]
+            report = score_labels(said, gold)
+            starts = range(0, len(known), BATCH_TEXTS)
+            batches = (
+                make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known))), self.arrays)
+                for start in starts
+            )
+            loss = log_likelihood(self._step(classifier, 0.0), batches).loss
+            samples = tuple(zip(texts[:5], gold[:5], said[:5], strict=True))
+            scores = {"loss": loss, "accuracy": report.accuracy, "macro_f1": report.macro_f1}
+            return Validation(scores, samples[0], samples)
+
+        return validate
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        if not isinstance(predictor, LabelPredictor):
+            return {}
+        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+        return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
+
+
+def store_items(
+    folder: Path,
+    name: str,
+    lines: Sequence[str],
+    config: TextConfig,
+    num_items: int,
+    labels: Sequence[str],
+    encoded: Callable[[Tokenizer], Iterator[tuple[list[int], list[int]]]],
+    facts: Mapping[str, Any],
+) -> None:
+    """Train the tokenizer of a label task, and write it, the labels, the encoded items and the record of all.
+
+    Args:
+        folder: the model's folder.
+        name: file of the record, `LabelTask.prepared_path`.
+        lines: texts that the tokenizer is trained on.
+        config: text settings.
+        num_items: number of items, which the size of a vocabulary of pieces is chosen by.
+        labels: labels in the order of their ids.
+        encoded: function from the tokenizer to the ids of the training items, and the id of the label of each.
+        facts: further entries of the record: report, dev and test.
+    """
+    size = config.vocabulary_size or (choose_size(num_items) if config.source_units == "pieces" else 0)
+    tokenizer = train_tokenizer(lines, config.source_units, size, config)
+    names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
+    data = folder / "run/data"
+    data.mkdir(parents=True, exist_ok=True)
+    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels)))
+    with written_whole(folder / LABELS, is_internal=True) as stream:
+        json.dump(labels, stream, ensure_ascii=False, indent=1)
+    files = checksums | {LABELS: digest(folder / LABELS)}
+    write_facts(folder / name, PREPARED_FORMAT, {**names, "labels": labels, **facts, "files": files})

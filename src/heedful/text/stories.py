@@ -1,0 +1,134 @@
+"""Stories: facts, a question about them, and its answer; one JSON object or one row of tab-separated cells each."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
+
+from heedful.errors import DataError, did_you_mean
+
+SEPARATOR: Final = " | "
+"""Separator of the facts in a row of tab-separated cells."""
+_EXPECTED: Final = '{"facts": ["...", "..."], "question": "...", "answer": "..."}'
+_BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
+_KEYS: Final = ("facts", "question", "answer", "supporting")
+
+
+@final
+@dataclass(frozen=True)
+class Story:
+    """Facts in the order in which they happened, and a question about them."""
+
+    facts: tuple[str, ...]
+    question: str
+    answer: str = ""
+    """The right answer; empty = unknown."""
+    supporting: tuple[int, ...] = ()
+    """0-based indices of the facts that the answer follows from, in any order; none = unknown."""
+
+    def to_json(self) -> str:
+        """Write the story as one line of JSON.
+
+        Returns:
+            The line, without its end; unknown parts are left out.
+
+        Example:
+            >>> Story(("Ada went home.",), "Where is Ada?", "home", (0,)).to_json()
+            '{"facts": ["Ada went home."], "question": "Where is Ada?", "answer": "home", "supporting": [0]}'
+        """
+        row: dict[str, Any] = {"facts": self.facts, "question": self.question}
+        row |= {"answer": self.answer} if self.answer else {}
+        row |= {"supporting": self.supporting} if self.supporting else {}
+        return json.dumps(row, ensure_ascii=False)
+
+
+def parse_story(line: str, name: str, number: int) -> Story:
+    r"""Read a story from a line.
+
+    Args:
+        line: a JSON object; or two or three cells separated by tabs: facts separated by " | ", question, answer.
+        name: the file, for messages.
+        number: 1-based line number, for messages.
+
+    Returns:
+        The story; blank facts are left out.
+
+    Raises:
+        DataError: the line is no story; the message names file:line.
+
+    Example:
+        >>> parse_story("Ada went home. | Boris left.\tWhere is Ada?\thome", "x.tsv", 1).facts
+        ('Ada went home.', 'Boris left.')
+    """
+    if not line.lstrip().startswith("{"):
+        cells = line.split("\t")
+        if len(cells) not in (2, 3):
+            raise DataError(
+                f"{name}:{number}: neither JSON nor facts, question and answer separated by tabs; write {_EXPECTED}"
+            )
+        return story_of({"facts": cells[0].split(SEPARATOR.strip()), **dict(zip(_KEYS[1:], cells[1:], strict=False))})
+    try:
+        row: object = json.loads(line)
+    except RecursionError:
+        raise DataError(f"{name}:{number}: JSON nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{name}:{number}:{error.colno}: not JSON: {error.msg}") from None
+    except ValueError as error:  # Python refuses integers of thousands of digits
+        raise DataError(f"{name}:{number}: invalid JSON: {error}") from None
+    try:
+        return story_of(cast(Mapping[str, Any], row))
+    except DataError as error:
+        raise DataError(f"{name}:{number}: {error}") from None
+
+
+def story_of(row: Mapping[str, Any]) -> Story:
+    """Check the parts of a story.
+
+    Args:
+        row: "facts" and "question", and optionally "answer" and "supporting"; other keys are ignored.
+
+    Returns:
+        The story, without blank facts.
+
+    Raises:
+        DataError: a part is missing, or is of a wrong type.
+    """
+    for key in _KEYS[:2]:
+        if key not in row:
+            raise DataError(f"no key {key!r}{did_you_mean(key, row)}; write {_EXPECTED}")
+    facts, question, answer, supporting = row["facts"], row["question"], row.get("answer", ""), row.get("supporting")
+    listed = [facts] if isinstance(facts, str) else facts
+    if not isinstance(listed, list | tuple) or not all(isinstance(fact, str) for fact in cast(list[Any], listed)):
+        raise DataError(f"'facts' is {type(facts).__name__}; expected a list of strings")
+    texts = [*cast(list[str], listed)]
+    for key, value in (("question", question), ("answer", answer)):
+        if not isinstance(value, str):
+            raise DataError(f"{key!r} is {type(value).__name__}; expected a string")
+    for key, text in (*(("facts", fact) for fact in texts), ("question", question), ("answer", answer)):
+        if bad := _BAD_IN_TEXT.search(text):
+            kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"
+            raise DataError(f"{kind} in {key!r}; remove it")
+    indices = _indices(supporting, len(texts))
+    real = [index for index, fact in enumerate(texts) if fact.strip()]
+    return Story(
+        tuple(texts[index].strip() for index in real),
+        question.strip(),
+        answer.strip(),
+        tuple(real.index(index) for index in indices if index in real),
+    )
+
+
+def _indices(value: object, num_facts: int) -> list[int]:
+    """Indices of the supporting facts.
+
+    Raises:
+        DataError: the value is no list of indices of facts.
+    """
+    if value is None:
+        return []
+    numbers = cast(list[Any], value) if isinstance(value, list | tuple) else [value]
+    indices = [number for number in numbers if type(number) is int and 0 <= number < num_facts]
+    if len(indices) < len(numbers):
+        raise DataError(f"'supporting' is {value!r:.60}; expected a list of numbers from 0 to {num_facts - 1}")
+    return [*dict.fromkeys(indices)]

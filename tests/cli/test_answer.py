@@ -1,0 +1,73 @@
+"""`heedful train --task answering`, `answer` and `evaluate` of its model."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import heedful
+from tests.tasks.stories import SETTINGS, write_stories
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answer")
+    data, out = write_stories(folder / "stories.jsonl", 2_000), folder / "m"
+    settings = [word for setting in (*SETTINGS, "training.max_steps=60") for word in ("--set", setting)]
+    done = heedful("train", data, "--task", "answering", "--out", out, "--threads", "1", *settings)
+    assert done.code == 0, done.err
+    assert "supporting facts have the largest weight" in done.out
+    assert f"next:  heedful answer {out}" in done.out
+    return out
+
+
+def test_stories_of_a_file_get_answers(model: Path, tmp_path: Path):
+    data = write_stories(tmp_path / "in.jsonl", 5, seed=3)
+    lines = heedful("answer", model, data).out.splitlines()
+    assert len(lines) == 5
+    assert all(0.0 < float(line.split("\t")[1]) <= 1.0 for line in lines)
+    heedful("answer", model, data, "-o", tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines() == lines
+    assert heedful("answer", model, stdin=data.read_bytes()).out.splitlines() == lines
+
+
+def test_facts_and_questions_may_be_told_line_by_line(model: Path):
+    text = "Ada went to the attic.\nBoris ran home.\nWhere is Ada?\n\nWhere is Ada？\na | b\tWhere?\n"
+    done = heedful("answer", model, "--format", "jsonl", stdin=text.encode())
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["facts"] for row in rows] == [["Ada went to the attic.", "Boris ran home."], [], ["a", "b"]]
+    assert all(sum(step) == pytest.approx(1.0, abs=1e-4) for step in rows[0]["weights"])
+    assert rows[1]["weights"] == [[], [], []]
+    assert rows[0]["answer"] == next(iter(rows[0]["probabilities"]))
+
+
+def test_a_line_that_is_no_story_is_refused_with_its_place(model: Path, tmp_path: Path):
+    (tmp_path / "in.jsonl").write_text('{"facts": ["a"], "question": "b"}\n{"facts": 3}\n', encoding="utf-8")
+    done = heedful("answer", model, tmp_path / "in.jsonl")
+    assert done.code == 2
+    assert "in.jsonl:2: no key 'question'" in done.errors[0]
+    assert len(done.errors) == 1
+
+
+def test_a_long_question_is_cut_with_a_warning(model: Path):
+    done = heedful("answer", model, stdin=b'{"facts": [], "question": "' + b"where " * 2_000 + b'"}\n')
+    assert done.code == 0
+    assert "standard input:1: cut after 1000 tokens" in done.err
+
+
+def test_its_model_is_evaluated_and_compared(model: Path, tmp_path: Path):
+    data = write_stories(tmp_path / "other.jsonl", 60, seed=9)
+    done = heedful("evaluate", model, data)
+    assert done.code == 0, done.err
+    assert "macro-F1" in done.out
+    assert "predicted label" in done.out
+    facts = json.loads(heedful("evaluate", model, data, "--format", "json").out)
+    assert facts["num_items"] == facts["num_supporting"] == 60
+    assert len(facts["confusion"]) == len(facts["labels"])
+    assert "answering" in heedful("info", model).out
+
+
+def test_other_commands_refuse_it_in_a_line(model: Path):
+    done = heedful("classify", model, "x")
+    assert done.code == 2
+    assert "a model for answering, not for classification" in done.err

@@ -1,0 +1,28 @@
+"""Scores of answers."""
+
+import numpy as np
+import pytest
+
+from heedful.evaluation.answers import score_answers
+
+WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
+
+
+def test_supporting_facts_are_attended_where_they_have_the_largest_weight_of_a_step():
+    report = score_answers(
+        ["a", "b", "a"], ["a", "a", "a"], [[0, 1], [2], []], [WEIGHTS, WEIGHTS, np.zeros((2, 0), np.float32)]
+    )
+    assert (report.num_supporting, report.num_attended) == (3, 2)
+    assert report.attended == pytest.approx(200 / 3)
+    assert report.right == (True, False, True)
+    assert "66.67 % of 3 supporting facts" in report.summary()
+    assert "66.67 % of 3 supporting facts" in report.to_text()
+    assert "3 questions" in report.to_text()
+    assert report.to_dict()["attended"] == report.attended
+
+
+def test_without_supporting_facts_nothing_is_said_of_them():
+    report = score_answers(["a"], ["a"], [[]], [None])
+    assert report.attended is None
+    assert "supporting" not in report.summary() + report.to_text()
+    assert report.to_dict()["attended"] is None
