@@ -43,11 +43,11 @@ def is_on(box: Box, region: int, grid: tuple[int, int]) -> tuple[bool, bool]:
     return overlaps, centre
 
 
-def score(model: Path, folder: Path) -> None:
+def score(model: Path, folder: Path, limit: int) -> None:
     captioner = load(model, kind=Captioner)
-    scenes = [*generate_scenes(NUMBERS["test"], SEED, split="test")]
+    scenes = [*generate_scenes(NUMBERS["test"], SEED, split="test")][:limit]
     paths = [folder / "test" / f"{index:05d}.png" for index in range(len(scenes))]
-    captions = captioner.caption(paths, attention=True)
+    captions = captioner.caption(paths, beam=1, attention=True)
     looks: list[tuple[bool, bool]] = []
     chance: list[float] = []
     num_right = 0
@@ -71,11 +71,12 @@ def main() -> None:
     scoring = commands.add_parser("score")
     scoring.add_argument("model", type=Path)
     scoring.add_argument("folder", type=Path)
+    scoring.add_argument("--limit", type=int, default=NUMBERS["test"])
     options = parser.parse_args()
     if options.command == "write":
         write(options.folder)
     else:
-        score(options.model, options.folder)
+        score(options.model, options.folder, options.limit)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ from heedful.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
+    from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
     from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
     from heedful.recipe import train_model as train
 
-__all__ = ["Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
+__all__ = ["Captioner", "Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
 
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
 # would make every module of the package depend on all others.
@@ -25,6 +26,7 @@ _LAZY = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
     "load": ("heedful.predictors.table", "load"),
+    "Captioner": ("heedful.predictors.captioner", "Captioner"),
     "Classifier": ("heedful.predictors.classifier", "Classifier"),
     "Translator": ("heedful.predictors.translator", "Translator"),
     "Translation": ("heedful.predictors.translation", "Translation"),

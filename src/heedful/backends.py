@@ -50,7 +50,8 @@ class Backends:
             named_engine(self.exported, engine, folder)
         self._folder = folder
         self._sizes = sizes
-        self._draw = draw
+        self.draw: Final = draw
+        """Function that draws random sources of the kind that the model reads."""
         self._max_tokens = max_tokens
         self._device = device
         self.engine: Final = engine
@@ -118,7 +119,7 @@ class Backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
         if backend.name not in self._exact:
-            self._exact[backend.name] = Exact(backend, self._draw)
+            self._exact[backend.name] = Exact(backend, self.draw)
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:

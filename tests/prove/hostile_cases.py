@@ -75,6 +75,8 @@ COMMAND_LINES: Final = (
     ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
+    Command("caption", ("caption", "scenes.model", "scenes/0.png"), ("scenes.model", "scenes/0.png")),
+    Command("caption-onnx", ("caption", "scenes-engines.model", "scenes/0.png"), ("scenes-engines.model",)),
     Command("answer", ("answer", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
     Command(
         "answer-onnx",
@@ -450,6 +452,7 @@ ODD_VALUES: Final = {
 BASES: Final = {
     "translate": "translate",
     "classify": "classify",
+    "caption": "caption",
     "answer": "answer",
     "encode": "encode",
     "evaluate": "evaluate",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from heedful.records import CHECKSUM, checksum
 from heedful.synthetic.facts import generate
 from tests.prove.hostile_process import PATIENT, run
+from tests.tasks.scenes import write_scenes
 
 COMMON: Final = """
 [text]
@@ -131,9 +132,20 @@ def make_all(root: Path) -> None:
     (root / "stories.toml").write_text(memory, encoding="utf-8")
     task = ("--task", "answering")
     _do(root, "train", "stories.jsonl", *task, "--out", "stories.model", "--config", "stories.toml")
+    write_scenes(root / "scenes.tsv", 40)
+    sizes = "embedding_size = 8\nhidden_size = 8\nannotation_size = 8\n"
+    scenes = COMMON.format(text="", model=f'kind = "show_attend_tell"\n{sizes}')
+    (root / "scenes.toml").write_text(scenes, encoding="utf-8")
+    task = ("--task", "captioning")
+    _do(root, "train", "scenes.tsv", *task, "--out", "scenes.model", "--config", "scenes.toml")
     _do(root, "export", "pieces.model", "--to", "huggingface", "marian")
     _do(root, "compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv")
-    for name, engines in (("tiny", ("onnx", "ctranslate2")), ("labels", ("onnx",)), ("stories", ("onnx",))):
+    for name, engines in (
+        ("tiny", ("onnx", "ctranslate2")),
+        ("labels", ("onnx",)),
+        ("stories", ("onnx",)),
+        ("scenes", ("onnx",)),
+    ):
         shutil.copytree(root / f"{name}.model", root / f"{name}-engines.model")
         shutil.rmtree(root / f"{name}-engines.model" / "run")
         for engine in engines:

@@ -58,6 +58,7 @@ def run(
             "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
+    from heedful.predictors.captioner import Captioner
     from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
@@ -70,18 +71,17 @@ def run(
         num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
         print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
         return
-    if not isinstance(predictor, Translator):
-        raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
-    translator = predictor
-    if to == "huggingface":
-        _export_huggingface(translator, out or Path(), messages)
+    if isinstance(predictor, Translator) and to == "huggingface":
+        _export_huggingface(predictor, out or Path(), messages)
         return
+    is_captioner = isinstance(predictor, Captioner) and to == "onnx"
+    if to == "huggingface" or not (is_captioner or isinstance(predictor, Translator)):
+        raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
     from heedful.export.engine import export_engine
-    from heedful.search.inputs import token_draw
 
-    draw, most = token_draw(len(translator.source_tokenizer)), translator.text.max_tokens
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    print(export_engine(translator.model(), translator.folder, to, int8, draw, most).summary())
+    most = predictor.text.max_tokens
+    print(export_engine(predictor.model(), predictor.folder, to, int8, predictor.backends.draw, most).summary())
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:
