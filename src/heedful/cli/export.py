@@ -74,8 +74,7 @@ def run(
     if isinstance(predictor, Translator) and to == "huggingface":
         _export_huggingface(predictor, out or Path(), messages)
         return
-    is_captioner = isinstance(predictor, Captioner) and to == "onnx"
-    if to == "huggingface" or not (is_captioner or isinstance(predictor, Translator)):
+    if to == "huggingface" or not isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
     from heedful.export.engine import export_engine
 
