@@ -1,7 +1,7 @@
 """Backends of a model folder: PyTorch and exported engines, loaded on first use."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
 from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
@@ -10,7 +10,7 @@ from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
-from heedful.search.inputs import token_draw
+from heedful.search.inputs import InputDraw
 
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
@@ -23,7 +23,8 @@ class Backends:
     def __init__(
         self,
         folder: ModelFolder,
-        sizes: tuple[int, int, bool],
+        sizes: tuple[Any, ...],
+        draw: InputDraw,
         max_tokens: int,
         device: str,
         engine: str,
@@ -33,7 +34,8 @@ class Backends:
 
         Args:
             folder: a verified model folder.
-            sizes: vocabulary sizes of source and target, and whether both sides share one vocabulary.
+            sizes: arguments of the model configuration's `build`, such as vocabulary sizes.
+            draw: function that draws random sources of the kind that the model reads.
             max_tokens: maximum number of tokens of an output.
             device: PyTorch's device, such as cpu or cuda; "auto" = a CUDA device if there is one.
             engine: "torch", the name of an exported engine, or "auto".
@@ -48,6 +50,7 @@ class Backends:
             named_engine(self.exported, engine, folder)
         self._folder = folder
         self._sizes = sizes
+        self._draw = draw
         self._max_tokens = max_tokens
         self._device = device
         self.engine: Final = engine
@@ -115,7 +118,7 @@ class Backends:
         if not isinstance(backend, Stepwise):
             raise UsageError(f"{backend.name}: {BATCHED}")
         if backend.name not in self._exact:
-            self._exact[backend.name] = Exact(backend, token_draw(self._sizes[0]))
+            self._exact[backend.name] = Exact(backend, self._draw)
         return self._exact[backend.name]
 
     def _joined(self, known: Callable[[Exported], str | None], refusal: Callable[[Backend], str | None]) -> Backend:

@@ -108,6 +108,7 @@ EXTRAS: Final = {
     "onnxscript": "train",
     "onnxruntime": "onnx",
     "gensim": "vectors",
+    "PIL": "images",
 }
 """Extra that installs each optional package."""
 

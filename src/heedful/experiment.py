@@ -10,6 +10,7 @@ from torch import nn
 
 from heedful.config import Tree, merge, parse_overrides, read_toml, validate
 from heedful.custom_code import is_custom
+from heedful.data.images import ImageConfig
 from heedful.errors import ConfigError, did_you_mean
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.hierarchical import HierarchicalConfig
@@ -41,6 +42,7 @@ CHOSEN: Final = (
     "text.max_characters",
     "text.max_tokens",
     "text.split_sentences",
+    "images.",
     *(f"training.{name}" for name in LEFT_OPEN),
     "training.validation_items",
     "training.optimizer.learning_rate",
@@ -66,6 +68,7 @@ class Experiment(StoredSettings):
     """Complete configuration of a run, without its data."""
 
     text: TextConfig = TextConfig()
+    images: ImageConfig = ImageConfig()
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
 

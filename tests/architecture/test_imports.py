@@ -97,7 +97,7 @@ def training_imports(modules: Iterable[Module]) -> list[str]:
     return found
 
 
-LOSSES = ("heedful.training.pair_step", "heedful.training.label_step")
+LOSSES = tuple(f"heedful.training.{name}" for name in ("pair_step", "label_step", "caption_step", "sequence_loss"))
 """The losses of single tasks, which tasks choose and nothing else in training imports."""
 
 

@@ -30,30 +30,39 @@ STEP = """
 import torch
 
 from heedful.config import validate
+from heedful.models.inputs import FeatureInputs
 from heedful.models.table import MODELS
+from heedful.tasks.answering import Answering
+from heedful.tasks.captioning import Captioning
+from heedful.training.caption_step import CaptionStep
 from heedful.training.pair_step import PairStep
 
 SIZES = {
     "transformer": {"model_size": 16, "num_heads": 2, "feedforward_size": 16},
     "rnnsearch": {"embedding_size": 8, "hidden_size": 8},
     "luong": {"embedding_size": 8, "hidden_size": 8, "init_range": 1.0},
+    "show_attend_tell": {"embedding_size": 8, "hidden_size": 8, "annotation_size": 8},
 }
 KEYS = {"transformer": ("attention", "encoder_attention", "decoder_attention")}
 torch.manual_seed(2)
 trained = 0
 for kind, config in MODELS.items():
-    if "attention" not in config.model_fields:
+    if "attention" not in config.model_fields or kind in Answering.kinds:
         continue
     for key in KEYS.get(kind, ("attention",)):
         attention = {"score": "diagonal", "normalizer": "squared", "projection_size": 8}
-        model = validate(config, {**SIZES[kind], key: attention}).build(9, 9, False)
-        step = PairStep(model, 0.0).train()
+        settings = validate(config, {**SIZES[kind], key: attention})
+        reads_images = kind in Captioning.kinds
+        model = settings.build(5, 0, 0, 9) if reads_images else settings.build(9, 9, False)
+        step = (CaptionStep(model, FeatureInputs, 0.0) if reads_images else PairStep(model, 0.0)).train()
         scores = [(name, part) for name, part in model.named_parameters() if name.endswith("inner.weight")]
         before = {name: part.detach().clone() for name, part in scores}
         assert before, kind
         optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
         ids, lengths = torch.tensor([[4, 5, 6, 3], [7, 3, 0, 0]]), torch.tensor([4, 2])
-        total = step(ids, lengths, torch.tensor([[2, 4, 5], [2, 6, 7]]), torch.tensor([[4, 5, 3], [6, 7, 3]])).total
+        targets = torch.tensor([[2, 4, 5], [2, 6, 7]]), torch.tensor([[4, 5, 3], [6, 7, 3]])
+        images = torch.randn(2, 4, 5), lengths
+        total = step(*((*targets, *images) if reads_images else (ids, lengths, *targets))).total
         total.backward()
         optimizer.step()
         assert bool(torch.isfinite(total)), (kind, key)
@@ -101,4 +110,4 @@ def test_one_class_and_one_line_train_in_every_model(tmp_path: Path):
         check=False,
     )
     assert found.returncode == 0, found.stderr
-    assert found.stdout.split() == ["5", "attentions", "trained"]
+    assert found.stdout.split() == ["6", "attentions", "trained"]

@@ -18,6 +18,7 @@ PRESETS: Final = (
     ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
     *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive"),
+    *("show_attend_tell", "show_attend_tell-hard", "show_attend_tell-gumbel", "image_transformer"),
     *("memory_network", "memory_network-average", "memory_network-hard", "memory_network-chain"),
 )
 """Names of the presets, because importing their table imports PyTorch; a test compares them with it."""

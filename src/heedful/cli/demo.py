@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 OTHERS: Final = {
     "answering": "heedful.cli.demo_answering",
+    "captioning": "heedful.cli.demo_captioning",
     "classification": "heedful.cli.demo_classification",
 }
 """Modules of demonstrations of other tasks, imported when they run."""

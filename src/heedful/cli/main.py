@@ -22,7 +22,7 @@ from heedful.version import __version__
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Make a model": ("demo", "train", "compare", "import", "vectors"),
-    "Use a model": ("translate", "classify", "answer", "encode", "evaluate", "align", "score"),
+    "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score"),
     "Ship a model": ("export", "pack"),
     "Inspect": ("check", "info", "report", "list", "doctor"),
 }

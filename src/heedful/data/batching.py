@@ -106,15 +106,32 @@ def make_batch(corpus: EncodedCorpus, indices: Ids) -> PairBatch:
         The padded batch.
     """
     source, source_lengths = pad([corpus.source[i] for i in indices])
-    target_out, target_lengths = pad([corpus.target[i] for i in indices])
+    targets = teacher_forced([corpus.target[i] for i in indices])
+    if corpus.links is None:
+        return PairBatch(source, source_lengths, *targets)
+    return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
+
+
+def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray]:
+    """Arrange gold targets as input and output of a decoder.
+
+    Args:
+        targets: ids of each target, ending in EOS.
+
+    Returns:
+        [batch, target] decoder input, BOS and the target without its last id; [batch, target] decoder output, the
+        target; [batch] lengths. The padding is 0.
+
+    Example:
+        >>> [part.tolist() for part in teacher_forced([np.array([7, 8, 3]), np.array([3])])]
+        [[[2, 7, 8], [2, 0, 0]], [[7, 8, 3], [3, 0, 0]], [3, 1]]
+    """
+    target_out, target_lengths = pad(targets)
     target_in = np.zeros_like(target_out)
     target_in[:, 1:] = target_out[:, :-1]
     target_in[:, 0] = BOS
     real = np.arange(target_out.shape[1]) < target_lengths[:, None]
-    padded_in = np.where(real, target_in, PAD)
-    if corpus.links is None:
-        return PairBatch(source, source_lengths, padded_in, target_out, target_lengths)
-    return PairBatch(source, source_lengths, padded_in, target_out, target_lengths, _links(corpus.links, indices))
+    return np.where(real, target_in, PAD), target_out, target_lengths
 
 
 def _links(links: EncodedCorpus, indices: Ids) -> IntArray:

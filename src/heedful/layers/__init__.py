@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from heedful.layers.multihead import MultiheadAttention
     from heedful.layers.normalizing import NormalizerLayer
     from heedful.layers.packing import Packing
+    from heedful.layers.picture import ConvolutionalBlock, PictureEncoder, RegionEncoder
     from heedful.layers.positions import (
         LearnedPositions,
         NoPositions,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BidirectionalEncoder",
     "BidirectionalStack",
+    "ConvolutionalBlock",
     "ConvolutionalEncoder",
     "Embedding",
     "FeedForward",
@@ -44,10 +46,12 @@ __all__ = [
     "NormalizerLayer",
     "OutputLayer",
     "Packing",
+    "PictureEncoder",
     "Positions",
     "ProjectedScore",
     "RecurrentStack",
     "RecurrentUnit",
+    "RegionEncoder",
     "Residual",
     "SinusoidalPositions",
     "TanhDot",
@@ -63,6 +67,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.normalizing": ("NormalizerLayer",),
     "heedful.layers.packing": ("Packing",),
+    "heedful.layers.picture": ("ConvolutionalBlock", "PictureEncoder", "RegionEncoder"),
     "heedful.layers.positions": ("LearnedPositions", "NoPositions", "Positions", "SinusoidalPositions", "sinusoids"),
     "heedful.layers.projected_score": ("ProjectedScore",),
     "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),

@@ -6,10 +6,11 @@ from typing import Final, final
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from heedful.models.record import Record
+from heedful.search.images import FeatureArrays, PixelArrays
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.stories import StoryArrays
 
@@ -32,6 +33,37 @@ class TokenInputs(Inputs):
 
 @final
 @dataclass(frozen=True)
+class VectorInputs(Inputs):
+    """Sources that are vectors already, such as those of another encoder, with position codes."""
+
+    vectors: Float[Tensor, "source position size"]
+    """[source, position, size]"""
+    lengths: Int[Tensor, " source"]
+    """[source] number of real positions."""
+
+
+@final
+@dataclass(frozen=True)
+class PixelInputs(Inputs):
+    """Sources that are pictures of one size."""
+
+    pixels: UInt8[Tensor, "source channel row column"]
+    """[source, channel, row, column] brightness from 0 to 255."""
+
+
+@final
+@dataclass(frozen=True)
+class FeatureInputs(Inputs):
+    """Sources that are images as precomputed features of their regions."""
+
+    features: Float[Tensor, "source region feature"]
+    """[source, region, feature], padded with 0."""
+    num_regions: Int[Tensor, " source"]
+    """[source] number of real regions, at least 1."""
+
+
+@final
+@dataclass(frozen=True)
 class StoryInputs(Inputs):
     """Sources that are a question and facts."""
 
@@ -45,6 +77,8 @@ class StoryInputs(Inputs):
 
 INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {
     TokenArrays: TokenInputs,
+    PixelArrays: PixelInputs,
+    FeatureArrays: FeatureInputs,
     StoryArrays: StoryInputs,
 }
 """Record of tensors by kind of arrays; its fields have the order of `InputArrays.named_arrays`."""

@@ -10,20 +10,24 @@ from heedful.config import Config
 from heedful.custom_code import import_class, is_custom
 from heedful.models import (
     hierarchical,
+    image_transformer,
     luong,
     memory_network,
     rnn_encoder_decoder,
     rnnsearch,
     self_attentive,
+    show_attend_tell,
     text_classifier,
     transformer,
 )
 from heedful.models.hierarchical import HierarchicalConfig
+from heedful.models.image_transformer import ImageTransformerConfig
 from heedful.models.luong import LuongConfig
 from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.self_attentive import SelfAttentiveConfig
+from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 
@@ -35,6 +39,8 @@ AnyModelConfig = (
     | TextClassifierConfig
     | HierarchicalConfig
     | SelfAttentiveConfig
+    | ShowAttendTellConfig
+    | ImageTransformerConfig
     | MemoryNetworkConfig
 )
 
@@ -61,6 +67,8 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "text_classifier": TextClassifierConfig,
     "hierarchical": HierarchicalConfig,
     "self_attentive": SelfAttentiveConfig,
+    "show_attend_tell": ShowAttendTellConfig,
+    "image_transformer": ImageTransformerConfig,
     "memory_network": MemoryNetworkConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
@@ -71,6 +79,8 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **text_classifier.PRESETS,
     **hierarchical.PRESETS,
     **self_attentive.PRESETS,
+    **show_attend_tell.PRESETS,
+    **image_transformer.PRESETS,
     **memory_network.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"

@@ -30,7 +30,7 @@ from heedful.models.attention_config import (
     require_suitable,
 )
 from heedful.models.attentive import near, visible_from
-from heedful.models.inputs import Inputs, token_inputs
+from heedful.models.inputs import Inputs, VectorInputs, token_inputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
@@ -212,13 +212,17 @@ class Transformer(Seq2Seq):
             self.add_copy_gate(size, is_shared)
 
     def encode(self, inputs: Inputs) -> TransformerMemory:
-        tokens = token_inputs(inputs)
-        source, source_lengths = tokens.ids, tokens.lengths
+        if isinstance(inputs, VectorInputs):
+            vectors, source_lengths, source = inputs.vectors, inputs.lengths, ()
+        else:
+            tokens = token_inputs(inputs)
+            vectors = self.source_positions(self.source_embedding(tokens.ids))
+            source_lengths, source = tokens.lengths, self.copied_source(tokens)
         mask = padding(source_lengths)
         own = self.config.encoder_attention
         if own.window != "global":
             mask = mask & window(own.half_width, own.half_width)
-        vectors = self.drop(self.source_positions(self.source_embedding(source)))
+        vectors = self.drop(vectors)
         for layer in self.encoder:
 
             def attend_self(inputs: Tensor, layer: EncoderLayer = layer) -> Tensor:
@@ -230,7 +234,7 @@ class Transformer(Seq2Seq):
         pairs = [(layer, *layer.cross_attention.project(vectors, 1, 3)) for layer in self.decoder]
         keys = tuple(layer.cross_attention.score.prepare(key) for layer, key, _ in pairs)
         values = tuple(value for _, _, value in pairs)
-        return TransformerMemory(source_lengths, keys, values, source=self.copied_source(tokens))
+        return TransformerMemory(source_lengths, keys, values, source=source)
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
         config = self.config

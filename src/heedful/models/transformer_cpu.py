@@ -18,7 +18,7 @@ from heedful.layers.cpu.packed_attention import attend_multihead
 from heedful.layers.embedding import Embedding
 from heedful.layers.packing import Packing
 from heedful.layers.positions import Positions
-from heedful.models.inputs import Inputs, token_inputs
+from heedful.models.inputs import Inputs, VectorInputs, token_inputs
 from heedful.models.interface import Decoded
 from heedful.models.transformer import Transformer
 from heedful.text.vocabulary import PAD
@@ -42,9 +42,9 @@ def forward(
     Returns:
         The result of `Transformer.forward`, up to rounding; features of padding are zero.
     """
-    tokens = token_inputs(inputs)
-    if not is_packable(model, tokens.ids, target_in, need):
+    if isinstance(inputs, VectorInputs) or not is_packable(model, token_inputs(inputs).ids, target_in, need):
         return Transformer.forward(model, inputs, target_in, need)
+    tokens = token_inputs(inputs)
     sources = Packing.of(tokens.lengths, tokens.ids.shape[1])
     targets = Packing.of((target_in != PAD).sum(dim=1), target_in.shape[1])
 

@@ -7,6 +7,7 @@ from typing import Final, TypeVar, overload
 from heedful.custom_code import allow_code
 from heedful.errors import FileRefused, UsageError
 from heedful.predictors.answerer import Answerer
+from heedful.predictors.captioner import Captioner
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translator import Translator
@@ -17,6 +18,7 @@ PredictorT = TypeVar("PredictorT", bound=Predictor)
 PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
     "translation": Translator,
     "classification": Classifier,
+    "captioning": Captioner,
     "answering": Answerer,
 }
 """Predictor class by name of the task."""

@@ -29,6 +29,7 @@ from heedful.runtime.text_constraints import TextConstraints
 from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints
+from heedful.search.inputs import token_draw
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
 from heedful.text.tokenizer import TextConfig
@@ -76,9 +77,10 @@ class Translator(Predictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
+        draw = token_draw(len(self.source_tokenizer))
         partners = [require_same_tokens(each, folder) for each in ensemble]
-        with_partners = [Backends(each, sizes, self.text.max_tokens, device, engine) for each in partners]
-        self.backends: Final = Backends(folder, sizes, self.text.max_tokens, device, engine, with_partners)
+        with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]
+        self.backends: Final = Backends(folder, sizes, draw, self.text.max_tokens, device, engine, with_partners)
         self._dictionary: Dictionary | None = None
 
     def __repr__(self) -> str:

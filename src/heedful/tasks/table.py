@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from heedful.errors import UsageError, did_you_mean
 from heedful.tasks.answering import Answering
+from heedful.tasks.captioning import Captioning
 from heedful.tasks.classification import Classification
 from heedful.tasks.interface import Task
 from heedful.tasks.translation import Translation
@@ -12,6 +13,7 @@ from heedful.tasks.translation import Translation
 TASKS: Final[Mapping[str, Task[Any, Any]]] = {
     "translation": Translation(),
     "classification": Classification(),
+    "captioning": Captioning(),
     "answering": Answering(),
 }
 

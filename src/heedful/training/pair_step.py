@@ -2,16 +2,12 @@
 
 from typing import final
 
-import torch
 from torch import Tensor
 
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
-from heedful.text.vocabulary import PAD
-from heedful.training.copy_cross_entropy import copy_cross_entropy
-from heedful.training.cross_entropy import linear_cross_entropy
-from heedful.training.guided import alignment_loss
 from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.sequence_loss import sequence_loss
 
 
 @final
@@ -52,23 +48,5 @@ class PairStep(TrainingStep):
         source, source_lengths, target_in, target_out, *more = tensors
         links = more[0] if more else None
         taught = links if self.alignment_weight else None
-        decoded = model(TokenInputs(source, source_lengths), target_in, need=() if taught is None else ("weights",))
-        real = target_out != PAD
-        output = model.output
-        layer = output.weight, output.bias
-        # Padding never reaches the vocabulary layer, the largest product of a small model.
-        gold = target_out[real]
-        features = decoded.features[real]
-        if decoded.copying is None:
-            entropy = linear_cross_entropy(features, *layer, gold, self.label_smoothing)
-        else:
-            log_generated, log_copied = decoded.copying.gold_shares(target_out, real)
-            entropy = copy_cross_entropy(features, *layer, gold, log_generated, log_copied, self.label_smoothing)
-        token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
-        token_log_probs[real] = entropy.gold_log_probs
-        total = entropy.total
-        for extra in model.extra_losses(decoded, token_log_probs, real).values():
-            total = total + extra
-        if taught is not None and (weights := decoded.attended[model.alignment].weights) is not None:
-            total = total + self.alignment_weight * alignment_loss(weights, taught)
-        return LossSum(total, entropy.gold_log_probs.sum(), entropy.num_correct, real.sum())
+        inputs = TokenInputs(source, source_lengths)
+        return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.alignment_weight)

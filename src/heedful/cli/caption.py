@@ -1,0 +1,135 @@
+"""Describe images.
+
+Images are arguments, or paths in the lines of a file or of standard input: PNG, JPEG and other pictures, or .npy arrays
+[regions, features] for a model of precomputed features. One line out for each: its path, a tab and the caption.
+
+Examples:
+  heedful caption photos.model dog.jpg cat.png
+  heedful caption photos.model dog.jpg --png dog-attention.png
+  heedful caption photos.model -i paths.txt --format jsonl -o captions.jsonl
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from heedful.cli.lines import LineFormat, answer_lines, require_one
+from heedful.cli.messages import Messages
+from heedful.cli.options import (
+    FILES,
+    Beam,
+    Debug,
+    Device,
+    Engine,
+    ModelPath,
+    OutputPath,
+    Quiet,
+    Threads,
+    use_threads,
+)
+from heedful.cli.search_options import Nbest
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.predictors.captioner import Caption
+
+_BREAKS: Final = str.maketrans("\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
+Images = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="IMAGE", help="Paths of images.", show_default=False),
+]
+PathList = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="FILE",
+        help="File of paths of images, one per line; - is standard input.",
+        rich_help_panel=FILES,
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "--png", metavar="FILE", help="Draw the attention over the image, word by word.", rich_help_panel=FILES
+    ),
+]
+
+
+def run(
+    model: ModelPath,
+    images: Images = None,
+    source: PathList = None,
+    target: OutputPath = None,
+    output_format: LineFormat = "text",
+    picture: Picture = None,
+    beam: Beam = None,
+    nbest: Nbest = 1,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Describe images.
+
+    Raises:
+        UsageError: --png is given for more or fewer images than one.
+    """
+    use_threads(threads)
+    require_one(images, source)
+    if picture is not None and len(images or ()) != 1:
+        raise UsageError("--png draws one image: give exactly one IMAGE")
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.captioner import WINDOW_IMAGES, Captioner
+    from heedful.search.config import with_outputs
+
+    captioner = load_to_run(model, engine, device, kind=Captioner)
+    search = with_outputs(captioner.search, beam or 0, nbest)
+    messages = Messages(quiet)
+    needs_attention = picture is not None or output_format == "jsonl"
+
+    def captions(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+        for caption in captioner.stream(window, search, needs_attention):
+            if picture is not None:
+                _draw(caption, picture, messages)
+            yield _written(caption, output_format == "jsonl", nbest), False
+
+    answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, captioner.text.max_tokens)
+
+
+def _draw(caption: "Caption", path: Path, messages: Messages) -> None:
+    from heedful.inspection.picture_plot import save_attention_over_image
+
+    if caption.attention is not None:
+        note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, caption.grid)
+        if note:
+            messages.say(note)
+
+
+def _written(caption: "Caption", is_json: bool, nbest: int) -> str:
+    if is_json:
+        return json.dumps(_facts(caption), ensure_ascii=False) + "\n"
+    name = caption.image.translate(_BREAKS)
+    texts = [each.text.translate(_BREAKS) for each in caption.alternatives] if nbest > 1 else [caption.text]
+    return "".join(f"{name}\t{text.translate(_BREAKS)}\n" for text in texts)
+
+
+def _facts(caption: "Caption") -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "image": caption.image,
+        "text": caption.text,
+        "log_prob": caption.log_prob,
+        "score": caption.score,
+        "alternatives": [vars(other) for other in caption.alternatives],
+    }
+    if caption.attention is not None:
+        facts |= {
+            "pieces": list(caption.pieces),
+            "grid": list(caption.grid),
+            "attention": [[round(float(weight), 6) for weight in row] for row in caption.attention],
+        }
+    return facts

@@ -1,0 +1,290 @@
+"""Images with captions: the data file that names them, stored arrays of images, and batches."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.batch import Position
+from heedful.data.batching import IntArray, PairSampler, teacher_forced
+from heedful.data.corpus import Pair, PairFile, find_pairs
+from heedful.data.encoded import EncodedCorpus, Ids
+from heedful.data.images import ImageConfig, inside, read_image, stack_features
+from heedful.data.prepared_files import verify_files
+from heedful.data.rows import Columns
+from heedful.errors import FileRefused
+from heedful.formats import PREPARED_FORMAT
+from heedful.records import read_facts, write_facts
+
+IMAGES: Final = "images.json"
+"""Record of stored images: sizes and checksums of the arrays beside it."""
+_DATA: Final = "images.data"
+_OFFSETS: Final = "images.offsets"
+_ADVICE: Final = "prepare the data again"
+
+
+@final
+class CaptionFile:
+    """File of images and captions; the paths of the images are relative to its folder."""
+
+    def __init__(self, paths: Sequence[Path], columns: Columns) -> None:
+        """Inspect the file.
+
+        Args:
+            paths: one file, or a file of paths and an aligned file of captions.
+            columns: columns of path and caption.
+
+        Raises:
+            DataError: a file is missing, empty, or lacks the columns.
+        """
+        self.pairs: Final[PairFile] = find_pairs(paths, columns)
+        self.path: Final = paths[0]
+        self.name: Final = self.pairs.name
+        """Name from which the model folder's default name is derived."""
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return values that change whenever the rows change.
+
+        Returns:
+            The identity of each file.
+        """
+        return self.pairs.identity()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Describe the rows so that any change is detected; the images are stored, with checksums, by `write_images`.
+
+        Returns:
+            The fingerprint of the files.
+        """
+        return self.pairs.fingerprint()
+
+    def where(self, pair: Pair) -> str:
+        """Name the place of a row, for messages.
+
+        Args:
+            pair: a row.
+
+        Returns:
+            File and line.
+        """
+        return f"{self.path}:{pair.line}"
+
+    def image(self, pair: Pair) -> Path:
+        """Find the image of a row.
+
+        Args:
+            pair: a row.
+
+        Returns:
+            Its path.
+
+        Raises:
+            DataError: the path leads out of the file's folder.
+        """
+        return inside(self.path.parent, pair.source, self.where(pair))
+
+
+def write_images(folder: Path, images: Iterable[tuple[Path, str]], config: ImageConfig) -> int:
+    """Read images and store them as one array, in constant memory.
+
+    Args:
+        folder: output folder; its record is written last.
+        images: path of each image, and the file and line that name it.
+        config: kind and sizes.
+
+    Returns:
+        The number of images.
+
+    Raises:
+        DataError: an image is unusable.
+    """
+    (folder / IMAGES).unlink(missing_ok=True)
+    sha256, offsets = hashlib.sha256(), [0]
+    with (folder / _DATA).open("wb") as stream:
+        for path, where in images:
+            rows = np.ascontiguousarray(read_image(path, config, where))
+            sha256.update(rows.data)
+            stream.write(rows.data)
+            offsets.append(offsets[-1] + len(rows))
+    starts = np.array(offsets, dtype="<i8")
+    (folder / _OFFSETS).write_bytes(starts.tobytes())
+    checksums = {_DATA: sha256.hexdigest(), _OFFSETS: hashlib.sha256(starts.tobytes()).hexdigest()}
+    facts = {"num_images": len(offsets) - 1, "row_shape": list(config.row_shape), "files": checksums}
+    write_facts(folder / IMAGES, PREPARED_FORMAT, facts)
+    return len(offsets) - 1
+
+
+@final
+class StoredImages:
+    """Stored images, memory-mapped: of a batch only its own are read."""
+
+    def __init__(self, folder: Path, config: ImageConfig, is_verified: bool = False) -> None:
+        """Open the arrays of `write_images`.
+
+        Args:
+            folder: where they are.
+            config: kind and sizes.
+            is_verified: whether the checksums are known to be right; checking them reads every file once.
+
+        Raises:
+            FileRefused: a file is missing, damaged, or of other sizes.
+        """
+        facts = read_facts(folder / IMAGES, PREPARED_FORMAT, _ADVICE)
+        self.config: Final = config
+        shape = config.row_shape
+        if not is_verified:
+            verify_files(folder, facts)
+        try:
+            offsets = np.fromfile(folder / _OFFSETS, dtype="<i8")
+            num_images, stored_shape = facts["num_images"], facts["row_shape"]
+            dtype = np.dtype("u1" if config.kind == "pixels" else "<f4")
+            self._rows: Final = np.memmap(folder / _DATA, dtype, "r", shape=(int(offsets[-1]), *shape))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileRefused(f"{folder / IMAGES}: not stored images: {error}; {_ADVICE}") from None
+        if len(offsets) != num_images + 1 or stored_shape != [*shape]:
+            raise FileRefused(f"{folder / IMAGES}: images of shape {stored_shape}, not {[*shape]}; {_ADVICE}")
+        self._offsets: Final = offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def take(self, indices: Iterable[int]) -> list[NDArray[Any]]:
+        """Read images.
+
+        Args:
+            indices: their numbers, in any order.
+
+        Returns:
+            The images, each as `read_image` gave it.
+        """
+        bounds = [(self._offsets[index], self._offsets[index + 1]) for index in indices]
+        return [np.array(self._rows[start:stop]) for start, stop in bounds]
+
+
+@final
+@dataclass(frozen=True)
+class CaptionBatch:
+    """Images with gold captions; the padding of captions is 0."""
+
+    images: tuple[NDArray[Any], ...]
+    """[batch, channel, row, column] uint8; or [batch, region, feature] float32 and [batch] numbers of regions."""
+    target_in: IntArray
+    """[batch, target] decoder input: BOS and the gold caption without EOS (teacher forcing)."""
+    target_out: IntArray
+    """[batch, target] decoder output: the gold caption and EOS."""
+    target_lengths: IntArray
+    """[batch] number of ids in each row, without padding."""
+
+    def __len__(self) -> int:
+        return len(self.target_lengths)
+
+    @property
+    def num_units(self) -> int:
+        """Number of real target tokens, EOS included."""
+        return int(self.target_lengths.sum())
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """List the arrays that `heedful.training.caption_step.CaptionStep` takes.
+
+        Returns:
+            Target in, target out, and the arrays of the images.
+        """
+        return self.target_in, self.target_out, *self.images
+
+    def rows(self, selection: slice) -> "CaptionBatch":
+        """Select some of the examples, trimming the padding.
+
+        Args:
+            selection: slice of rows; at least one row.
+
+        Returns:
+            A smaller batch.
+        """
+        lengths = self.target_lengths[selection]
+        width = slice(int(lengths.max()))
+        first, *lengths_of_regions = (part[selection] for part in self.images)
+        for regions in lengths_of_regions:
+            first = first[:, : int(regions.max())]
+        return CaptionBatch(
+            (first, *lengths_of_regions), self.target_in[selection, width], self.target_out[selection, width], lengths
+        )
+
+
+def make_caption_batch(images: StoredImages, corpus: EncodedCorpus, indices: Ids) -> CaptionBatch:
+    """Collect examples of a corpus into a batch.
+
+    Args:
+        images: stored images.
+        corpus: the number of an image as the only source id, its caption as targets.
+        indices: [batch] indices of the examples.
+
+    Returns:
+        The padded batch.
+    """
+    targets = teacher_forced([corpus.target[index] for index in indices])
+    rows = images.take(int(corpus.source[index][0]) for index in indices)
+    arrays = (np.concatenate(rows),) if images.config.kind == "pixels" else stack_features(rows)
+    return CaptionBatch(arrays, *targets)
+
+
+@final
+class CaptionSampler:
+    """Endless batches of images with captions of similar length; each epoch contains every caption once."""
+
+    unit: ClassVar[str] = "tokens"
+
+    def __init__(self, images: StoredImages, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
+        """Prepare to draw.
+
+        Args:
+            images: stored images.
+            corpus: as for `make_caption_batch`.
+            batch_tokens: largest number of caption tokens of a batch, padding included; a single one always fits.
+            seed: seed of the order.
+        """
+        self._images = images
+        self._corpus = corpus
+        self._order = PairSampler(corpus, batch_tokens, seed)
+        self.position = Position(0, 0)
+        """Position of the next batch; set it to continue from there."""
+
+    def num_batches(self, epoch: int) -> int:
+        """Count the batches of an epoch, which requires planning it.
+
+        Args:
+            epoch: 0-based.
+
+        Returns:
+            Their number.
+        """
+        return self._order.num_batches(epoch)
+
+    def __iter__(self) -> Iterator[CaptionBatch]:
+        while True:
+            epoch, batch = self.position
+            batches = self._order.plan(epoch)
+            if batch >= len(batches):
+                self.position = Position(epoch + 1, 0)
+                continue
+            self.position = Position(epoch, batch + 1)
+            yield make_caption_batch(self._images, self._corpus, batches[batch])
+
+
+def captions_by_length(images: StoredImages, corpus: EncodedCorpus, batch_captions: int = 64) -> Iterator[CaptionBatch]:
+    """Iterate over a corpus once, in batches of captions of similar length.
+
+    Args:
+        images: stored images.
+        corpus: as for `make_caption_batch`.
+        batch_captions: largest number of captions in a batch.
+
+    Yields:
+        Padded batches, the shortest captions first.
+    """
+    order = np.argsort(corpus.target.lengths, kind="stable")
+    for start in range(0, len(order), batch_captions):
+        yield make_caption_batch(images, corpus, order[start : start + batch_captions])

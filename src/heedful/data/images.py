@@ -1,0 +1,279 @@
+"""Reading of images: pictures as pixels of one size, and precomputed features of regions from NumPy's `.npy` files."""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from heedful.config import Config
+from heedful.errors import DataError, FileRefused, needed_for
+from heedful.regular_files import open_regular
+
+MOST_PIXELS: Final = 50_000_000
+"""Largest number of pixels of a picture that is decoded; a small file may claim billions."""
+MOST_REGIONS: Final = 10_000
+FEATURES_SUFFIX: Final = ".npy"
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+_OPAQUE: Final = 65535 / 255
+
+
+class ImageConfig(Config):
+    """Settings of images."""
+
+    kind: Literal["pixels", "features"] = "pixels"
+    """Pictures, or arrays of precomputed features."""
+    height: int = Field(default=64, ge=1, le=4096)
+    """Rows of pixels; pictures are scaled to fit, without distortion."""
+    width: int = Field(default=64, ge=1, le=4096)
+    """Columns of pixels."""
+    channels: Literal[1, 3] = 3
+    """Colour channels: 1 = grey, 3 = red, green and blue."""
+    region_size: int = Field(default=8, ge=1, le=256)
+    """Side of a region that the decoder may attend to, in pixels: a power of two that divides height and width."""
+    num_features: int = Field(default=1, ge=1, le=65536)
+    """Numbers per region of precomputed features."""
+
+    @model_validator(mode="after")
+    def _check_regions(self) -> Self:
+        if self.region_size & (self.region_size - 1):
+            raise ValueError(f"region_size {self.region_size} is no power of two")
+        if self.height % self.region_size or self.width % self.region_size:
+            raise ValueError(f"height {self.height} and width {self.width} must be multiples of {self.region_size}")
+        return self
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of a stored row: a whole picture [channel, row, column], or the features of a region."""
+        is_picture = self.kind == "pixels"
+        return (self.channels, self.height, self.width) if is_picture else (self.num_features,)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of regions; (1, 0) for precomputed features, whose places are unknown."""
+        is_picture = self.kind == "pixels"
+        return (self.height // self.region_size, self.width // self.region_size) if is_picture else (1, 0)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Sizes for a model: channels or features, side of a region (0 = features), number of regions (0 = any)."""
+        rows, columns = self.grid
+        is_picture = self.kind == "pixels"
+        return (self.channels if is_picture else self.num_features, self.region_size * is_picture, rows * columns)
+
+
+def stack_features(features: Sequence[NDArray[np.float32]], width: int = 0) -> tuple[NDArray[Any], ...]:
+    """Pad the features of several images.
+
+    Args:
+        features: [region, feature] of each image, one image or more.
+        width: least number of regions of the result.
+
+    Returns:
+        [image, region, feature] float32, padded with 0, and [image] numbers of real regions.
+
+    Example:
+        >>> padded, lengths = stack_features([np.ones((1, 2), np.float32), np.ones((3, 2), np.float32)])
+        >>> padded.shape, lengths.tolist()
+        ((2, 3, 2), [1, 3])
+    """
+    lengths = np.array([len(each) for each in features], dtype=np.int64)
+    size = features[0].shape[1] if features else 0
+    padded = np.zeros((len(features), max(width, int(lengths.max(initial=0))), size), dtype=np.float32)
+    for row, each in zip(padded, features, strict=True):
+        row[: len(each)] = each
+    return padded, lengths
+
+
+def inside(folder: Path, name: str, where: str) -> Path:
+    """Find the file that a row names.
+
+    Args:
+        folder: folder of the data file.
+        name: path in the row, relative to that folder.
+        where: file and line, for the message.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: the path is empty or leads out of the folder.
+    """
+    root = os.path.abspath(folder)
+    path = os.path.normpath(os.path.join(root, name.strip()))
+    if not name.strip() or "\0" in name or os.path.commonpath((root, path)) != root or path == root:
+        raise DataError(f"{where}: {name!r} is no path inside {folder}; put images beside the file that names them")
+    return folder / os.path.relpath(path, root)
+
+
+def read_image(path: Path, config: ImageConfig, where: str = "") -> NDArray[Any]:
+    """Read one image.
+
+    Args:
+        path: file of a picture, or of features.
+        config: expected kind and sizes.
+        where: file and line that name the image, for messages.
+
+    Returns:
+        [1, channel, row, column] uint8, or [region, feature] float32.
+
+    Raises:
+        DataError: the file is missing, no image, truncated, too large, or of the other kind.
+        MissingExtra: Pillow, which reads pictures, is not installed.
+    """
+    is_features = path.suffix.lower() == FEATURES_SUFFIX
+    prefix = f"{where}: {path}" if where else str(path)
+    if is_features != (config.kind == "features"):
+        raise DataError(f"{prefix}: this data has {config.kind}; give {_KINDS[config.kind]}")
+    _check_regular(path, prefix)
+    return _read_features(path, config, prefix) if is_features else _read_pixels(path, config, prefix)
+
+
+def look_at(path: Path, where: str) -> dict[str, Any]:
+    """Inspect an image for the settings that suit it.
+
+    Args:
+        path: file of a picture, or of features.
+        where: file and line that name the image, for messages.
+
+    Returns:
+        Values of `ImageConfig`: its kind, and the number of features, or height, width and channels.
+
+    Raises:
+        DataError: as for `read_image`.
+    """
+    prefix = f"{where}: {path}"
+    _check_regular(path, prefix)
+    if path.suffix.lower() == FEATURES_SUFFIX:
+        return {"kind": "features", "num_features": _load_features(path, prefix).shape[1]}
+    return _opened(path, prefix, _about)
+
+
+_KINDS: Final = {"pixels": "a picture such as PNG or JPEG", "features": f"an array of features, {FEATURES_SUFFIX}"}
+
+
+def _check_regular(path: Path, prefix: str) -> None:
+    """Refuse what is no file with content.
+
+    Raises:
+        DataError: the file is missing, empty, a folder or a device.
+    """
+    try:
+        with open_regular(path) as stream:
+            is_empty = not stream.read(1)
+    except (OSError, FileRefused) as error:
+        reason = getattr(error, "strerror", None) or "no regular file"
+        raise DataError(f"{prefix}: {reason}; correct the path, or leave the row out") from None
+    if is_empty:
+        raise DataError(f"{prefix}: empty file; copy the image again, or leave the row out")
+
+
+def _opened(path: Path, prefix: str, use: Callable[[Any], Any]) -> Any:
+    """Open a picture without decoding it, and use its first frame.
+
+    Raises:
+        DataError: it is no picture, truncated or too large.
+    """
+    with needed_for("reading images"):
+        from PIL import Image
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # our own limit is lower than that of Pillow's warning
+            with Image.open(path, formats=_FORMATS) as picture:
+                if picture.width * picture.height > MOST_PIXELS:
+                    raise DataError(
+                        f"{prefix}: {picture.width:,} x {picture.height:,} pixels are too many; scale it down to at "
+                        f"most {MOST_PIXELS:,}"
+                    )
+                return use(picture)
+    except (Image.UnidentifiedImageError, Image.DecompressionBombError):
+        raise DataError(f"{prefix}: no picture; give {', '.join(_FORMATS)}, or features as .npy") from None
+    except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:  # what Pillow's decoders raise
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{prefix}: truncated or damaged picture ({reason}); copy it again") from None
+
+
+def _about(picture: Any) -> dict[str, Any]:
+    is_grey = picture.mode in ("1", "L", "LA", "I;16", "I", "F")
+    return {"kind": "pixels", "height": picture.height, "width": picture.width, "channels": 1 if is_grey else 3}
+
+
+def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
+    """First frame, upright, opaque, in the colours of the configuration, scaled to fit and centred."""
+    from PIL import Image, ImageOps
+
+    def use(picture: Any) -> NDArray[np.uint8]:
+        picture.seek(0)
+        picture.load()
+        if picture.mode.startswith("I") or picture.mode == "F":  # 16 bits
+            values = np.asarray(picture, dtype=np.float64) / _OPAQUE
+            upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
+        else:
+            upright = ImageOps.exif_transpose(picture)
+            if upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
+                coloured = upright.convert("RGBA")
+                white = Image.new("RGBA", coloured.size, "white")
+                upright = Image.alpha_composite(white, coloured)
+        upright = upright.convert("L" if config.channels == 1 else "RGB")
+        pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
+        return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]
+
+    return _opened(path, prefix, use)
+
+
+def _fitted(picture: Any, width: int, height: int) -> Any:
+    """Picture scaled to fit and centred on the most usual colour of its border."""
+    from PIL import Image
+
+    if picture.size == (width, height):
+        return picture
+    scale = min(width / picture.width, height / picture.height)
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    values = np.asarray(picture)
+    border = np.concatenate([values[0], values[-1], values[:, 0], values[:, -1]])
+    colour = np.median(border.reshape(len(border), -1), axis=0).round().astype(int).tolist()
+    canvas = Image.new(picture.mode, (width, height), tuple(colour) if len(colour) > 1 else colour[0])
+    scaled = picture.resize(size, Image.Resampling.BOX if scale < 1.0 else Image.Resampling.BILINEAR)
+    canvas.paste(scaled, ((width - size[0]) // 2, (height - size[1]) // 2))
+    return canvas
+
+
+def _load_features(path: Path, prefix: str) -> NDArray[Any]:
+    """Features of a file, not yet read.
+
+    Raises:
+        DataError: the file holds no [region, feature] array of numbers.
+    """
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{prefix}: no array of numbers ({reason}); write it with numpy.save") from None
+    is_array = isinstance(array, np.ndarray)
+    shape = list(array.shape) if is_array else "of an archive"
+    if not is_array or array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
+        kind = array.dtype if is_array else "several arrays"
+        raise DataError(f"{prefix}: shape {shape} of {kind}; expected numbers [regions, features]")
+    if len(array) > MOST_REGIONS:
+        raise DataError(f"{prefix}: {len(array):,} regions; at most {MOST_REGIONS:,}")
+    return array
+
+
+def _read_features(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.float32]:
+    """Features [region, feature] in float32.
+
+    Raises:
+        DataError: there are more or fewer features, or some are not finite.
+    """
+    array = _load_features(path, prefix)
+    if array.shape[1] != config.num_features:
+        raise DataError(f"{prefix}: {array.shape[1]} features per region, not {config.num_features} as expected")
+    with np.errstate(over="ignore"):
+        features = np.array(array, dtype=np.float32)
+    if not np.isfinite(features).all():
+        raise DataError(f"{prefix}: numbers that are not finite in float32; correct the array")
+    return features

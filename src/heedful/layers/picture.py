@@ -1,0 +1,107 @@
+"""Encoders of images: a small convolutional network over pixels, and a map of precomputed features."""
+
+from typing import Final, final
+
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedful.layers.dropout import dropout
+from heedful.layers.positions import LearnedPositions
+
+_NUM_GROUPS: Final = 8
+"""Groups of channels that are normalised together."""
+_MIDDLE: Final = 127.5
+
+
+@final
+class ConvolutionalBlock(nn.Module):
+    """h' = relu(norm(convolution(h))), of 3 x 3 pixels, and h' + h where shapes allow; groups of channels normalised.
+
+    Normalisation by groups, Wu and He 2018, arXiv:1803.08494, treats every image by itself, so that an image gets the
+    same features alone and in a batch.
+    """
+
+    def __init__(self, size_in: int, size: int, stride: int) -> None:
+        """Make the convolution.
+
+        Args:
+            size_in: channels before.
+            size: channels after, a multiple of 8.
+            stride: step between outputs, in pixels; 2 halves both sides.
+        """
+        super().__init__()
+        self.convolution = nn.Conv2d(size_in, size, 3, stride, 1, bias=False)
+        self.norm = nn.GroupNorm(_NUM_GROUPS, size)
+        self.has_shortcut: Final = stride == 1 and size_in == size
+
+    def forward(self, vectors: Float[Tensor, "batch _ row column"]) -> Float[Tensor, "batch size _ _"]:
+        """Map [batch, channel, row, column] to [batch, size, row / stride, column / stride]."""
+        outputs = functional.relu(self.norm(self.convolution(vectors)))
+        return outputs + vectors if self.has_shortcut else outputs
+
+
+@final
+class PictureEncoder(nn.Module):
+    """Convolutions with strides from pixels to regions, then a learned vector for the place of each region."""
+
+    def __init__(
+        self, channels: int, region_size: int, num_regions: int, size: int, num_blocks: int, dropout: float = 0.0
+    ) -> None:
+        """Make the layers.
+
+        Args:
+            channels: colour channels of a picture.
+            region_size: side of a region in pixels, a power of two; each halving doubles the channels up to `size`.
+            num_regions: regions of a picture.
+            size: features of a region, a multiple of 8.
+            num_blocks: number of blocks without stride at the end.
+            dropout: probability in [0, 1) of leaving out a feature of a region.
+        """
+        super().__init__()
+        self.dropout = dropout
+        num_halvings = region_size.bit_length() - 1
+        widths = [max(_NUM_GROUPS, size >> left) // _NUM_GROUPS * _NUM_GROUPS for left in range(num_halvings)[::-1]]
+        steps = [(width, 2) for width in widths] + [(size, 1)] * num_blocks
+        before = [channels, *(width for width, _ in steps)]
+        self.blocks = nn.Sequential(
+            *(ConvolutionalBlock(entering, *step) for entering, step in zip(before, steps, strict=False))
+        )
+        self.leave = nn.Linear(before[-1], size)
+        self.positions = LearnedPositions(size, num_regions)
+
+    def forward(self, pixels: UInt8[Tensor, "batch channel row column"]) -> Float[Tensor, "batch region size"]:
+        """Encode pictures.
+
+        Args:
+            pixels: [batch, channel, row, column] from 0 to 255.
+
+        Returns:
+            [batch, region, size], regions row by row.
+        """
+        scaled = (pixels.to(self.leave.weight.dtype) - _MIDDLE) / _MIDDLE
+        maps = self.blocks(scaled)
+        vectors = self.positions(self.leave(maps.flatten(2).transpose(1, 2)))
+        return dropout(vectors, self.dropout, self.training)
+
+
+@final
+class RegionEncoder(nn.Module):
+    """Linear map of precomputed features, normalised per region."""
+
+    def __init__(self, num_features: int, size: int, dropout: float = 0.0) -> None:
+        """Make the map.
+
+        Args:
+            num_features: precomputed features of a region.
+            size: features after.
+            dropout: probability in [0, 1) of leaving out a feature of a region.
+        """
+        super().__init__()
+        self.dropout = dropout
+        self.map = nn.Linear(num_features, size)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, features: Float[Tensor, "batch region _"]) -> Float[Tensor, "batch region size"]:
+        """Map [batch, region, feature] to [batch, region, size]."""
+        return dropout(self.norm(self.map(features)), self.dropout, self.training)

@@ -1,0 +1,243 @@
+"""Captioner: a loaded model that describes images."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.backends import Backends
+from heedful.config import read_toml, validate
+from heedful.data.captioned import CaptionFile
+from heedful.data.images import ImageConfig, read_image
+from heedful.data.prepare import EvaluationSet
+from heedful.data.rows import Columns
+from heedful.errors import DataError, UsageError
+from heedful.evaluation.evaluate import evaluate
+from heedful.evaluation.report import Report
+from heedful.predictors.interface import Predictor
+from heedful.predictors.translation import Alternative, MeasuredTranslations
+from heedful.runtime.engine import decode_sorted
+from heedful.runtime.folder import CONFIG, ModelFolder
+from heedful.search.config import SearchConfig, with_outputs
+from heedful.search.images import FeatureArrays, image_arrays, image_draw
+from heedful.search.interface import Hypothesis
+from heedful.text.quoting import shortened
+from heedful.text.tokenizer import TextConfig, Units
+from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.vocabulary import EOS
+
+if TYPE_CHECKING:
+    from heedful.models.interface import Seq2Seq
+
+Image = str | Path | NDArray[np.floating]
+"""Path of an image, or precomputed features [region, feature]."""
+WINDOW_IMAGES: Final = 256
+"""Number of images that are read and decoded together, so that memory does not grow with the input."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Caption:
+    """Best caption of an image, with alternatives and attention."""
+
+    image: str
+    """Path of the image; empty for an array."""
+    text: str
+    log_prob: float
+    """Log probability of the whole caption, in nats."""
+    score: float
+    """Score that captions are ranked by: log_prob after the length penalty."""
+    alternatives: tuple[Alternative, ...]
+    """All requested captions, best first, including the best one."""
+    pieces: tuple[str, ...] = ()
+    """Tokens of the caption, including EOS where the model generated it; empty without attention."""
+    attention: NDArray[np.float32] | None = None
+    """[piece, region] weights, regions row by row."""
+    grid: tuple[int, int] = (1, 0)
+    """Rows and columns of regions."""
+
+    def __repr__(self) -> str:
+        return f"<Caption {shortened(self.image)} -> {shortened(self.text)}, log_prob {self.log_prob:.2f}>"
+
+
+@final
+class Captioner(Predictor):
+    """Loaded captioning model."""
+
+    def __init__(
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
+    ) -> None:
+        """Load a model's tokenizer; its weights are loaded on first use.
+
+        Args:
+            folder: a verified model folder.
+            device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
+            engine: torch, the name of an exported engine, or "auto": an exported engine whose results equal PyTorch's.
+            ensemble: must be empty; part of the signature that all predictors share.
+
+        Raises:
+            UsageError: there is no such engine, or the ensemble is not empty.
+        """
+        if ensemble:
+            raise UsageError(f"{folder.path}: a captioner runs alone; leave the ensemble out")
+        tree = read_toml(folder.path / CONFIG)
+        self.folder = folder
+        self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
+        self.images: Final = validate(ImageConfig, tree.get("images", {}), "images")
+        self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
+        self.tokenizer: Final = load_tokenizer(
+            folder.file("tokenizer"), self.text.target_units, self.text.normalization
+        )
+        sizes = (*self.images.sizes, len(self.tokenizer))
+        self.backends: Final = Backends(folder, sizes, image_draw(self.images), self.text.max_tokens, device, engine)
+
+    def __repr__(self) -> str:
+        return f"<Captioner {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, engine {self.backends.engine}>"
+
+    def model(self) -> "Seq2Seq":
+        """Return the PyTorch model, loaded on first use.
+
+        Returns:
+            The model in evaluation mode, the same object at every call.
+        """
+        return self.backends.model()
+
+    def caption(
+        self,
+        images: Iterable[Image],
+        *,
+        beam: int = 0,
+        nbest: int = 1,
+        attention: bool = False,
+        search: SearchConfig | None = None,
+    ) -> list[Caption]:
+        """Describe images.
+
+        Args:
+            images: paths of pictures or of feature arrays, or feature arrays [region, feature].
+            beam: number of hypotheses per image; 0 = the model's default.
+            nbest: number of captions per image.
+            attention: whether to return attention weights.
+            search: all other search settings; None = the model's own.
+
+        Returns:
+            One caption for each image, in order.
+
+        Raises:
+            UsageError: a single path was given.
+            DataError: an image is unusable.
+
+        Example:
+            >>> load("photos.model", kind=Captioner).caption(["dog.jpg"])[0].text  # doctest: +SKIP
+            'a dog runs on the beach'
+        """
+        if isinstance(images, str | Path):
+            raise UsageError("caption: expected a list of images, got a path; put it into a list")
+        return list(self.stream(images, with_outputs(search or self.search, beam, nbest), attention))
+
+    def stream(
+        self,
+        images: Iterable[Image],
+        search: SearchConfig,
+        attention: bool = False,
+        window_images: int = WINDOW_IMAGES,
+    ) -> Iterator[Caption]:
+        """Describe any number of images in constant memory.
+
+        Args:
+            images: as for `caption`.
+            search: beam, penalties and limits.
+            attention: whether to return attention weights.
+            window_images: number of images that are read and decoded together.
+
+        Yields:
+            One caption for each image, in order.
+        """
+        remaining, num_done = iter(images), 0
+        while window := list(islice(remaining, window_images)):
+            arrays = image_arrays([self._read(image) for image in window], self.images)
+            backend = self.backends.searching(search, attention)
+            decoded = decode_sorted(backend, arrays, search, need_alignment=attention, first_index=num_done)
+            for image, hypotheses in zip(window, decoded, strict=True):
+                yield self._finish("" if isinstance(image, np.ndarray) else str(image), hypotheses)
+            num_done += len(window)
+
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> Report:
+        """Describe the images of a file and compare with its captions, as `heedful evaluate` does.
+
+        Args:
+            paths: one file of image paths, relative to its folder, and captions; rows with the same image give its
+                references.
+            columns: columns of path and caption, by 1-based number or by name.
+
+        Returns:
+            Scores with signatures, of all images and by length of the caption.
+        """
+        return self.measure_files(tuple(Path(path) for path in paths), columns).report
+
+    def measure(self, items: Any) -> MeasuredTranslations:
+        if not isinstance(items, EvaluationSet):
+            raise TypeError(f"a captioner is measured on images with captions, got {type(items).__name__}")
+        self.backends.searching(self.search)  # loads the weights, so that their loading is not timed
+        started = time.perf_counter()
+        outputs = [caption.text for caption in self.stream(items.sources, self.search)]
+        seconds = time.perf_counter() - started
+        metrics = caption_metrics(self.text.target_units)
+        # Lengths are those of the captions, because the name of an image says nothing about it.
+        lengths = [texts[0] for texts in items.references]
+        report = evaluate(outputs, items.references, lengths, metrics=metrics)
+        return MeasuredTranslations(outputs, report, seconds, self.search.beam)
+
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
+        file = CaptionFile(paths, columns)
+        rows = [pair for pair in file.pairs if pair.source.strip() and pair.target.strip()]
+        for pair in rows:
+            if not file.image(pair).is_file():  # before any work, and with the line
+                raise DataError(f"{file.where(pair)}: {file.image(pair)}: no such file; correct the path")
+        items = EvaluationSet.of(pair._replace(source=str(file.image(pair))) for pair in rows)
+        if not len(items):
+            raise DataError(f"{paths[0]}: no row has an image and a caption; name their columns with --columns")
+        return self.measure(items)
+
+    def _read(self, image: Image) -> NDArray[Any]:
+        """Pixels or features of an image.
+
+        Raises:
+            UsageError: the model reads pictures, or other features.
+        """
+        if not isinstance(image, np.ndarray):
+            return read_image(Path(image), self.images)
+        if self.images.kind != "features" or image.ndim != 2 or image.shape[1] != self.images.num_features:
+            wanted = f"[region, {self.images.num_features}]" if self.images.kind == "features" else "a path"
+            raise UsageError(f"caption: got an array {list(image.shape)}; this model reads {wanted}")
+        return FeatureArrays([image.astype(np.float32)]).features[0]
+
+    def _finish(self, image: str, hypotheses: Sequence[Hypothesis]) -> Caption:
+        alternatives = tuple(
+            Alternative(self.tokenizer.decode(each.token_ids), each.log_prob, each.score) for each in hypotheses
+        )
+        best, hypothesis = alternatives[0], hypotheses[0]
+        pieces: tuple[str, ...] = ()
+        if hypothesis.weights is not None:
+            ended = [EOS] if hypothesis.finish_reason == "eos" else []
+            pieces = tuple(self.tokenizer.pieces([*hypothesis.token_ids, *ended]))
+        return Caption(
+            image, best.text, best.log_prob, best.score, alternatives, pieces, hypothesis.weights, self.images.grid
+        )
+
+
+def caption_metrics(units: Units) -> tuple[str, ...]:
+    """Choose metrics of captions; the last one selects the best model of a training.
+
+    Args:
+        units: units of the captions' tokens.
+
+    Returns:
+        Keys of the table of metrics.
+    """
+    return ("exact_match", "character_error_rate" if units == "characters" else "bleu")

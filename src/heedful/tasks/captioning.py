@@ -1,0 +1,326 @@
+"""Captioning: images with sentences about them, learned by a decoder that attends to regions of the image."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar, Final, final
+
+import numpy as np
+from torch import nn
+
+from heedful.config import Tree, merge
+from heedful.data.batch import Sampler
+from heedful.data.captioned import IMAGES, CaptionFile, CaptionSampler, StoredImages, captions_by_length, write_images
+from heedful.data.corpus import Pair
+from heedful.data.corpus_filter import CorpusFilter
+from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.images import ImageConfig, look_at
+from heedful.data.prepare import TOKENIZER_LINES, EvaluationSet
+from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.data.split import MIN_PAIRS, Split
+from heedful.errors import DataError, FileRefused, UsageError
+from heedful.evaluation.evaluate import quick_scores
+from heedful.evaluation.metrics.table import METRICS, metric_directions
+from heedful.experiment import Experiment
+from heedful.export.engine import export_engine
+from heedful.formats import PREPARED_FORMAT
+from heedful.models.engine import torch_backend
+from heedful.models.inputs import FeatureInputs, PixelInputs
+from heedful.models.interface import Seq2Seq
+from heedful.predictors.captioner import Captioner, caption_metrics
+from heedful.predictors.interface import Predictor, spaced
+from heedful.records import read_facts, write_facts
+from heedful.runtime.engine import decode_sorted
+from heedful.runtime.exported import Exported
+from heedful.search.config import SearchConfig
+from heedful.search.images import image_arrays, image_draw
+from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.pace import Pace
+from heedful.text.counts import counted
+from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.vocabulary import EOS
+from heedful.training.caption_step import CaptionStep
+from heedful.training.likelihood import log_likelihood
+from heedful.training.progress import Validation
+
+PREPARED: Final = "run/data/captioning.json"
+VALIDATION_IMAGES: Final = 500
+BATCH_CAPTIONS: Final = 64
+"""Captions of an average training batch, as in Xu et al. 2015, section 4.3."""
+_LOOKED_AT: Final = 50
+"""First images that the settings are chosen from."""
+_MOST_SIDE: Final = 128
+"""Longest side of a picture that is chosen by itself, in pixels."""
+_SPARE: Final = 1.5
+"""Longest generated caption, in lengths of the longest gold one."""
+
+
+@final
+@dataclass(frozen=True)
+class CaptioningData(Prepared):
+    """Images with captions, ready to train on."""
+
+    tokenizer: Tokenizer
+    images: StoredImages
+    """Images of the training and of the validation set, in this order."""
+    train: EncodedCorpus
+    """The number of an image as the only source id, its caption as targets."""
+    dev: EvaluationSet
+    first_dev: int
+    """Number of the first image of the validation set."""
+
+
+@final
+class Captioning(Task[CaptionFile, CaptioningData]):
+    """Task of captioning: from images with captions to a `heedful.predictors.captioner.Captioner`."""
+
+    name = "captioning"
+    default_preset = "show_attend_tell"
+    command = "caption"
+    kinds = frozenset({"show_attend_tell", "image_transformer"})
+    model = Seq2Seq
+    higher_is_better: ClassVar = {"loss": False, **metric_directions()}
+
+    def find(self, recipe: Recipe) -> dict[str, CaptionFile]:
+        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
+        return {name: CaptionFile(paths, recipe.columns) for name, paths in parts.items() if paths}
+
+    def suited(self, files: Mapping[str, CaptionFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+        file, most = files["train"], resolve({}).text.max_characters
+        captions = [pair.target.strip() for pair in file.pairs if 0 < len(pair.target.strip()) <= most]
+        has_words = 2 * sum(" " in caption for caption in captions) > len(captions)
+        units = "words" if has_words else "characters"
+        longest = max((len(each.split()) if has_words else len(each) for each in captions), default=1)
+        text = {"target_units": units, "max_tokens": max(20, int(_SPARE * longest) + 2)}
+        region_size = resolve({}).images.region_size
+        return {"text": text, "images": _suited_images(file, region_size)}
+
+    def prepare(
+        self, files: Mapping[str, CaptionFile], experiment: Experiment, folder: Path, recipe: Recipe
+    ) -> CaptioningData:
+        text, images = experiment.text, experiment.images
+        data = folder / "run/data"
+
+        def read_or_make() -> CaptioningData:
+            if not ((folder / PREPARED).is_file() and (data / ENCODED).is_file() and (data / IMAGES).is_file()):
+                _prepare(files, text, images, folder)
+            return _read(files, text, images, folder)
+
+        prepared, damage = repaired(read_or_make, folder)
+        return replace(prepared, report=(*prepared.report, damage)) if damage else prepared
+
+    def adapted(self, data: CaptioningData, experiment: Experiment) -> Tree:
+        num_tokens = int(data.train.target.lengths.sum())
+        batch_tokens = max(64, BATCH_CAPTIONS * num_tokens // len(data.train))
+        steps_per_epoch = max(1, num_tokens // batch_tokens)
+        select_by = caption_metrics(experiment.text.target_units)[-1]
+        return {
+            "training": {
+                "batch_tokens": batch_tokens,
+                "validate_every": max(20, min(500, steps_per_epoch)),
+                "select_by": select_by,
+                "optimizer": {
+                    "learning_rate": 1e-3,
+                    "mean_over": "tokens",
+                    "schedule": {"warmup_steps": max(20, min(500, steps_per_epoch))},
+                },
+            }
+        }
+
+    def planned(self, data: CaptioningData, experiment: Experiment, pace: Pace) -> Tree:
+        training = experiment.training
+        tenth = max(1, int(pace.num_units / max(1, training.batch_tokens)) // 10)
+        limits = {
+            "validate_every": min(training.validate_every, tenth),
+            "validation_items": pace.validation_items,
+            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
+        }
+        return merge(self.adapted(data, experiment), {"training": limits})
+
+    @property
+    def poor_scores(self) -> Mapping[str, float]:
+        return {"bleu": 10.0, "exact_match": 20.0, "character_error_rate": 40.0}
+
+    def sampler(self, experiment: Experiment, folder: Path, data: CaptioningData | None) -> Sampler:
+        stored = folder / "run/data"
+        corpus = EncodedCorpus.read(stored) if data is None else data.train
+        images = StoredImages(stored, experiment.images, is_verified=True) if data is None else data.images
+        return CaptionSampler(images, corpus, experiment.training.batch_tokens, experiment.training.seed)
+
+    def step(self, experiment: Experiment, model: nn.Module) -> CaptionStep:
+        return CaptionStep(_seq2seq(model), _inputs(experiment), experiment.training.label_smoothing)
+
+    def validator(self, data: CaptioningData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
+        number = experiment.training.validation_items or VALIDATION_IMAGES
+        dev = spaced(data.dev, number)
+        numbers = spaced([*range(data.first_dev, data.first_dev + len(data.dev))], number)
+        images = image_arrays(data.images.take(numbers), experiment.images)
+        selected, usual = experiment.training.select_by, caption_metrics(experiment.text.target_units)
+        metrics = tuple(dict.fromkeys((*usual, *((selected,) if selected in METRICS else ()))))
+        most = experiment.text.max_tokens - 1
+        gold = [[*data.tokenizer.encode(texts[0])[:most], EOS] for texts in dev.references]
+        corpus = EncodedCorpus(EncodedSide.of([[number] for number in numbers]), EncodedSide.of(gold))
+
+        def validate(model: nn.Module) -> Validation:
+            backend = torch_backend(_seq2seq(model), experiment.text.max_tokens)
+            decoded = decode_sorted(backend, images, SearchConfig(beam=1))
+            outputs = [data.tokenizer.decode(hypotheses[0].token_ids) for hypotheses in decoded]
+            scores = quick_scores(outputs, dev.references, metrics=metrics)
+            step = CaptionStep(_seq2seq(model), _inputs(experiment), 0.0)
+            loss = log_likelihood(step, captions_by_length(data.images, corpus)).loss
+            names = [Path(path).name for path in dev.sources[:5]]
+            samples = tuple(zip(names, [texts[0] for texts in dev.references[:5]], outputs[:5], strict=True))
+            return Validation({"loss": loss, **scores}, samples[0], samples)
+
+        return validate
+
+    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
+        if not isinstance(predictor, Captioner):
+            return {}
+        model, most, draw = predictor.model(), predictor.text.max_tokens, image_draw(predictor.images)
+        return {"onnx": partial(export_engine, model, predictor.folder, "onnx", False, draw, most)}
+
+
+def _inputs(experiment: Experiment) -> type[PixelInputs | FeatureInputs]:
+    """Kind of images that the model reads."""
+    return PixelInputs if experiment.images.kind == "pixels" else FeatureInputs
+
+
+def _seq2seq(model: nn.Module) -> Seq2Seq:
+    if not isinstance(model, Seq2Seq):
+        raise TypeError(f"captioning needs a sequence-to-sequence model, got {type(model).__name__}")
+    return model
+
+
+def _suited_images(file: CaptionFile, region_size: int) -> Tree:
+    """Settings by the first images: their kind, their most usual channels and their median size within limits.
+
+    Raises:
+        DataError: no row has an image and a caption, or an image is unusable.
+    """
+    usable = (pair for pair in file.pairs if pair.source.strip() and pair.target.strip())
+    looks = [look_at(file.image(pair), file.where(pair)) for pair in islice(usable, _LOOKED_AT)]
+    if not looks:
+        raise DataError(f"{file.path}: no row has an image and a caption; name their columns with --columns PATH,TEXT")
+    if looks[0]["kind"] == "features":
+        return {key: looks[0][key] for key in ("kind", "num_features")}
+    pictures = [each for each in looks if each["kind"] == "pixels"]
+    height, width = (float(np.median([each[side] for each in pictures])) for side in ("height", "width"))
+    scale = min(1.0, _MOST_SIDE / max(height, width))
+    sides = {"height": height * scale, "width": width * scale}
+    chosen = {name: max(1, round(side / region_size)) * region_size for name, side in sides.items()}
+    channels = Counter(each["channels"] for each in pictures)
+    return {"kind": "pixels", **chosen, "channels": max(channels, key=lambda number: channels[number])}
+
+
+def _read(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageConfig, folder: Path) -> CaptioningData:
+    """Read prepared data.
+
+    Raises:
+        FileRefused: a file is missing or damaged.
+    """
+    facts = read_facts(folder / PREPARED, PREPARED_FORMAT, "prepare the data again")
+    try:
+        report, name, first_dev = facts["report"], str(facts["tokenizer"]), int(facts["first_dev"])
+        dev, test = (EvaluationSet.read(facts[part]) for part in ("dev", "test"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileRefused(f"{folder / PREPARED}: damaged: {error}") from None
+    if not is_texts(report):
+        raise FileRefused(f"{folder / PREPARED}: damaged: its report is no list of texts")
+    tokenizer = load_tokenizer(folder / name, config.target_units, config.normalization)
+    verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
+    stored = StoredImages(folder / "run/data", images)
+    if first_dev + len(dev) > len(stored):
+        raise FileRefused(f"{folder / PREPARED}: damaged: it lists more images than there are")
+    train = EncodedCorpus.read(folder / "run/data", (len(stored), len(tokenizer)))
+    roots = {part: files.get(part, files["train"]).path.parent for part in ("dev", "test")}
+    return CaptioningData(
+        sizes=(*images.sizes, len(tokenizer)),
+        facts={"tokenizer": name},
+        report=tuple(report),
+        num_examples=len(train),
+        vocabulary=f"{len(tokenizer):,} {config.target_units}, {_describe(images)}",
+        test=_rooted(test, roots["test"]),
+        tokenizer=tokenizer,
+        images=stored,
+        train=train,
+        dev=_rooted(dev, roots["dev"]),
+        first_dev=first_dev,
+    )
+
+
+def _describe(images: ImageConfig) -> str:
+    if images.kind == "features":
+        return f"{images.num_features:,} features per region"
+    rows, columns = images.grid
+    return f"{images.width} x {images.height} pixels in {columns} x {rows} regions"
+
+
+def _rooted(items: EvaluationSet, root: Path) -> EvaluationSet:
+    """Items whose sources are paths from the working folder."""
+    return EvaluationSet([str(root / source) for source in items.sources], items.references)
+
+
+def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageConfig, folder: Path) -> None:
+    """Split the examples, train a tokenizer, and store images and encoded captions in the folder.
+
+    Raises:
+        DataError: the file has too few captions, or an image is unusable.
+        UsageError: all captions are too long.
+    """
+    file = files["train"]
+    corpus_filter = CorpusFilter(config.max_characters)
+    pairs = [*corpus_filter.apply(file.pairs)]
+    report = corpus_filter.report(file.pairs.notes)
+    if len(pairs) < MIN_PAIRS:
+        raise DataError(f"{file.path}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
+    split = Split(len(pairs), "dev" in files, "test" in files)
+    parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
+    for pair in pairs:
+        parts[split(pair)].append(pair)
+    for name in ("dev", "test"):
+        if name in files:
+            parts[name] = [*CorpusFilter(config.max_characters).apply(files[name].pairs)]
+    parts["dev"] = parts["dev"] or parts["train"]
+    if not parts["train"]:
+        raise DataError(f"{file.path}: too few different images: none is left for training; give --dev FILE")
+    size = config.vocabulary_size or (choose_size(len(pairs)) if config.target_units == "pieces" else 0)
+    lines = [pair.target for pair in islice(parts["train"], TOKENIZER_LINES)]
+    tokenizer = train_tokenizer(lines, config.target_units, size, config)
+    names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
+    data = folder / "run/data"
+    data.mkdir(parents=True, exist_ok=True)
+    train_images, dev_images = (_images(files.get(part, file), parts[part]) for part in ("train", "dev"))
+    num_images = write_images(data, [*train_images.values(), *dev_images.values()], images)
+    numbers = {source: number for number, source in enumerate(train_images)}
+    captions = [(numbers[pair.source], [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
+    fitting = [([number], ids) for number, ids in captions if len(ids) <= config.longest]
+    if not fitting:
+        raise UsageError(f"text.max_tokens: all captions are longer than {config.longest} tokens; raise it")
+    write_encoded(data, iter(fitting), max(len(tokenizer), num_images))
+    num_long = len(captions) - len(fitting)
+    sets = {name: EvaluationSet.of(parts[name]) for name in ("dev", "test")}
+    lines = [
+        *(part.pairs.describe() for part in files.values()),
+        *report.notes,
+        report.summary(),
+        *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
+        f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
+        f"{len(sets['test']):,} for testing",
+    ]
+    facts = {"report": lines, "first_dev": len(train_images), "files": checksums}
+    evaluation = {name: {"sources": one.sources, "references": one.references} for name, one in sets.items()}
+    write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts, **evaluation})
+
+
+def _images(file: CaptionFile, pairs: Iterable[Pair]) -> dict[str, tuple[Path, str]]:
+    """Path of each different image, with the first row that names it."""
+    paths: dict[str, tuple[Path, str]] = {}
+    for pair in pairs:
+        if pair.source not in paths:
+            paths[pair.source] = file.image(pair), file.where(pair)
+    return paths

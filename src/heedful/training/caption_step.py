@@ -1,0 +1,47 @@
+"""Maximum likelihood of captions with teacher forcing, label-smoothed, over real tokens only."""
+
+from typing import final
+
+from torch import Tensor
+
+from heedful.models.inputs import Inputs
+from heedful.models.interface import Seq2Seq
+from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.sequence_loss import sequence_loss
+
+
+@final
+class CaptionStep(TrainingStep):
+    """A model that reads images, and the loss of their captions."""
+
+    def __init__(self, model: Seq2Seq, kind: type[Inputs], label_smoothing: float) -> None:
+        """Combine model and loss.
+
+        Args:
+            model: a sequence-to-sequence model.
+            kind: kind of images that it reads.
+            label_smoothing: as for `heedful.training.sequence_loss.sequence_loss`.
+        """
+        super().__init__()
+        self.model = model
+        self.kind = kind
+        self.label_smoothing = label_smoothing
+
+    def forward(self, *tensors: Tensor) -> LossSum:
+        """Compute the summed loss of a batch.
+
+        Args:
+            tensors: [batch, target] BOS and gold tokens; [batch, target] gold tokens and EOS, padded with 0; and the
+                fields of the images.
+
+        Returns:
+            Sums over the batch.
+
+        Raises:
+            TypeError: the model belongs to another task.
+        """
+        model = self.model
+        if not isinstance(model, Seq2Seq):
+            raise TypeError(f"captions need a sequence-to-sequence model, got {type(model).__name__}")
+        target_in, target_out, *images = tensors
+        return sequence_loss(model, self.kind(*images), target_in, target_out, self.label_smoothing)

@@ -1,0 +1,108 @@
+"""`heedful train --task captioning`, `caption` and `evaluate` of its model."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.command import heedful
+from tests.tasks.scenes import SETTINGS, write_scenes
+from tests.tasks.test_captioning import write_bad_images
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("caption")
+    data, dev = write_scenes(folder / "scenes.tsv", 120), write_scenes(folder / "dev.tsv", 60, seed=2)
+    write_bad_images(folder)
+    settings = [word for setting in (*SETTINGS, "training.max_steps=120") for word in ("--set", setting)]
+    out = folder / "m"
+    done = heedful("train", data, "--dev", dev, "--task", "captioning", "--out", out, "--threads", "1", *settings)
+    assert done.code == 0, done.err
+    assert f"next:  heedful caption {out}" in done.out
+    return out
+
+
+def rows(model: Path) -> list[list[str]]:
+    lines = (model.parent / "dev.tsv").read_text(encoding="utf-8").splitlines()[:4]
+    return [line.split("\t") for line in lines]
+
+
+def test_images_get_captions(model: Path):
+    paths = [model.parent / path for path, _ in rows(model)]
+    done = heedful("caption", model, *paths)
+    assert done.code == 0, done.err
+    assert done.out == "".join(f"{path}\t{text}\n" for path, (_, text) in zip(paths, rows(model), strict=True))
+
+
+def test_paths_come_from_a_file_or_standard_input(model: Path, tmp_path: Path):
+    paths = [str(model.parent / path) for path, _ in rows(model)]
+    (tmp_path / "paths.txt").write_text("\n".join(paths) + "\n", encoding="utf-8")
+    heedful("caption", model, "-i", tmp_path / "paths.txt", "-o", tmp_path / "out.tsv")
+    text = (tmp_path / "out.tsv").read_text(encoding="utf-8")
+    assert [line.split("\t")[0] for line in text.splitlines()] == paths
+    assert heedful("caption", model, stdin="\n".join(paths).encode()).out == text
+
+
+def test_json_tells_alternatives_and_attention(model: Path):
+    (path, text), *_ = rows(model)
+    done = heedful("caption", model, model.parent / path, "--nbest", "2", "--format", "jsonl")
+    facts = json.loads(done.out)
+    assert facts["text"] == text
+    assert len(facts["alternatives"]) == 2
+    assert facts["grid"] == [2, 2]
+    assert np.array(facts["attention"]).shape == (len(facts["pieces"]), 4)
+
+
+def test_attention_is_drawn_over_one_image(model: Path, tmp_path: Path):
+    path = model.parent / rows(model)[0][0]
+    done = heedful("caption", model, path, "--png", tmp_path / "drawn.png")
+    assert done.code == 0, done.err
+    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
+    done = heedful("caption", model, path, path, "--png", tmp_path / "other.png")
+    assert done.code == 2
+    assert "--png draws one image" in done.errors[0]
+    assert not (tmp_path / "other.png").exists()
+
+
+def test_its_model_is_evaluated_and_described(model: Path):
+    done = heedful("evaluate", model, model.parent / "dev.tsv", "--format", "json")
+    assert done.code == 0, done.err
+    scores = {each["metric"]: each["score"] for each in json.loads(done.out)["results"]}
+    assert scores.keys() == {"exact_match", "bleu"}
+    assert scores["exact_match"] >= 90.0
+    assert "captioning" in heedful("info", model).out
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("none.png", "No such file"),
+        ("text.png", "no picture"),
+        ("empty.png", "empty file"),
+        ("truncated.png", "truncated"),
+        ("bomb.png", "pixels are too many"),
+        ("other.npy", "this data has pixels"),
+        (".", "no regular file"),
+    ],
+)
+def test_a_bad_image_is_one_line(model: Path, name: str, complaint: str):
+    done = heedful("caption", model, model.parent / name)
+    assert done.code == 2
+    assert complaint in done.errors[0]
+    assert len(done.errors) == 1
+    assert done.out == ""
+
+
+def test_a_data_file_with_a_bad_row_is_named_with_its_line(model: Path, tmp_path: Path):
+    (tmp_path / "rows.tsv").write_text("a.png\ta red square\n", encoding="utf-8")
+    done = heedful("evaluate", model, tmp_path / "rows.tsv")
+    assert done.code == 2
+    assert f"{tmp_path / 'rows.tsv'}:1: " in done.errors[0]
+
+
+def test_other_commands_refuse_it_in_a_line(model: Path):
+    done = heedful("translate", model, "x")
+    assert done.code == 2
+    assert "a model for captioning, not for translation" in done.err

@@ -1,0 +1,92 @@
+"""Captioning models of the papers a second time, with NumPy vectors and loops, one image at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tests.models.by_hand import Parameters, Vector, alignment, layer_norm, lstm, sigmoid
+
+
+def region_annotations(p: Parameters, features: Sequence[Vector]) -> list[Vector]:
+    """Annotation vectors of precomputed features: a linear map, normalised."""
+    weight, bias = p["encoder.inner.map.weight"], p["encoder.inner.map.bias"]
+    return [layer_norm(p, "encoder.inner.norm", weight @ each + bias) for each in features]
+
+
+def picture_annotations(p: Parameters, pixels: np.ndarray, strides: Sequence[int]) -> list[Vector]:
+    """Annotation vectors of [channel, row, column] pixels: 3 x 3 convolutions, norms of 8 groups, relu, shortcuts."""
+    name = "encoder.inner"
+    maps = (pixels.astype(np.float64) - 127.5) / 127.5
+    for block, stride in enumerate(strides):
+        weight = p[f"{name}.blocks.{block}.convolution.weight"]
+        outputs = convolved(maps, weight, stride)
+        outputs = group_norm(outputs, *(p[f"{name}.blocks.{block}.norm.{part}"] for part in ("weight", "bias")))
+        outputs = np.maximum(outputs, 0.0)
+        maps = outputs + maps if stride == 1 and outputs.shape == maps.shape else outputs
+    annotations: list[Vector] = []
+    for row in range(maps.shape[1]):
+        for column in range(maps.shape[2]):
+            place = p[f"{name}.positions.weight"][len(annotations)]
+            annotations.append(p[f"{name}.leave.weight"] @ maps[:, row, column] + p[f"{name}.leave.bias"] + place)
+    return annotations
+
+
+def convolved(maps: np.ndarray, weight: np.ndarray, stride: int) -> np.ndarray:
+    """y[o, r, c] = sum over i, dr, dc of w[o, i, dr, dc] x[i, r s + dr - 1, c s + dc - 1], zeros beyond the edge."""
+    size, channels, height, width = len(weight), *maps.shape
+    rows, columns = (height - 1) // stride + 1, (width - 1) // stride + 1
+    outputs = np.zeros((size, rows, columns))
+    for r in range(rows):
+        for c in range(columns):
+            for dr in range(3):
+                for dc in range(3):
+                    row, column = r * stride + dr - 1, c * stride + dc - 1
+                    if 0 <= row < height and 0 <= column < width:
+                        for i in range(channels):
+                            outputs[:, r, c] += weight[:, i, dr, dc] * maps[i, row, column]
+    return outputs
+
+
+def group_norm(maps: np.ndarray, weight: Vector, bias: Vector) -> np.ndarray:
+    """Wu and He 2018, eq. 1, 2 and 6, with 8 groups of channels."""
+    outputs = np.empty_like(maps)
+    each = len(maps) // 8
+    for group in range(8):
+        channels = range(group * each, (group + 1) * each)
+        values = np.concatenate([maps[channel].ravel() for channel in channels])
+        deviation = np.sqrt(((values - values.mean()) ** 2).mean() + 1e-5)
+        for channel in channels:
+            outputs[channel] = weight[channel] * (maps[channel] - values.mean()) / deviation + bias[channel]
+    return outputs
+
+
+def show_attend_tell(
+    p: Parameters, annotations: Sequence[Vector], target_in: Sequence[int], has_gate: bool = True
+) -> tuple[Vector, Vector]:
+    """Xu et al. 2015, eq. 1-7, 13 and section 4.2.1: logits [target, word], weights alpha [target, region]."""
+    mean = sum(annotations) / len(annotations)
+    h = np.tanh(p["initial_hidden.weight"] @ mean + p["initial_hidden.bias"])
+    c = np.tanh(p["initial_cell.weight"] @ mean + p["initial_cell.bias"])
+    logits: list[Vector] = []
+    weights: list[Vector] = []
+    for word in target_in:
+        y = p["target_embedding.weight"][word]
+        alpha = alignment(p, h, annotations)
+        z = np.zeros_like(annotations[0])
+        for share, a in zip(alpha, annotations, strict=True):
+            z = z + share * a
+        if has_gate:
+            z = sigmoid(p["gate.weight"] @ h + p["gate.bias"])[0] * z
+        h, c = lstm(p, "decoder", y, h, c, p["context_map.weight"] @ z)
+        inner = y + p["hidden_readout.weight"] @ h + p["hidden_readout.bias"] + p["context_readout.weight"] @ z
+        logits.append(p["output.weight"] @ inner + p["output.bias"])
+        weights.append(alpha)
+    return np.stack(logits), np.stack(weights)
+
+
+def doubly_stochastic(weights: Vector) -> float:
+    """Xu et al. 2015, eq. 14, without lambda, for the [target, region] weights of one caption."""
+    total = 0.0
+    for i in range(weights.shape[1]):
+        total += (1.0 - sum(float(weights[t, i]) for t in range(weights.shape[0]))) ** 2
+    return total

@@ -1,0 +1,148 @@
+"""Show, attend and tell."""
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs, TokenInputs
+from heedful.models.show_attend_tell import PRESETS, ShowAttendTell, ShowAttendTellConfig
+from tests.models.by_hand_captions import (
+    doubly_stochastic,
+    picture_annotations,
+    region_annotations,
+    show_attend_tell,
+)
+
+NUM_TOKENS = 9
+SIZES = {"embedding_size": 5, "hidden_size": 6, "annotation_size": 8, "num_blocks": 2, "dropout": 0.0}
+TARGETS = torch.tensor([[2, 5, 6, 7], [2, 8, 4, 0], [2, 0, 0, 0]])
+LENGTHS = (4, 3, 1)
+NUM_REGIONS = torch.tensor([4, 2, 1])
+
+
+def make(kind: str = "features", **settings: object) -> ShowAttendTell:
+    torch.manual_seed(3)
+    config = ShowAttendTellConfig.model_validate(SIZES | {"attention": {"hidden_size": 7}} | settings)
+    model = config.build(*((5, 0, 0) if kind == "features" else (3, 4, 6)), NUM_TOKENS).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, dtype=torch.float64) * 0.3)
+    return model
+
+
+def images(kind: str = "features") -> Inputs:
+    generator = torch.Generator().manual_seed(4)
+    if kind == "features":
+        return FeatureInputs(torch.randn(3, 4, 5, generator=generator), NUM_REGIONS)
+    return PixelInputs(torch.randint(0, 256, (3, 3, 8, 12), generator=generator, dtype=torch.uint8))
+
+
+def numbers(model: ShowAttendTell) -> dict[str, np.ndarray]:
+    return {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("has_gate", [True, False])
+@pytest.mark.parametrize("kind", ["features", "pixels"])
+def test_it_is_the_equations_of_the_paper(kind: str, has_gate: bool):
+    model, inputs = make(kind, has_gate=has_gate), images(kind)
+    decoded = model(inputs, TARGETS, need=("weights",))
+    logits, weights = model.logits(decoded.features), decoded.attended["cross"].weights
+    assert weights is not None
+    p = numbers(model)
+    for row, length in enumerate(LENGTHS):
+        if isinstance(inputs, FeatureInputs):
+            real = inputs.features[row, : int(NUM_REGIONS[row])].double().numpy()
+            annotations = region_annotations(p, [*real])
+        else:
+            assert isinstance(inputs, PixelInputs)
+            annotations = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
+        wanted, alpha = show_attend_tell(p, annotations, TARGETS[row, :length].tolist(), has_gate)
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
+        shown = weights[row, :length].detach().numpy()
+        np.testing.assert_allclose(shown[:, : len(annotations)], alpha, atol=1e-10)
+        assert not shown[:, len(annotations) :].any()
+
+
+def test_the_comparison_would_see_a_context_without_its_gate():
+    model, inputs = make(), images()
+    assert isinstance(inputs, FeatureInputs)
+    p = numbers(model)
+    annotations = region_annotations(p, [*inputs.features[0].double().numpy()])
+    wanted, _ = show_attend_tell(p, annotations, TARGETS[0].tolist(), has_gate=False)
+    logits = model.logits(model(inputs, TARGETS).features)[0].detach().numpy()
+    assert np.abs(logits - wanted).max() > 1e-3
+
+
+def test_the_penalty_is_that_of_the_paper_over_real_words_and_regions():
+    model, inputs = make(doubly_stochastic=2.5).train(), images()
+    decoded = model(inputs, TARGETS)
+    real = torch.tensor([[place < length for place in range(4)] for length in LENGTHS])
+    losses = model.extra_losses(decoded, torch.zeros(3, 4), real)
+    assert losses.keys() == {"doubly_stochastic"}
+    weights = decoded.attended["cross"].weights
+    assert weights is not None
+    rows = zip(weights.detach().numpy(), LENGTHS, NUM_REGIONS.tolist(), strict=True)
+    wanted = 2.5 * sum(doubly_stochastic(row[:length, :regions]) for row, length, regions in rows)
+    assert losses["doubly_stochastic"].item() == pytest.approx(wanted, abs=1e-10)
+    assert not model.eval().extra_losses(decoded, torch.zeros(3, 4), real)
+
+
+@pytest.mark.parametrize("kind", ["features", "pixels"])
+@pytest.mark.parametrize("attention", [{}, {"has_coverage": True}, {"window": "local-m", "half_width": 1}])
+def test_steps_equal_the_whole_caption_with_hypotheses_of_their_own(kind: str, attention: dict[str, object]):
+    model, inputs = make(kind, attention={"hidden_size": 7} | attention), images(kind)
+    whole = model(inputs, TARGETS).features
+    memory = model.encode(inputs)
+    state = model.start(memory, num_hypotheses=2)
+    memory = model.prepare_steps(memory)
+    for place in range(4):
+        tokens = TARGETS[:, place : place + 1].expand(-1, 2)
+        decoded, state = model.step(tokens, state, memory)
+        assert torch.allclose(decoded.features, whole[:, place : place + 1].expand(-1, 2, -1), atol=1e-12)
+        state = state.reorder(torch.tensor([[1, 0]] * 3))
+
+
+def test_an_image_alone_gets_what_it_gets_in_a_batch():
+    for kind in ("features", "pixels"):
+        model, inputs = make(kind), images(kind)
+        whole = model(inputs, TARGETS).features
+        for row in range(3):
+            one = inputs.select(torch.tensor([row]))
+            assert torch.allclose(model(one, TARGETS[row : row + 1]).features, whole[row : row + 1], atol=1e-12)
+
+
+def test_what_stands_in_the_place_of_padded_regions_changes_nothing():
+    model, inputs = make(), images()
+    assert isinstance(inputs, FeatureInputs)
+    filled = inputs.features.clone()
+    filled[1, 2:] = 100.0
+    others = FeatureInputs(filled, inputs.num_regions)
+    assert torch.equal(model(inputs, TARGETS).features, model(others, TARGETS).features)
+
+
+def test_drawn_regions_are_learned_by_reinforce():
+    settings = PRESETS["show_attend_tell-hard"].attention.model_dump() | {"hidden_size": 7}
+    model = make(attention=settings, doubly_stochastic=0.0).train()
+    decoded = model(images(), TARGETS)
+    real = torch.tensor([[place < length for place in range(4)] for length in LENGTHS])
+    losses = model.extra_losses(decoded, torch.full((3, 4), -1.0), real)
+    losses["reinforce"].backward()
+    gradient = model.get_parameter("score.vector").grad
+    assert gradient is not None
+    assert bool((gradient != 0.0).any())
+    baseline = model.reinforcement.baseline
+    assert baseline is not None
+    assert baseline.item() == pytest.approx(0.1 * -8.0 / 3.0)
+
+
+def test_images_of_another_kind_are_refused():
+    with pytest.raises(TypeError, match="got PixelInputs"):
+        make("features").encode(images("pixels"))
+    with pytest.raises(TypeError, match="got TokenInputs"):
+        make("pixels").encode(TokenInputs(torch.tensor([[4, 3]]), torch.tensor([2])))
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValidationError):
+        ShowAttendTellConfig(annotation_size=12)

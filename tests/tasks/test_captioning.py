@@ -1,0 +1,201 @@
+"""Captioning: it trains, resumes exactly, validates and runs without PyTorch, by the same loop as every task."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.errors import DataError, Stopped
+from heedful.models.table import PRESETS
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.table import load
+from heedful.recipe import Started, export_engines, score_test, train
+from heedful.runtime.folder import open_folder
+from heedful.tasks.interface import Recipe
+from heedful.training.progress import Outcome, Progress
+from tests.architecture.package import SOURCE
+from tests.tasks.scenes import SETTINGS, write_scenes
+
+SMALL = {
+    "image_transformer": (
+        "model.num_blocks=1",
+        "model.layers.model_size=16",
+        "model.layers.num_heads=2",
+        "model.layers.feedforward_size=32",
+        "model.layers.dropout=0",
+        *(setting for setting in SETTINGS if setting.startswith("training.")),
+    )
+}
+MODELS = ("show_attend_tell", "show_attend_tell-hard", "show_attend_tell-gumbel", "image_transformer")
+
+
+class Run:
+    """One run, and what it told."""
+
+    def __init__(self, data: Path, out: Path, *settings: str, **options: Any) -> None:
+        own = SMALL.get(options.get("preset", ""), SETTINGS)
+        self.recipe = Recipe((data,), out, task="captioning", settings=(*own, *settings), **options)
+        self.watched: list[Progress] = []
+        self.started: list[Started] = []
+
+    def train(self, stop: int = 0) -> Outcome:
+        def watch(progress: Progress) -> None:
+            self.watched.append(progress)
+            if progress.step == stop:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        return train(self.recipe, watch, self.started.append, lambda line: None)
+
+    @property
+    def weights(self) -> str:
+        assert self.recipe.out is not None
+        return str(open_folder(self.recipe.out).facts["weights"])
+
+
+@pytest.mark.parametrize("preset", ["show_attend_tell", "image_transformer"])
+@pytest.mark.parametrize("kind", ["png", "npy"])
+def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 120, kind=kind)
+    dev = write_scenes(tmp_path / "dev.tsv", 60, seed=2, kind=kind)
+    test = write_scenes(tmp_path / "test.tsv", 20, seed=3, kind=kind)
+    run = Run(data, tmp_path / "m", "training.max_steps=600", preset=preset, dev=(dev,), test=(test,))
+    outcome = run.train()
+    scores = run.watched[-1].validation
+    assert scores is not None
+    assert scores.scores.keys() == {"loss", "exact_match", "bleu"}
+    assert scores.scores["exact_match"] >= 90.0
+    text = score_test(run.started[0], outcome, "cpu", lambda line: None)
+    assert "exact match" in text
+    captioner = load(tmp_path / "m", kind=Captioner)
+    report = captioner.evaluate(write_scenes(tmp_path / "others.tsv", 40, seed=1, kind=kind))
+    assert {result.key: result.score for result in report.results}["exact_match"] >= 90.0
+    facts = open_folder(tmp_path / "m").facts
+    assert (facts["task"], facts["kind"]) == ("captioning", PRESETS[preset].kind)
+
+
+@pytest.mark.parametrize("preset", MODELS)
+@pytest.mark.parametrize("kind", ["png", "npy"])
+def test_an_engine_gives_the_captions_and_attention_of_pytorch(preset: str, kind: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 40, kind=kind)
+    run = Run(data, tmp_path / "m", "training.max_steps=10", "training.export=true", preset=preset)
+    run.train()
+    export_engines(run.started[0], lambda line: None)
+    images = sorted((tmp_path / "scenes").iterdir())[:7]
+    graph, model = (load(tmp_path / "m", engine=engine, kind=Captioner) for engine in ("onnx", "torch"))
+    results = (each.caption(images, beam=3, nbest=2, attention=True) for each in (graph, model))
+    for one, other in zip(*results, strict=True):
+        assert [each.text for each in one.alternatives] == [each.text for each in other.alternatives]
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+        assert one.attention is not None
+        assert other.attention is not None
+        np.testing.assert_allclose(one.attention, other.attention, atol=1e-5)
+        assert one.attention.shape == (len(one.pieces), 4)
+        np.testing.assert_allclose(one.attention.sum(axis=1), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["show_attend_tell", "show_attend_tell-hard", "image_transformer"])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(preset: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 60)
+    whole = Run(data, tmp_path / "whole", "training.max_steps=40", preset=preset)
+    whole.train()
+    parts = Run(data, tmp_path / "parts", "training.max_steps=40", preset=preset)
+    with pytest.raises(Stopped):
+        parts.train(stop=20)
+    parts.train()
+    assert parts.started[-1].step > 0
+    assert parts.weights == whole.weights
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "run/data/captioning.json", "run/data/images.data"])
+@pytest.mark.parametrize("damage", ["empty", "flipped"])
+def test_damaged_images_are_prepared_again_and_train_the_same_weights(file: str, damage: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 40)
+    run = Run(data, tmp_path / "m", "training.max_steps=5")
+    run.train()
+    path = tmp_path / "m" / file
+    before = path.read_bytes()
+    path.write_bytes(
+        bytes(byte ^ (i == len(before) // 2) for i, byte in enumerate(before)) if damage != "empty" else b""
+    )
+    longer = Run(data, tmp_path / "m", "training.max_steps=10")
+    longer.train()
+    assert any("prepared again" in line for line in longer.started[0].data.report)
+    assert path.read_bytes() == before
+
+
+def test_images_that_change_after_the_start_do_not_change_a_resumed_training(tmp_path: Path):
+    weights: list[str] = []
+    for name in ("same", "changed"):
+        data = write_scenes(tmp_path / name / "scenes.tsv", 40)
+        Run(data, tmp_path / name / "m", "training.max_steps=5").train()
+        if name == "changed":
+            for path in (tmp_path / name / "scenes").iterdir():
+                path.unlink()
+        longer = Run(data, tmp_path / name / "m", "training.max_steps=20")
+        longer.train()
+        weights.append(longer.weights)
+    assert weights[0] == weights[1]
+
+
+def test_two_processes_train_the_model_of_one(tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 60)
+    plain = ("training.max_steps=10", "training.average=0", "training.optimizer.kind=sgd")
+    settings = (*plain, "training.optimizer.learning_rate=0.1")
+    Run(data, tmp_path / "one", *settings).train()
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
+    command += ["train", str(data), "--task", "captioning", "--out", str(tmp_path / "two"), "--quiet"]
+    for setting in (*SETTINGS, *settings):
+        command += ["--set", setting]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    models = [load(tmp_path / name, kind=Captioner).model() for name in ("one", "two")]
+    first, second = (dict(model.named_parameters()) for model in models)
+    for name, parameter in first.items():
+        assert torch.allclose(parameter, second[name], atol=1e-5), name
+
+
+BAD_ROWS = {
+    "missing": ("scenes/none.png", "No such file"),
+    "outside": ("../outside.png", "no path inside"),
+    "absolute": ("/etc/passwd", "no path inside"),
+    "folder": ("scenes", "no regular file"),
+    "text": ("text.png", "no picture"),
+    "empty": ("empty.png", "empty file"),
+    "truncated": ("truncated.png", "truncated"),
+    "bomb": ("bomb.png", "pixels are too many"),
+    "features": ("other.npy", "this data has pixels"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_ROWS)
+def test_a_bad_image_is_one_line_with_file_and_row(fault: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 20)
+    write_bad_images(tmp_path)
+    name, complaint = BAD_ROWS[fault]
+    with data.open("a", encoding="utf-8") as stream:
+        stream.write(f"{name}\ta red square\n")
+    with pytest.raises(DataError, match=complaint) as caught:
+        Run(data, tmp_path / "m", "training.max_steps=2").train()
+    message = str(caught.value)
+    assert f"{data}:21: " in message
+    assert "\n" not in message
+    assert caught.value.exit_code == 2
+
+
+def write_bad_images(folder: Path) -> None:
+    from PIL import Image
+
+    (folder / "text.png").write_text("not a picture", encoding="utf-8")
+    (folder / "empty.png").write_bytes(b"")
+    whole = next((folder / "scenes").glob("*.png")).read_bytes()
+    (folder / "truncated.png").write_bytes(whole[: len(whole) // 2])
+    Image.new("1", (10_000, 9_000)).save(folder / "bomb.png")
+    np.save(folder / "other.npy", np.zeros((2, 3)))
+    Image.new("RGB", (16, 16)).save(folder.parent / "outside.png")
