@@ -8,6 +8,7 @@ Examples:
   heedful train pairs.csv --columns english,german --minutes 30
   heedful train train.de train.en --dev dev.de --dev dev.en --preset base
   heedful train reviews.tsv --task classification
+  heedful train stories.jsonl --task answering
   heedful train words.tsv --set text.target_units=characters
 """
 
