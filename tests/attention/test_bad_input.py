@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.attention.dispatch import attend, explain
 from heedful.attention.interface import Normalizer
-from heedful.attention.masks import graph, local_monotonic, local_predictive, padding, window
+from heedful.attention.masks import causal, graph, local_monotonic, local_predictive, padding, window
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES, Additive, Cosine, Dot, General, ScaledDot
 from heedful.attention.simplex import Entmax
@@ -122,6 +122,8 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
         r"score is the class Dot; pass an instance: Dot\(query_size, key_size\)",
     ),
     "class of a normalizer": (of(Q, K, V, normalizer=Softmax), r"normalizer is the class Softmax; .* Softmax\(\)"),
+    "mask that was not called": (of(Q, K, V, mask=causal), r"mask is causal, not a mask; call it: causal\(\.\.\.\)"),
+    "mask of no kind": (of(Q, K, V, mask=3), "mask is int, not a mask; pass one of masks"),
     "mask of numbers": (of(Q, K, V, mask=torch.zeros(3, 5)), r"table of bools.*got float32 \[3, 5\]"),
     "bandwidth": (lambda: SCORES["gaussian"](3, 3, bandwidth=0.0), "bandwidth must be above 0"),  # type: ignore[call-arg]
 }

@@ -106,6 +106,21 @@ def require_size(tensor: Tensor, size: int, role: str) -> Tensor:
     return tensor
 
 
+def require_mask(masking: object) -> None:
+    """Refuse what is no mask.
+
+    Args:
+        masking: neither None nor a tensor.
+
+    Raises:
+        UsageError: it is no mask.
+    """
+    if not isinstance(masking, Mask):
+        name = getattr(masking, "__name__", "")
+        advice = f"call it: {name}(...)" if callable(masking) and name else "pass one of masks, such as causal()"
+        raise UsageError(f"attend: mask is {name or type(masking).__name__}, not a mask; {advice}")
+
+
 def explain_types(score: Score, query: Tensor) -> None:
     """Raise a clear error if the parameters of a score and its inputs differ in dtype.
 
@@ -141,7 +156,7 @@ def table_mask(allowed: Tensor, num_leading: int) -> Mask:
         name = str(allowed.dtype).removeprefix("torch.")
         raise UsageError(
             f"mask: expected a table of bools, True = may attend, got {name} {list(allowed.shape)}; "
-            "lengths of padded items go into masks.padding, numbers to add to scores into a score of your own"
+            "lengths of padded items go into masks.padding, numbers to add to scores into Biased(score, bias)"
         )
     missing = num_leading + 2 - allowed.dim()
     if missing < 0:

@@ -10,7 +10,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attention.attention_inputs import AttentionInputs
-from heedful.attention.call_checks import check_operands, explain_types, require_instances, require_size, table_mask
+from heedful.attention.call_checks import (
+    check_operands,
+    explain_types,
+    require_instances,
+    require_mask,
+    require_size,
+    table_mask,
+)
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -309,6 +316,8 @@ def _bounds(
 ) -> MaskBounds | None:
     """Normal form of a mask, without the keys that the score does not reach; None = every query may attend to all."""
     mask = table_mask(masking, len(leading)) if isinstance(masking, Tensor) else masking
+    if mask is not None:
+        require_mask(mask)
     # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
     if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=device))

@@ -40,11 +40,12 @@ def write_training_page(model: Path, path: Path, maps: Sequence[AttentionMap] = 
 
     Raises:
         UsageError: the folder holds no training run.
+        FileRefused: a pipe or a device is in the place of the page in the model folder.
         ResourceError: the file cannot be written.
     """
     page = training_page(read_run(model), maps)
     try:
-        with written_whole(path) as stream:
+        with written_whole(path, is_internal=path == model / "run" / PAGE) as stream:
             stream.write(page)
     except OSError as error:
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another -o") from None

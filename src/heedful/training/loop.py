@@ -293,7 +293,7 @@ class Trainer:
 
     @property
     def _minutes(self) -> str:
-        return f"{self._config.max_minutes:g} minutes"
+        return f"{self._config.max_minutes:g} minute{'' if self._config.max_minutes == 1 else 's'}"
 
     def _limit_reached(self) -> str:
         course, config = self._course, self._config

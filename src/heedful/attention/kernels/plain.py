@@ -1,6 +1,6 @@
 """Kernel of plain PyTorch operations: every score, device, dtype and mask."""
 
-from typing import final
+from typing import Final, final
 
 import torch
 from torch import Tensor
@@ -10,6 +10,10 @@ from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
 from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
+
+_TILES: Final = (
+    "a score function is called for some of the queries at a time; for numbers by positions use Biased(score, bias)"
+)
 
 
 @final
@@ -47,13 +51,17 @@ def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:
 
 
 def _given_scores(pairs: GivenScores) -> Tensor:
-    scores = pairs.function(pairs.query, pairs.key)
+    try:
+        scores = pairs.function(pairs.query, pairs.key)
+    except RuntimeError as error:
+        error.add_note(f"attend: {_TILES}")
+        raise
     if not scores.is_floating_point():
         name = str(scores.dtype).removeprefix("torch.")
         raise UsageError(f"attend: the score function gave {name}, expected a floating-point type")
     wanted = (*pairs.leading, pairs.query.shape[-2], pairs.key.shape[-2])
     if scores.shape != wanted:
-        raise ShapeError(f"attend: the score function gave {list(scores.shape)}, expected {list(wanted)}")
+        raise ShapeError(f"attend: the score function gave {list(scores.shape)}, expected {list(wanted)}; {_TILES}")
     return _finite(_finite(scores) * pairs.inverse_temperature)
 
 
