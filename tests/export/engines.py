@@ -31,7 +31,9 @@ def draw_sources(num: int, most: int, seed: int = 0) -> list[NDArray[np.int64]]:
     return [np.append(generator.integers(4, NUM_SOURCE_TOKENS, length - 1), EOS) for length in lengths]
 
 
-def largest_difference(one: Engine, other: Engine, sizes: Sizes, with_weights: bool) -> float:
+def largest_difference(
+    one: Engine, other: Engine, sizes: Sizes, with_weights: bool, num_tokens: int = NUM_TARGET_TOKENS
+) -> float:
     """Between what both say, over steps that reorder hypotheses and drop sources on the way."""
     generator = np.random.default_rng(sum(sizes))
     inputs = TokenArrays(draw_sources(sizes.sources, sizes.positions, seed=sizes.steps))
@@ -44,7 +46,7 @@ def largest_difference(one: Engine, other: Engine, sizes: Sizes, with_weights: b
         done = [engine.step(state, tokens, parents, keep) for engine, state in zip(engines, states, strict=True)]
         states = [state for _, state in done]
         first, second = (scores for scores, _ in done)
-        assert first.full().shape == second.full().shape == (num, sizes.hypotheses, NUM_TARGET_TOKENS)
+        assert first.full().shape == second.full().shape == (num, sizes.hypotheses, num_tokens)
         worst = max(worst, float(np.abs(first.full() - second.full()).max()))
         if with_weights:
             assert second.weights.dtype == np.float32

@@ -20,7 +20,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
 from heedful.search.interface import Hypothesis
 from tests.export.engines import SIZES, draw_sources, largest_difference
-from tests.models.tiny import CONFIGS, changed, make_model
+from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
@@ -65,6 +65,16 @@ def test_other_scores_and_normalizers_are_the_models(exported: Make):
         model, graphs = exported(name)
         one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
         assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["rnnsearch-coverage", "luong-coverage", "transformer-pre"])
+def test_copies_and_coverage_are_the_models(name: str, tmp_path: Path):
+    model = make_model(changed(CONFIGS[name], has_copy=True), is_shared=True).float()
+    export_graphs(model, tmp_path, MOST)
+    graphs = Graphs(tmp_path, threads=1)
+    one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
+    for sizes in SIZES:
+        assert largest_difference(one, other, sizes, True, NUM_SOURCE_TOKENS) <= TOLERANCE, sizes
 
 
 @pytest.mark.parametrize(
