@@ -34,7 +34,7 @@ _LEAST_SHOWN: Final = 0.1
 
 StoriesPath = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="File of stories; - or none is standard input.", show_default=False),
+    typer.Argument(metavar="FILE", help="File of stories; - or none is standard input.", show_default=False),
 ]
 
 

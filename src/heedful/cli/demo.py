@@ -86,7 +86,7 @@ def run(
     ] = "translation",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The model's folder.", show_default="dates.model, or another by task"),
+        typer.Option(metavar="DIR", help="The model's folder.", show_default="dates.model, or by task"),
     ] = None,
     minutes: Annotated[
         float, typer.Option(min=0, max=MOST_MINUTES, metavar="FLOAT", help="Longest training time; 0 = no limit.")

@@ -206,7 +206,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
     ) -> dict[str, Tensor]:
         losses = self.reinforcement(decoded.attended.values(), token_log_probs, real)
-        weights = decoded.attended[self.alignment].weights
+        attended = decoded.attended.get(self.alignment)
+        weights = None if attended is None else attended.weights
         if not self.training or not self.attention.coverage_weight or weights is None:
             return losses
         return losses | {"coverage": self.attention.coverage_weight * coverage_loss(weights, real)}

@@ -46,7 +46,7 @@ def generate(num_stories: int, num_supporting: NumSupporting, seed: int) -> Iter
 
     Example:
         >>> next(generate(1, 1, seed=3)).question
-        'Where is Dora?'
+        'Where is Goran?'
     """
     if num_stories < 0:
         raise UsageError(f"num_stories is {num_stories}: give 0 or more")
