@@ -171,6 +171,7 @@ def test_a_closed_standard_input_is_empty():
 
 INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background jobs ignore it
 import heedful.__main__ as command
 
 class Interrupting:
