@@ -21,6 +21,9 @@ SECONDS: Final = 30.0
 """Longest computing time of a command, and longest time without computing, in seconds; on a busy machine, the time by
 the clock says nothing."""
 BYTES: Final = 1 << 30
+_IMPORTS_BYTES: Final = 256 << 20
+"""Memory that a server has when it has imported all that commands import; what it has beyond, as in a test run of
+thousands of tests, is not the command's."""
 _POLL_SECONDS: Final = 0.004
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -58,7 +61,7 @@ class Outcome:
     err: bytes
     seconds: float
     most_bytes: int
-    """Largest resident memory, that of the server included."""
+    """Largest resident memory, the imports of the server included."""
     is_killed: bool = False
     """Whether the watch ended it: for its time, its memory or on demand."""
 
@@ -100,6 +103,8 @@ class Run:
     _pipes: list[tuple[int, int]] = field(init=False)
     """Where the limit of files would also cut what the command says, pipes for it."""
     _started: float = field(init=False)
+    _inherited: int = field(init=False)
+    """Bytes of the server that do not count."""
 
     def __post_init__(self) -> None:
         self.streams.mkdir(parents=True, exist_ok=True)
@@ -112,6 +117,7 @@ class Run:
         # Signals wait until the command begins: before, they would hit this program.
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAITING)
         self._started = time.monotonic()
+        self._inherited = 0 if self.is_real else max(_own(os.getpid()) - _IMPORTS_BYTES, 0)
         self._pid = os.fork()
         if self._pid == 0:
             self._be_the_command()
@@ -133,7 +139,7 @@ class Run:
             seconds = time.monotonic() - self._started
             if pid:
                 break
-            most_bytes = max(most_bytes, _resident(self._pid))
+            most_bytes = max(most_bytes, _resident(self._pid) - self._inherited)
             if (now := _computed(self._pid)) > computed:
                 computed, active = now, seconds
             is_late = max(computed, seconds - active) > self.about.most_seconds
@@ -258,8 +264,20 @@ def _computed(pid: int) -> float:
 
 def _resident(pid: int) -> int:
     """Resident memory of a process in bytes; 0 where it has ended."""
+    return _pages(pid)[0] * _PAGE
+
+
+def _own(pid: int) -> int:
+    """Resident memory of a process that is no file's, in bytes; 0 where it has ended."""
+    resident, of_files = _pages(pid)
+    return (resident - of_files) * _PAGE
+
+
+def _pages(pid: int) -> tuple[int, int]:
+    """Number of resident pages of a process, and how many of them are files'; zeros where it has ended."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * _PAGE
-    except (OSError, IndexError):
-        return 0
+            _, resident, of_files, *_ = file.read().split()
+            return int(resident), int(of_files)
+    except (OSError, ValueError):
+        return 0, 0

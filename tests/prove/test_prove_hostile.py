@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heedful.cli import main as command_line
@@ -109,3 +110,13 @@ def test_a_told_difference_is_no_silent_one(server: proofs.Server, monkeypatch: 
     server.usual(command)
     monkeypatch.setattr(command_line, "main", lambda arguments: tell("heedful: warning: damaged\n") or 0)
     assert server.judge(Case("planted/told", command, is_compared=True))[0] == ""
+
+
+def test_memory_of_the_server_is_not_the_commands(server: proofs.Server, monkeypatch: pytest.MonkeyPatch):
+    held = np.ones(1 << 27)  # 1 GiB, as after a thousand tests
+    monkeypatch.setattr(command_line, "main", lambda arguments: 0)
+    found, outcome = server.judge(Case("planted/server", BY_NAME["info"]))
+    assert held[0] == 1
+    assert not found
+    assert outcome is not None
+    assert outcome.most_bytes < 1 << 29
