@@ -19,6 +19,7 @@ def product(query: Tensor, key: Tensor) -> Tensor:
 QUERY, KEY = draw(2, 3, 4), draw(2, 5, 4)
 PAIRS: dict[str, LoweredScore] = {
     "dot": LoweredDot(QUERY, KEY),
+    "scaled dot": LoweredDot(QUERY, KEY, 0.5),
     "additive": LoweredAdditive(QUERY, KEY, draw(4)),
     "distance": LoweredDistance(QUERY, KEY, torch.tensor(2.0).double(), "gaussian", torch.tensor(0.5).double()),
     "given": GivenScores(QUERY, KEY, product, 0.5),
@@ -50,6 +51,17 @@ def test_leading_axes_are_those_of_both(name: str):
     wide = PAIRS[name].with_own_keys(draw(6, 1, 3, 2, 4))
     assert wide.leading == (6, 2, 3)
     assert PAIRS[name].leading == (2,)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_folded_factor_changes_no_score(name: str):
+    folded = PAIRS[name].folded()
+    torch.testing.assert_close(scores(folded), scores(PAIRS[name]))
+    assert getattr(folded, "scale", 1.0) == 1.0
+
+
+def test_a_scale_multiplies_the_scores():
+    torch.testing.assert_close(scores(PAIRS["scaled dot"]), 0.5 * scores(PAIRS["dot"]))
 
 
 def test_what_may_receive_gradient():

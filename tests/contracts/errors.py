@@ -35,7 +35,7 @@ def plain_scores(pairs: LoweredScore) -> tuple[Tensor, Tensor]:
     """Scores as one would write them, and whether there is one."""
     query, key = pairs.query, pairs.key
     if isinstance(pairs, LoweredDot):
-        scores = query @ key.mT
+        scores = pairs.scale * (query @ key.mT)
     elif isinstance(pairs, LoweredAdditive):
         scores = torch.tanh(query[..., :, None, :] + key[..., None, :, :]) @ pairs.vector
     elif isinstance(pairs, LoweredDistance):

@@ -343,7 +343,9 @@ def _mode(*tensors: Tensor) -> Mode:
 
 def _run(kernel: Kernel, call: _Call) -> Attended:
     """Compute attention that can be differentiated twice."""
-    attended = kernel.run(call.pairs, call.value, call.rows, call.normalizer, call.request)
+    # An exported operation with a factor multiplies queries and keys.
+    pairs = call.pairs if kernel.has_scale and call.request.mode != "export" else call.pairs.folded()
+    attended = kernel.run(pairs, call.value, call.rows, call.normalizer, call.request)
     device = call.request.device
     if (
         attended.context.dtype == torch.float32

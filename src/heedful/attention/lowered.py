@@ -186,6 +186,14 @@ class LoweredScore(ABC):
         parameters = tuple(tensors[f"bias {index}"] for index in range(len(self.bias.parameters)))
         return replace(self, **own, bias=replace(self.bias, parameters=parameters))
 
+    def folded(self) -> Self:
+        """Fold a constant factor of the scores into the queries, for kernels without such a factor.
+
+        Returns:
+            Lowered score with the same scores.
+        """
+        return self
+
     def of_queries(self, rows: slice) -> Self:
         """Select queries.
 
@@ -214,10 +222,16 @@ class LoweredScore(ABC):
 @final
 @dataclass(frozen=True)
 class LoweredDot(LoweredScore):
-    """scores[i, j] = query[i] . key[j]; scale and temperature are folded into `query`.
+    """scores[i, j] = scale query[i] . key[j]; a temperature that is a tensor is folded into `query`.
 
     Cost: depth multiply-adds per pair.
     """
+
+    scale: float = 1.0
+    """Constant factor of the scores."""
+
+    def folded(self) -> "LoweredDot":
+        return self if self.scale == 1.0 else replace(self, query=self.query * self.scale, scale=1.0)
 
 
 @final

@@ -105,7 +105,7 @@ def reference_scores(pairs: LoweredScore) -> Scores:
 
 def _score(pairs: LoweredScore, query: list[float], key: list[float]) -> float | None:
     if isinstance(pairs, LoweredDot):
-        return math.fsum(q * k for q, k in zip(query, key, strict=True))
+        return pairs.scale * math.fsum(q * k for q, k in zip(query, key, strict=True))
     if isinstance(pairs, LoweredAdditive):
         vector = pairs.vector.double().tolist()
         return math.fsum(v * math.tanh(q + k) for v, q, k in zip(vector, query, key, strict=True))

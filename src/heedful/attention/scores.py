@@ -42,7 +42,11 @@ class _Dot(Score):
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
-        return LoweredDot(scaled(query, self.scale * inverse_temperature), prepared.key)
+        return _lowered(query, prepared.key, self.scale * inverse_temperature)
+
+
+def _lowered(query: Tensor, key: Tensor, factor: Tensor | float) -> LoweredDot:
+    return LoweredDot(query * factor, key) if isinstance(factor, Tensor) else LoweredDot(query, key, factor)
 
 
 @final
@@ -85,7 +89,7 @@ class General(Score):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
-        return LoweredDot(scaled(query, inverse_temperature), prepared.key)
+        return _lowered(query, prepared.key, inverse_temperature)
 
 
 @final
@@ -167,7 +171,7 @@ class Location(Score):
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:
             rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
-        return LoweredDot(scaled(query, inverse_temperature), rows.expand(*leading, *rows.shape))
+        return _lowered(query, rows.expand(*leading, *rows.shape), inverse_temperature)
 
 
 class _Additive(Score):

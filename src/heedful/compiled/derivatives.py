@@ -180,9 +180,9 @@ class _Alternative(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        inputs = ctx.saved_tensors
         if not torch.is_grad_enabled() and _are_concrete(grads):
-            return (None, None, *grads, *((None,) * len(inputs)))
+            return (None, None, *grads, *((None,) * (len(ctx.needs_input_grad) - 2 - len(grads))))
+        inputs = ctx.saved_tensors
         needs = ctx.needs_input_grad[2 + ctx.num_results :]
         with ctx.autocast():
             recorded = _formula_gradients(ctx.formula, inputs, needs, grads)

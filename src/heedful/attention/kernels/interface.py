@@ -53,6 +53,8 @@ class Kernel(ABC):
     """Reservation that users should know; empty where there is none."""
     has_second_derivatives: bool = False
     """Whether gradients can be differentiated again; where not, those of the plain kernel are."""
+    has_scale: bool = False
+    """Whether dot scores may have a constant factor; where not, it is folded into the queries."""
     has_biases: bool = False
     """Whether scores may have a bias by positions."""
 

@@ -32,6 +32,7 @@ class PlainScores(ScoreKernel):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):
             return _given_scores(pairs), None
+        pairs = pairs.folded()
         scores = pairs.query @ pairs.key.mT
         # Only float16 scores can realistically overflow: its range ends at 65504.
         return (_finite(scores) if scores.dtype == torch.float16 else scores), None

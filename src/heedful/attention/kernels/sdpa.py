@@ -22,6 +22,7 @@ class ScaledDotProduct(Kernel):
     """PyTorch's scaled_dot_product_attention: dot scores with softmax."""
 
     name = "sdpa"
+    has_scale = True
     memory = (
         "query + key; a mask that differs between queries and is not just causal is written out: query * key numbers"
     )
@@ -52,8 +53,8 @@ class ScaledDotProduct(Kernel):
         allowed = None
         if rows is not None and not is_causal:
             allowed = rows.allowed(len(pairs.leading), request.num_keys)
-        # Scale 1, because the scale is folded into the query already.
-        context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal)
+        scale = pairs.scale if isinstance(pairs, LoweredDot) else 1.0
+        context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal, scale)
         if allowed is not None:
             # Backends differ on rows that may attend nothing; here they are zero.
             context = torch.where(allowed.any(dim=-1, keepdim=True), context, 0.0)
@@ -61,7 +62,7 @@ class ScaledDotProduct(Kernel):
 
 
 def _fused(
-    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool, scale: float
 ) -> Tensor:
     """Call PyTorch with two leading axes and equal sizes, the form that its fused kernels require.
 
@@ -73,7 +74,7 @@ def _fused(
     wide = (_laid(_padded(tensor, size), leading) for tensor in (query, key, value))
     mask = None if allowed is None else _with_two_leading(allowed, leading)
     context = functional.scaled_dot_product_attention(
-        *wide, attn_mask=mask, dropout_p=dropout, is_causal=is_causal, scale=1.0
+        *wide, attn_mask=mask, dropout_p=dropout, is_causal=is_causal, scale=scale
     )
     if len(leading) != 2:
         context = context.reshape(*leading, *context.shape[-2:])
