@@ -1,8 +1,11 @@
+import gzip
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.package import SOURCE
 from tests.cli.command import heedful
@@ -77,6 +80,32 @@ def test_data_may_come_from_standard_input(tmp_path: Path):
     done = heedful("check", "-", "--test", "-", stdin=content.encode())
     assert done.code == 2
     assert "standard-input: empty" in done.out
+
+
+ROWS = [(f"word {number}", f"Wort {number}") for number in range(1200)]
+TEXTS = {
+    "separated by ','": "".join(f"{source},{target}\n" for source, target in ROWS),
+    "keys 'source' and 'target'": "".join(
+        json.dumps({"source": source, "target": target}) + "\n" for source, target in ROWS
+    ),
+    "separated by tabs": "".join(f"{source}, he said\t{target}\n" for source, target in ROWS),
+}
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize("form", TEXTS)
+def test_the_format_of_standard_input_is_recognized(form: str, is_compressed: bool):
+    content = TEXTS[form].encode()
+    done = heedful("check", "-", stdin=gzip.compress(content) if is_compressed else content)
+    assert done.code == 0, done.err
+    assert form in done.out
+    assert "1,200 of 1,200 rows usable" in done.out
+
+
+def test_damaged_compressed_standard_input_is_refused():
+    done = heedful("check", "-", stdin=b"\x1f\x8b" + bytes(100))
+    assert done.code == 2
+    assert "standard-input.gz" in done.out + done.err
 
 
 def test_standard_input_is_not_left_behind(tmp_path: Path):

@@ -7,6 +7,7 @@ import typer
 from heedful.cli.failures import Failure, explain
 from heedful.errors import DataError, EndedElsewhere, LostProcess, MissingExtra, NonFiniteError, ResourceError, Stopped
 from heedful.installation import install_command
+from tests.cli.command import heedful
 
 
 class OutOfMemoryError(RuntimeError):
@@ -70,3 +71,9 @@ def test_one_process_of_several_says_nothing_of_what_another_says(code: int):
 
 def test_half_of_a_surrogate_pair_is_replaced():
     assert explain(DataError("key '\ud800' and '\udfff'")).message == "error: key '\ufffd' and '\ufffd'"
+
+
+def test_an_option_that_is_no_number_is_named_in_the_words_of_the_house():
+    done = heedful("list", "presets", "--threads", "1e30")
+    assert done.code == 2
+    assert "invalid value for '--threads': expected an integer; see: " in done.err

@@ -69,13 +69,13 @@ def run(
 
 
 def _about(facts: "FileFacts") -> str:
+    rows = counted(facts.num_rows, "row")
+    usable = f"{facts.role}: {', '.join(facts.files)}: {facts.form}; {facts.num_usable:,} of {rows} usable"
+    if not facts.num_usable:
+        return usable
     lengths = " and ".join(f"{mean:.0f}" for mean in facts.mean_characters)
     scripts = " and ".join(max(side, key=lambda name: side[name], default="") or "no letters" for side in facts.scripts)
-    return (
-        f"{facts.role}: {', '.join(facts.files)}: {facts.form}; "
-        f"{facts.num_usable:,} of {counted(facts.num_rows, 'row')} usable, "
-        f"{lengths} characters on average, {scripts}"
-    )
+    return f"{usable}, {lengths} characters on average, {scripts}"
 
 
 def _draw(report: "CheckReport") -> None:

@@ -87,6 +87,9 @@ def _system_failure(error: OSError) -> Failure:
     return _failure(f"{where}{reason}", 2)
 
 
+_PARSED: Final = re.compile(r"Input should be a valid \w+, unable to parse string as (an? \w+)")
+
+
 def _usage(error: typer.TyperException) -> str:
     """Usage error in one line: the command, the problem, what to do."""
     context = getattr(error, "ctx", None)
@@ -97,5 +100,5 @@ def _usage(error: typer.TyperException) -> str:
         message = f"no such option {option}{did_you_mean(option, sorted(possible))}"
     else:
         message = error.format_message().rstrip(".")
-        message = message[:1].lower() + message[1:]
+        message = _PARSED.sub(r"expected \1", message[:1].lower() + message[1:])
     return f"{name}: {message}; see: {command} --help" if name else f"{message}; see: {command} --help"

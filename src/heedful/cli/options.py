@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -59,10 +60,34 @@ def store_standard_input(context: typer.Context, paths: list[Path] | None) -> li
 def _stored() -> Path:
     folder = tempfile.TemporaryDirectory(prefix="heedful-")
     atexit.register(folder.cleanup)
-    path = Path(folder.name) / "standard-input"
+    start = sys.stdin.buffer.read(_START_BYTES)
+    path = Path(folder.name) / f"standard-input{_suffix(start)}"
     with path.open("wb") as file:
+        file.write(start)
         shutil.copyfileobj(sys.stdin.buffer, file)
     return path
+
+
+_START_BYTES: Final = 4096
+
+
+def _suffix(start: bytes) -> str:
+    """File suffix of the format that the first bytes are in; empty for columns separated by tabs.
+
+    A file's name says its format, and standard input has no name.
+    """
+    if start.startswith(b"\x1f\x8b"):
+        try:
+            return f"{_suffix(zlib.decompressobj(wbits=31).decompress(start, _START_BYTES))}.gz"
+        except zlib.error:  # reading the file will say what is wrong
+            return ".gz"
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return ".jsonl"
+    if text.startswith((b"<?xml", b"<tmx")):
+        return ".tmx"
+    line = text.partition(b"\n")[0]
+    return ".csv" if b"," in line and b"\t" not in line else ""
 
 
 Device = Annotated[

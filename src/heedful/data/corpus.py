@@ -191,7 +191,10 @@ def check_columns(paths: Sequence[Path], columns: Columns) -> None:
         UsageError: there are not one or two files, or the columns are invalid.
     """
     if len(paths) not in (1, 2):
-        raise UsageError(f"expected one file of pairs, or two aligned files, got {len(paths)}")
+        raise UsageError(
+            f"expected one file of pairs, or two aligned files, got {len(paths)}; "
+            "an option such as --dev takes one file: give it twice for two"
+        )
     allowed = "1,2 or 2,1 for two files" if len(paths) == 2 else "two different numbers from 1, or two names"
     are_known = len(paths) == 1 or set(columns) == {1, 2}
     if (
