@@ -3,9 +3,9 @@
 The page is one HTML file that needs no network. Without --html and --png, the attention is written as text.
 
 Examples:
-  heedful inspect pairs.model 'Where is the station?' --html station.html
-  heedful inspect pairs.model 'Where is the station?' --png station.png
-  heedful inspect pairs.model 'Good morning' --reference 'Guten Morgen' --html morning.html
+  heedful inspect pairs.model 'Where are you?' --html page.html
+  heedful inspect pairs.model 'Where are you?' --png map.png
+  heedful inspect pairs.model Morning --reference Morgen --html page.html
 """
 
 import sys
@@ -62,7 +62,6 @@ def run(
     for path in (html, png):
         if path is not None:
             refuse_overwriting(path, ())
-    from heedful.pages.bundle import offline_page
     from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
@@ -71,25 +70,24 @@ def run(
     if not isinstance(translator, Translator):
         raise UsageError(f"{model}: a {translator.folder.task} model; inspect is for models that translate")
     messages = Messages(quiet)
-    widest = max(5, beam or 0)
-    request = ViewRequest(
-        text,
-        beam=beam or 0,
-        is_continued=html is not None,
-        traced_beams=tuple(sorted({1, 2, 3, 5, widest})) if html else (),
-        reference=reference,
-    )
+    beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
+    request = ViewRequest(text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference)
     view = SentenceViewer(translator).view(request)
     if view.was_cut:
         messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
     for part, command in view.missing.items():
         messages.warn(f"no {part}: {command}")
+    _show(view, html, png, messages)
+
+
+def _show(view: "SentenceView", html: Path | None, png: Path | None, messages: Messages) -> None:
+    from heedful.inspection.plot import save_heat_map
+    from heedful.pages.bundle import offline_page
+
     if html is not None:
         _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict()))
         print(html)
     if png is not None:
-        from heedful.inspection.plot import save_heat_map
-
         if note := save_heat_map(png, *_weights(view), title=f"{view.text} → {view.outputs[0].text}"):
             messages.warn(note)
         print(png)

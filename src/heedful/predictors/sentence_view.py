@@ -91,8 +91,8 @@ class SentenceViewer:
             has_attention = backend.supports_scoring(need_alignment=True) is None
             if not has_attention:
                 missing["attention"] = "heedful train PAIRS --preset small"
-            found = self._search(backend, ids, config, [request.prefix], has_attention)[0]
-            outputs = [self.output(one, len(request.prefix)) for one in found]
+            hypotheses = self._search(backend, ids, config, [request.prefix], has_attention)[0]
+            outputs = [self.output(one, len(request.prefix)) for one in hypotheses]
             choices = self._choices(backend, ids, outputs[0], config, has_attention, request.is_continued)
             outputs[0] = replace(outputs[0], choices=choices)
             searches = [
@@ -206,13 +206,13 @@ class SentenceViewer:
     ) -> tuple[tuple[Choice, ...], ...]:
         if not output.ids:
             return ()
-        found = token_choices(backend.make_engine(False), [ids], output.ids, NUM_CHOICES)
+        candidates = token_choices(backend.make_engine(False), [ids], output.ids, NUM_CHOICES)
         steps = [
             [
                 Choice(int(token), self._target.pieces([int(token)])[0], float(log_prob))
                 for token, log_prob in zip(tokens, log_probs, strict=True)
             ]
-            for tokens, log_probs in zip(found.ids, found.log_probs, strict=True)
+            for tokens, log_probs in zip(candidates.ids, candidates.log_probs, strict=True)
         ]
         if not is_continued or len(output.ids) > MOST_CONTINUED:
             return tuple(map(tuple, steps))
@@ -228,8 +228,8 @@ class SentenceViewer:
         for start in range(0, len(prefixes), 16):
             batch = prefixes[start : start + 16]
             outputs = self._search(backend, ids, narrow, batch, has_attention)
-            for (step, rank), prefix, best in zip(wanted[start:], batch, outputs, strict=False):
-                continued = self.output(best[0], len(prefix))
+            for (step, rank), prefix, hypotheses in zip(wanted[start:], batch, outputs, strict=False):
+                continued = self.output(hypotheses[0], len(prefix))
                 steps[step][rank] = replace(steps[step][rank], output=continued)
         return tuple(map(tuple, steps))
 
