@@ -10,6 +10,7 @@ Examples:
   heedful serve pairs.model --host 0.0.0.0 --allow-host translate.example.org --api-key-file keys.txt
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -101,11 +102,7 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Serve models.
-
-    Raises:
-        UsageError: an option does not fit.
-    """
+    """Serve models."""
     use_threads(threads)
     with needed_for("heedful serve"):
         from heedful.serving.app import guarded, make_app
@@ -118,28 +115,31 @@ def run(
         from heedful.serving.suggestions import Suggestions
 
     messages = Messages(quiet)
-    for origin in cors or ():
-        if origin != "*" and "://" not in origin:
-            raise UsageError(f"--cors {origin!r}: expected an origin such as https://example.org")
-    keys = [*(api_key or ()), *(_keys_of(api_key_file) if api_key_file else ())]
-    limits = Limits(
-        characters=characters,
-        alternatives=alternatives,
-        work=max(20_000, characters * 4),
-        requests_per_minute=requests,
-        queue=waiting,
-        answer_seconds=timeout,
-    )
+    origins = _checked(cors or ())
+    keys = Keys([*(api_key or ()), *(_keys_of(api_key_file) if api_key_file else ())])
+    work = max(20_000, characters * 4)
+    limits = Limits(characters, alternatives, work, 500, requests, queue=waiting, answer_seconds=timeout)
     with listen(host, port) as bound:
-        chosen = choose_device(device)
-        catalog = open_models(models, "torch" if engine == "auto" and chosen != "cpu" else engine, chosen)
-        service = Service(catalog, limits, Keys(keys), Suggestions(suggestions) if suggestions else None)
-        server = make_server(guarded(make_app(service), service, Hosts(host, allow_host or ()), cors or ()), limits)
+        catalog = open_models(models, engine, choose_device(device))
+        service = Service(catalog, limits, keys, Suggestions(suggestions) if suggestions else None)
+        server = make_server(guarded(make_app(service), service, Hosts(host, allow_host or ()), origins), limits)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
         server.run([bound])
+
+
+def _checked(origins: Sequence[str]) -> Sequence[str]:
+    """Origins, each with a scheme.
+
+    Raises:
+        UsageError: one is no origin.
+    """
+    for origin in origins:
+        if origin != "*" and "://" not in origin:
+            raise UsageError(f"--cors {origin!r}: expected an origin such as https://example.org")
+    return origins
 
 
 def _keys_of(path: Path) -> list[str]:

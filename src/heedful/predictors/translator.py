@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -147,9 +148,8 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        return list(
-            self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact, cancelled=cancelled)
-        )
+        stream = self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact, cancelled=cancelled)
+        return list(stream)
 
     def stream(
         self,
@@ -326,15 +326,8 @@ class Translator(Predictor):
         ids = [encoded[index][0] for index in full]
         constraints = [replace(demand, index=demand.index + index) for index in full]
         backend = self.backends.searching(search, attention, demand, is_exact)
-        decoded = decode_sorted(
-            backend,
-            ids,
-            search,
-            batch_tokens=batch_tokens,
-            need_alignment=attention,
-            constraints=constraints,
-            cancelled=cancelled,
-        )
+        decode = partial(decode_sorted, backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
+        decoded = decode(constraints=constraints, cancelled=cancelled)
         hypotheses = dict(zip(full, decoded, strict=True))
         known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)
         places = {index: row for row, index in enumerate(full)}

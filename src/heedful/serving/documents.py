@@ -99,10 +99,10 @@ class WordFile(DocumentFile):
             parts = [self._document.element.body]
             for section in self._document.sections:
                 parts += [each._element for each in (section.header, section.footer) if not each.is_linked_to_previous]
-            found = [[*paragraph.iter(qn("w:t"))] for part in parts for paragraph in part.iter(qn("w:p"))]
+            runs_of_paragraphs = [[*paragraph.iter(qn("w:t"))] for part in parts for paragraph in part.iter(qn("w:p"))]
         except Exception as error:  # any error of the parser: the file is not what it claims to be
             raise DataError(f"not a readable Word document ({type(error).__name__})") from None
-        self._runs: Final[list[list[Any]]] = [runs for runs in found if runs]
+        self._runs: Final[list[list[Any]]] = [runs for runs in runs_of_paragraphs if runs]
 
     def paragraphs(self) -> list[str]:
         return ["".join(run.text or "" for run in runs) for runs in self._runs]
@@ -136,11 +136,11 @@ class OpenDocumentFile(DocumentFile):
             import odfdo
         try:
             self._document: Final[Any] = odfdo.Document(io.BytesIO(content))
-            found = self._document.body.get_elements("//text:p|//text:h")
-            texts = [str(paragraph.inner_text) for paragraph in found]
+            paragraphs = self._document.body.get_elements("//text:p|//text:h")
+            texts = [str(paragraph.inner_text) for paragraph in paragraphs]
         except Exception as error:  # any error of the parser: the file is not what it claims to be
             raise DataError(f"not a readable OpenDocument text ({type(error).__name__})") from None
-        rows = [(paragraph, text) for paragraph, text in zip(found, texts, strict=True) if text.strip()]
+        rows = [(paragraph, text) for paragraph, text in zip(paragraphs, texts, strict=True) if text.strip()]
         self._rows: Final[list[tuple[Any, str]]] = rows
 
     def paragraphs(self) -> list[str]:

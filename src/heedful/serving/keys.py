@@ -57,8 +57,8 @@ class Keys:
 def _keys_of(request: Request, fields: Mapping[str, object]) -> list[str]:
     named = [fields.get("api_key"), fields.get("apiKey"), fields.get("auth_key"), request.headers.get("x-api-key")]
     scheme, _, word = request.headers.get("authorization", "").partition(" ")
-    found = [value for value in named if isinstance(value, str)]
-    return [*found, word.strip()] if scheme.lower() in _SCHEMES else found
+    keys = [value for value in named if isinstance(value, str)]
+    return [*keys, word.strip()] if scheme.lower() in _SCHEMES else keys
 
 
 def _hash(key: str) -> bytes:

@@ -45,6 +45,11 @@ class GuardedProtocol(H11Protocol):
         self._is_receiving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time for the first request, or refuse one connection too many.
+
+        Args:
+            transport: the connection.
+        """
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "Service Unavailable", "Slowdown: too many connections")
@@ -52,16 +57,27 @@ class GuardedProtocol(H11Protocol):
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time.
+
+        Args:
+            exc: reason of the loss; None for a normal end.
+        """
         self._disarm()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse what arrived.
+
+        Args:
+            data: any part of a request.
+        """
         if self.transport.is_closing():
             return
         super().data_received(data)
         self._follow()
 
     def on_response_complete(self) -> None:
+        """Wait for the next request."""
         self._disarm()
         super().on_response_complete()
         if not self.transport.is_closing():

@@ -4,6 +4,7 @@ import functools
 import logging
 import socket
 import sys
+from typing import final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -75,6 +76,7 @@ def _handler() -> logging.Handler:
     return handler
 
 
+@final
 class _BareFormatter(logging.Formatter):
     """Formatter that names the type of an exception only."""
 

@@ -167,10 +167,10 @@ class Service:
         Raises:
             HTTPException: 400, no model knows the language.
         """
-        found = self.catalog.find(code)
-        if found is None:
+        known = self.catalog.find(code)
+        if known is None:
             raise HTTPException(400, f"{code[:40]} is not supported")
-        return found
+        return known
 
     def check_size(self, order: Order, most_characters: int | None = None) -> None:
         """Refuse a request that is too large, before any work is done for it.
