@@ -221,3 +221,26 @@ def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, view: str, sche
     ]
     assert found == []
     tab.close()
+
+
+def test_the_reader_s_own_numbers_change_scores_weights_and_context(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path) + "#view=learn")
+    label = "document.getElementById('{}').getAttribute('aria-label')"
+    assert tab.page.evaluate(label.format("scores")) == "Scores: 1.000, 1.000, −0.750, −0.500, 2.000"
+    tab.page.locator("input[aria-label='Query, component 1']").fill("2")
+    assert tab.page.evaluate(label.format("scores")) == "Scores: 2.000, 1.500, −1.750, −0.500, 3.500"
+    tab.page.locator("#normalizer").select_option("hard")
+    assert tab.page.evaluate(label.format("weights")) == "Weights: 0.000, 0.000, 0.000, 0.000, 1.000"
+    assert tab.page.locator("#context").inner_text() == "c = Σ w v = [1.000, 1.000]"
+    strip = tab.page.locator("#strip").bounding_box()
+    middle = strip["x"] + strip["width"] / 2, strip["y"] + strip["height"] / 2
+    tab.page.mouse.move(*middle)
+    tab.page.mouse.down()
+    tab.page.mouse.move(middle[0] - 120, middle[1])
+    tab.page.mouse.up()
+    # The window has its centre at the first key: only the first two may be attended.
+    assert tab.page.evaluate(label.format("weights")) == "Weights: 1.000, 0.000, 0.000, 0.000, 0.000"
+    before = tab.page.locator("#regression path").get_attribute("d")
+    tab.page.locator("#bandwidth").fill("2")
+    assert tab.page.locator("#regression path").get_attribute("d") != before
+    tab.close()
