@@ -1,6 +1,6 @@
 """Experiments with attention: a model that translates with some of its attention weights replaced."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Literal, final
 
@@ -135,27 +135,25 @@ def _replaced(weights: Tensor, change: AttentionChange, first: int, is_one_step:
     has_heads = weights.dim() == 4
     heads = slice(None) if change.head < 0 or not has_heads else slice(change.head, change.head + 1)
     queries: slice | Tensor = slice(None)
-    new: Callable[[Tensor], Tensor] = torch.zeros_like
-    if change.kind == "uniform":
-        # Weights of zero stay zero where a mask hides the key, as in the decoder's attention over later tokens.
-        def new(old: Tensor) -> Tensor:
-            seen = (old > 0).to(old.dtype)
-            return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
-
     if change.kind == "set":
         if is_one_step and first not in change.steps:
             return weights
         if not is_one_step:
-            kept = [each - first for each in change.steps if 0 <= each - first < weights.shape[-2]]
-            queries = torch.tensor(kept, dtype=torch.int64, device=weights.device)
-        positions = [each for each in change.positions if each < weights.shape[-1]]
-
-        def new(old: Tensor) -> Tensor:
-            row = torch.zeros_like(old)
-            row[..., positions] = 1.0 / max(1, len(positions))
-            return row
-
-    changed = weights.clone()
+            steps = [each - first for each in change.steps if 0 <= each - first < weights.shape[-2]]
+            queries = torch.tensor(steps, dtype=torch.int64, device=weights.device)
     place = (slice(None), heads, queries) if has_heads else (slice(None), queries)
-    changed[place] = new(weights[place])
+    changed = weights.clone()
+    changed[place] = _new_weights(weights[place], change)
+    return changed
+
+
+def _new_weights(weights: Tensor, change: AttentionChange) -> Tensor:
+    if change.kind == "uniform":
+        # Weights of zero stay zero where a mask hides the key, as in the decoder's attention over later tokens.
+        seen = (weights > 0).to(weights.dtype)
+        return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
+    changed = torch.zeros_like(weights)
+    positions = [each for each in change.positions if each < weights.shape[-1]]
+    if change.kind == "set" and positions:
+        changed[..., positions] = 1.0 / len(positions)
     return changed

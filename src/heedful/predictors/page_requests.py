@@ -115,7 +115,9 @@ class PageRequests:
         curves |= {name: points(lines, "scores", name) for name in scores}
         curves["learning rate"] = points(lines, "learning_rate")
         curves["speed"] = points(lines, "tokens_per_second")
-        samples = [{"source": source, "reference": reference, "outputs": []} for source, reference in samples_of(run)]
+        samples: list[dict[str, Any]] = [
+            {"source": source, "reference": reference, "outputs": []} for source, reference in samples_of(run)
+        ]
         for line in lines:
             outputs = {
                 source: output for source, _, output in line.get("samples") or [line.get("sample", ["", "", ""])]
