@@ -117,7 +117,7 @@ const page = {
       const value = this.state[key];
       if (JSON.stringify(value) !== JSON.stringify(otherwise)) parts.set(key, typeof otherwise === 'string' ? value : JSON.stringify(value));
     }
-    history.replaceState(null, '', `#${parts}`);
+    try { history.replaceState(null, '', `#${parts}`); } catch { /* a page within another has no address of its own */ }
   },
   readAddress() {
     const parts = new URLSearchParams(location.hash.slice(1));
@@ -130,7 +130,7 @@ const page = {
     for (const key of ['prefix', 'changes']) if (!Array.isArray(this.state[key])) this.state[key] = [];
     if (this.box) this.box.value = this.state.text;
   },
-  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS; },
+  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS.filter((key) => key !== 'search' || offline.searches.length); },
   setTheme(theme) {
     this.theme = theme;
     prefer('theme', theme);
