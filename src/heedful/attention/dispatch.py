@@ -18,6 +18,7 @@ from heedful.attention.call_checks import (
     require_size,
     table_mask,
 )
+from heedful.attention.editing import edited
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -64,10 +65,6 @@ Masking = Mask | Bool[Tensor, "..."] | None
 
 observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("observer", default=None)
 """Callback for capture: where set, every `attend` computes its weights and passes them on."""
-
-editor: ContextVar[Callable[[Score, Tensor], Tensor] | None] = ContextVar("editor", default=None)
-"""Callback for experiments: where set together with `observer`, it gets the weights of every `attend` and returns the
-weights that are used instead. Like the observer, it is ignored by compiled code."""
 
 _WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
 _NOTHING: Final[frozenset[Need]] = frozenset()
@@ -165,23 +162,9 @@ def attend(
             clean = _lower(*with_zeros(query, key, value, call.pairs), score, mask, normalizer, dropout, wanted)
             attended = merged(reached, attended, _run(chosen, clean), normalizer.scope)
     if watch:
-        attended = _edited(call, attended)
+        attended = edited(call.score, attended, call.value)
         watch(call.score, attended)
     return attended
-
-
-def _edited(call: _Call, attended: Attended) -> Attended:
-    """Result with the weights that the editor returns, and their context."""
-    edit = editor.get()
-    if edit is None or attended.weights is None:
-        return attended
-    weights = edit(call.score, attended.weights)
-    if weights is attended.weights:
-        return attended
-    value = call.value
-    num_missing = weights.dim() - value.dim()
-    value = value.reshape(*value.shape[:-2], *(1,) * num_missing, *value.shape[-2:])
-    return replace(attended, weights=weights, context=weights.to(value.dtype) @ value)
 
 
 def explain(

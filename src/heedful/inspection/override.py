@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from heedful.attention.dispatch import editor, observer
+from heedful.attention.dispatch import observer
+from heedful.attention.editing import editor
 from heedful.attention.interface import Attended, Score
 from heedful.config import Config
 from heedful.inspection.layers import Role, natural_order, role_of
@@ -90,19 +91,19 @@ def changed_attention(model: nn.Module, changes: Sequence[AttentionChange], step
     Yields:
         Nothing.
     """
-    places = _places(model)
+    owners = _owners(model)
     num_seen: dict[tuple[Role, int], int] = {}
     outer = observer.get()
 
     def edit(score: Score, weights: Tensor) -> Tensor:
-        place = places.get(score)
-        if place is None:
+        owner = owners.get(score)
+        if owner is None:
             return weights
-        first = num_seen.get(place, 0) if step is None else step
+        first = num_seen.get(owner, 0) if step is None else step
         # An RNN attends once for each step, a Transformer once for all of them.
-        num_seen[place] = first + weights.shape[-2]
+        num_seen[owner] = first + weights.shape[-2]
         for change in changes:
-            if place == (change.role, change.layer):
+            if owner == (change.role, change.layer):
                 weights = _replaced(weights, change, first, is_one_step=step is not None)
         return weights
 
@@ -118,16 +119,16 @@ def changed_attention(model: nn.Module, changes: Sequence[AttentionChange], step
         observer.reset(tokens[1])
 
 
-def _places(model: nn.Module) -> dict[nn.Module, tuple[Role, int]]:
+def _owners(model: nn.Module) -> dict[nn.Module, tuple[Role, int]]:
     """Role and layer of every score of a model."""
     counts: dict[Role, int] = {}
-    places: dict[nn.Module, tuple[Role, int]] = {}
+    owners: dict[nn.Module, tuple[Role, int]] = {}
     named = {name.rpartition(".")[0] or name: each for name, each in model.named_modules() if isinstance(each, Score)}
     for name in sorted(named, key=natural_order):
         role = role_of(name)
-        places[named[name]] = role, counts.get(role, 0)
+        owners[named[name]] = role, counts.get(role, 0)
         counts[role] = counts.get(role, 0) + 1
-    return places
+    return owners
 
 
 def _replaced(weights: Tensor, change: AttentionChange, first: int, is_one_step: bool) -> Tensor:
@@ -141,9 +142,9 @@ def _replaced(weights: Tensor, change: AttentionChange, first: int, is_one_step:
         if not is_one_step:
             steps = [each - first for each in change.steps if 0 <= each - first < weights.shape[-2]]
             queries = torch.tensor(steps, dtype=torch.int64, device=weights.device)
-    place = (slice(None), heads, queries) if has_heads else (slice(None), queries)
+    index = (slice(None), heads, queries) if has_heads else (slice(None), queries)
     changed = weights.clone()
-    changed[place] = _new_weights(weights[place], change)
+    changed[index] = _new_weights(weights[index], change)
     return changed
 
 

@@ -74,21 +74,21 @@ class PageRequests:
             ConfigError: a field is missing, unknown or out of range.
             UsageError: there is no such model.
         """
-        asked = validate(PageView, body, "view")
-        name = self._named(asked.model)
+        wanted = validate(PageView, body, "view")
+        name = self._named(wanted.model)
         viewer = self._viewers[name]
         request = ViewRequest(
-            asked.text,
-            prefix=asked.prefix,
-            beam=asked.beam,
-            alpha=asked.alpha,
-            has_layers=asked.layers,
-            traced_beams=(asked.beam or 5,) if asked.traced else (),
-            changes=asked.changes,
+            wanted.text,
+            prefix=wanted.prefix,
+            beam=wanted.beam,
+            alpha=wanted.alpha,
+            has_layers=wanted.layers,
+            traced_beams=(wanted.beam or 5,) if wanted.traced else (),
+            changes=wanted.changes,
         )
         tree = viewer.view(request).to_dict() | {"model": name}
-        if asked.changes:
-            plain = viewer.view(ViewRequest(asked.text, asked.prefix, asked.beam, asked.alpha, has_layers=False))
+        if wanted.changes:
+            plain = viewer.view(ViewRequest(wanted.text, wanted.prefix, wanted.beam, wanted.alpha, has_layers=False))
             tree["unchanged"] = plain.outputs[0].text if plain.outputs else ""
         return tree
 
