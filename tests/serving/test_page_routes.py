@@ -10,12 +10,12 @@ from starlette.testclient import TestClient
 from heedful.pages.bundle import page_files
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.serving.app import guarded, make_app
+from heedful.serving.app import guarded, make_app_with_page
 from heedful.serving.catalog import Catalog
 from heedful.serving.guard import Hosts
 from heedful.serving.keys import Keys
 from heedful.serving.limits import Limits
-from heedful.serving.page_routes import make_router, named
+from heedful.serving.page_routes import named
 from heedful.serving.service import Service
 from tests.cli.conftest import Trained, trained  # noqa: F401
 
@@ -24,7 +24,7 @@ def client_of(trained: Trained, **settings: Any) -> TestClient:  # noqa: F811
     translator = load(trained.model, engine="torch")
     assert isinstance(translator, Translator)
     service = Service(Catalog([translator]), **settings)
-    app = guarded(make_app(service, [make_router(service)]), service, Hosts("127.0.0.1"))
+    app = guarded(make_app_with_page(service), service, Hosts("127.0.0.1"))
     return TestClient(app, base_url="http://127.0.0.1")
 
 
