@@ -54,7 +54,7 @@ def run(
     """Inspect a sentence.
 
     Raises:
-        UsageError: the text is blank, or the model does not translate.
+        UsageError: the text is blank.
     """
     use_threads(threads)
     if not text.strip():
@@ -62,17 +62,17 @@ def run(
     for path in (html, png):
         if path is not None:
             refuse_overwriting(path, ())
+    from heedful.cli.scoring import load_to_run, tell_engine
     from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
-    from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
-    translator = load(model, device, engine)
-    if not isinstance(translator, Translator):
-        raise UsageError(f"{model}: a {translator.folder.task} model; inspect is for models that translate")
+    translator = load_to_run(model, engine, device, kind=Translator)
     messages = Messages(quiet)
     beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
     request = ViewRequest(text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference)
-    view = SentenceViewer(translator).view(request)
+    viewer = SentenceViewer(translator)
+    tell_engine(translator, viewer.search_config(request), False, messages)
+    view = viewer.view(request)
     if view.was_cut:
         messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
     for part, command in view.missing.items():
