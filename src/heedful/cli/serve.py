@@ -110,7 +110,7 @@ def run(
         from heedful.serving.guard import Hosts
         from heedful.serving.keys import Keys
         from heedful.serving.limits import Limits
-        from heedful.serving.server import listen, make_server
+        from heedful.serving.server import BACKLOG, listen, make_server
         from heedful.serving.service import Service
         from heedful.serving.suggestions import Suggestions
 
@@ -125,6 +125,7 @@ def run(
         server = make_server(guarded(make_app(service), service, Hosts(host, allow_host or ()), origins), limits)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
+        bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
         server.run([bound])

@@ -1,0 +1,79 @@
+"""Pipelines beside the shapes and names of Transformers 4."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heedful
+from heedful.errors import UsageError
+from heedful.pipelines import search_settings
+from heedful.search.config import SearchConfig
+from tests.cli.conftest import SETTINGS, Trained, write_pairs
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return Trained(tmp_path_factory.mktemp("pipeline"))
+
+
+@pytest.mark.parametrize(
+    ("task", "key"),
+    [
+        ("translation", "translation_text"),
+        ("translation_de_to_en", "translation_text"),
+        ("summarization", "summary_text"),
+        ("text2text-generation", "generated_text"),
+    ],
+)
+def test_results_have_the_shapes_and_keys_of_transformers(trained: Trained, task: str, key: str):
+    pipe = heedful.pipeline(task, trained.model)
+    expected = [one.text for one in heedful.load(trained.model, kind=heedful.Translator).translate(["abc", "de"])]
+    assert pipe("abc") == [{key: expected[0]}]
+    assert pipe(["abc", "de"]) == [{key: text} for text in expected]
+    several: Any = pipe("abc", num_return_sequences=2)
+    assert [set(one) for one in several] == [{key}, {key}]
+    many: Any = pipe(["abc", "de"], num_return_sequences=2)
+    assert [len(one) for one in many] == [2, 2]
+    (ids,) = pipe("abc", return_tensors=True)
+    assert set(ids) == {key.replace("_text", "_token_ids")}
+
+
+def test_settings_of_the_call_win(trained: Trained):
+    pipe = heedful.pipeline("translation", trained.model, max_new_tokens=1)
+    assert len(pipe("abc")[0]["translation_text"]) <= 1  # type: ignore[call-overload,index]
+    assert pipe("abc", max_new_tokens=4) == pipe("abc", max_length=5)
+
+
+def test_generation_arguments_are_search_settings():
+    settings = {"num_beams": 4, "num_return_sequences": 2, "length_penalty": 0.5, "do_sample": False, "top_k": 50}
+    config = search_settings(SearchConfig(), settings)
+    assert (config.beam, config.nbest, config.alpha, config.top_k) == (4, 2, 0.5, 0)
+    sampling = search_settings(SearchConfig(), {"do_sample": True, "top_k": 5, "num_return_sequences": 3})
+    assert (sampling.method, sampling.beam, sampling.nbest, sampling.top_k) == ("sampling", 1, 3, 5)
+
+
+def test_what_is_unknown_is_refused(trained: Trained):
+    with pytest.raises(UsageError, match="no such task"):
+        heedful.pipeline("fill-mask", trained.model)
+    with pytest.raises(UsageError, match="unknown argument beams"):
+        heedful.pipeline("translation", trained.model)("abc", beams=2)
+
+
+def test_a_marian_folder_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = tmp_path / "pieces.toml"
+    config.write_text(SETTINGS.replace('"characters"', '"pieces"').replace("export = false", ""), "utf-8")
+    data = write_pairs(tmp_path / "words.tsv", 150)
+    model, folder = tmp_path / "words.model", tmp_path / "marian"
+    for words in (
+        ("train", data, "--out", model, "--config", config),
+        ("export", model, "--to", "huggingface", "--out", folder),
+    ):
+        done = command(*words)
+        assert done.code == 0, done.err
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    outputs = [heedful.pipeline("translation", folder)(["abc", "fade"], num_beams=2) for _ in range(2)]
+    assert outputs[0] == outputs[1]
+    assert len([*(tmp_path / "heedful").iterdir()]) == 1
+    native = heedful.load(model, kind=heedful.Translator).translate(["abc", "fade"], beam=2)
+    assert [one["translation_text"] for one in outputs[0]] == [one.text for one in native]  # type: ignore[index]
