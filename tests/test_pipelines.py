@@ -1,6 +1,5 @@
 """Pipelines beside the shapes and names of Transformers 4."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import heedful
 from heedful.errors import UsageError
 from heedful.pipelines import search_settings
 from heedful.search.config import SearchConfig
-from tests.cli.conftest import SETTINGS, Trained, write_pairs
+from tests.cli.conftest import Trained
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +57,3 @@ def test_what_is_unknown_is_refused(trained: Trained):
         heedful.pipeline("fill-mask", trained.model)
     with pytest.raises(UsageError, match="unknown argument beams"):
         heedful.pipeline("translation", trained.model)("abc", beams=2)
-
-
-def test_a_marian_folder_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    config = tmp_path / "pieces.toml"
-    config.write_text(SETTINGS.replace('"characters"', '"pieces"').replace("export = false", ""), "utf-8")
-    data = write_pairs(tmp_path / "words.tsv", 150)
-    model, folder = tmp_path / "words.model", tmp_path / "marian"
-    for words in (
-        ("train", data, "--out", model, "--config", config),
-        ("export", model, "--to", "huggingface", "--out", folder),
-    ):
-        done = command(*words)
-        assert done.code == 0, done.err
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    outputs = [heedful.pipeline("translation", folder)(["abc", "fade"], num_beams=2) for _ in range(2)]
-    assert outputs[0] == outputs[1]
-    assert len([*(tmp_path / "heedful").iterdir()]) == 1
-    native = heedful.load(model, kind=heedful.Translator).translate(["abc", "fade"], beam=2)
-    assert [one["translation_text"] for one in outputs[0]] == [one.text for one in native]  # type: ignore[index]
