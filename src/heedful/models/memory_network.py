@@ -29,6 +29,7 @@ from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
+from heedful.attention.softmax import Softmax
 from heedful.attention.structured_chain import linear_chain_marginals
 from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
@@ -257,14 +258,12 @@ class MemoryNetwork(LabelModel):
     def _first_batches(self, inputs: StoryInputs, steps: list[tuple[Tensor, Tensor]]) -> Encoded:
         """Attend step after step, weighting facts by their scores or by the softmax of these."""
         state = self._questions(inputs.question)[0]
-        is_hidden = torch.arange(inputs.facts.shape[1], device=state.device) >= inputs.num_facts[:, None, None]
+        is_real = torch.arange(inputs.facts.shape[1], device=state.device) < inputs.num_facts[:, None, None]
         all_weights: list[Tensor] = []
         for key, value in steps:
             scores = self._scores(state[:, None], self.score.prepare(key))
-            if self.config.start == "soft":
-                # The least finite number, so that a story without facts has no 0/0.
-                scores = scores.masked_fill(is_hidden, torch.finfo(scores.dtype).min).softmax(dim=-1)
-            weights = scores.masked_fill(is_hidden, 0.0)
+            is_soft = self.config.start == "soft"
+            weights = Softmax().weigh(scores, is_real) if is_soft else scores.masked_fill(~is_real, 0.0)
             all_weights.append(weights)
             state = (state if self.update is None else self.update(state)) + (weights @ value)[:, 0]
         return Encoded(state, torch.cat(all_weights, dim=1))
