@@ -475,6 +475,7 @@ BASES: Final = {
     "import": "import",
     "pack": "pack",
     "check": "check",
+    "inspect": "inspect",
     "info": "info",
     "report": "report",
     "train": "train",
