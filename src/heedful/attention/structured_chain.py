@@ -312,7 +312,7 @@ def _moved(odds: Tensor, matrices: Tensor) -> Tensor:
 
 
 class _Positions(NamedTuple):
-    """What leads into each position of a chain, and where the chain begins."""
+    """Transitions into each position of a chain, and the position where the chain begins."""
 
     steps: Tensor
     """[1 or position, 2, state, state, *#batch] transition into a position; that into position 0 is unused."""
