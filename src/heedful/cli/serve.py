@@ -105,7 +105,7 @@ def run(
     """Serve models."""
     use_threads(threads)
     with needed_for("heedful serve"):
-        from heedful.serving.app import guarded, make_app
+        from heedful.serving.app import guarded, make_app_with_page
         from heedful.serving.catalog import open_models
         from heedful.serving.guard import Hosts
         from heedful.serving.keys import Keys
@@ -122,7 +122,10 @@ def run(
     with listen(host, port) as bound:
         catalog = open_models(models, engine, choose_device(device))
         service = Service(catalog, limits, keys, Suggestions(suggestions) if suggestions else None)
-        server = make_server(guarded(make_app(service), service, Hosts(host, allow_host or ()), origins), limits)
+        server = make_server(
+            guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins),
+            limits,
+        )
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
         name = f"[{host}]" if ":" in host else host

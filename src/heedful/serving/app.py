@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from heedful.serving import deepl, files, libretranslate
+from heedful.serving import deepl, files, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
 from heedful.version import __version__
@@ -50,6 +50,18 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
     ):
         app.include_router(router)
     return app
+
+
+def make_app_with_page(service: Service) -> FastAPI:
+    """Make the routes, those of the page among them.
+
+    Args:
+        service: models, limits, keys and queue.
+
+    Returns:
+        The application, without the guard.
+    """
+    return make_app(service, [page_routes.make_router(service)])
 
 
 def guarded(app: FastAPI, service: Service, hosts: Hosts, origins: Sequence[str] = ()) -> ASGIApp:

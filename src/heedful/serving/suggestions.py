@@ -21,7 +21,7 @@ class Suggestions:
         self._path: Final = path
         self._most_bytes: Final = most_bytes
         self._lock: Final = threading.Lock()
-        with path.open("a", encoding="utf-8"):
+        with path.open("a", encoding="utf-8", newline="\n"):
             pass
 
     def add(self, text: str, suggestion: str, source: str, target: str) -> bool:
