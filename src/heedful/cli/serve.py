@@ -110,7 +110,7 @@ def run(
         from heedful.serving.guard import Hosts
         from heedful.serving.keys import Keys
         from heedful.serving.limits import Limits
-        from heedful.serving.server import listen, make_server
+        from heedful.serving.server import BACKLOG, listen, make_server
         from heedful.serving.service import Service
         from heedful.serving.suggestions import Suggestions
 
@@ -128,6 +128,7 @@ def run(
         )
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
+        bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
         server.run([bound])

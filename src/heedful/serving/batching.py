@@ -24,6 +24,8 @@ _MOST_SENTENCES: Final = 64
 _GATHER_SECONDS: Final = 0.002
 """Longest wait for clients that were just answered to ask again, while many ask at once."""
 _SMOOTHING: Final = 0.2
+_ADMITTED_SHARE: Final = 0.7
+"""Share of the time to answer that the queue may take by estimate; the rest is for the estimate's error."""
 
 
 @final
@@ -138,7 +140,8 @@ class Batcher:
     def _admit(self, job: Job) -> None:
         with self._changed:
             seconds = (self._cost + job.cost) / self._speed if self._speed and self._cost else 0.0
-            if self._num_open >= self._most_waiting or seconds > job.deadline - time.monotonic():
+            left = _ADMITTED_SHARE * (job.deadline - time.monotonic())
+            if self._num_open >= self._most_waiting or seconds > left:
                 raise self._too_busy("too many requests are waiting")
             self._waiting.append(job)
             self._num_open += 1

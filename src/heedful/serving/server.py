@@ -2,9 +2,13 @@
 
 import functools
 import logging
+import signal
 import socket
 import sys
-from typing import final
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -12,6 +16,9 @@ from starlette.types import ASGIApp
 from heedful.errors import UsageError
 from heedful.serving.limits import Limits
 from heedful.serving.protocol import GuardedProtocol
+
+BACKLOG: Final = 2048
+"""Connections that the system holds until the server accepts them."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -38,7 +45,30 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
+@final
+class Server(uvicorn.Server):
+    """Server that returns after a signal, once running requests are answered, and does not raise the signal again."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Stop at SIGINT and SIGTERM while the server runs; a second signal stops it at once.
+
+        Yields:
+            Nothing.
+        """
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def make_server(app: ASGIApp, limits: Limits) -> Server:
     """Make the server of an application.
 
     Args:
@@ -57,7 +87,7 @@ def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=2048,
+        backlog=BACKLOG,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=round(limits.drain_seconds),
         h11_max_incomplete_event_size=32_768,
@@ -66,7 +96,7 @@ def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
     logger.handlers = [_handler()]
     logger.propagate = False
     logger.setLevel(logging.ERROR)
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def _handler() -> logging.Handler:
