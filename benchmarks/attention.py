@@ -1,6 +1,6 @@
 """Attention on a CPU against the obvious alternative, both sides in one run.
 
-    python benchmarks/attention.py [--only additive,memory,local,tree,smoothing,compile]
+    python benchmarks/attention.py [--only additive,memory,local,chain,tree,smoothing,compile]
 
 Every ratio is alternative / ours, of medians, the two sides taking turns. Floors: additive attention in exponential
 form needs 0.14 cycles an element and core at least (9 multiply-add slots for 32 elements); a dot product
@@ -18,6 +18,7 @@ from torch import Tensor
 from heedful.attention.dispatch import attend
 from heedful.attention.masks import local_predictive, padding
 from heedful.attention.scores import Additive, Gaussian, ScaledDot
+from heedful.attention.structured_chain import binary_chain_log_odds
 from heedful.attention.structured_tree import projective_tree_marginals
 
 PORT_FLOOR = 0.14
@@ -180,6 +181,39 @@ def local() -> None:
     print(f"local-p, D=10, one query, keys prepared: {listed}; last / first {times[-1] / times[0]:.2f}   <= 1.3")
 
 
+def chain_by_loop(scores: Tensor, transition: Tensor) -> Tensor:
+    """Marginals of state 1, [batch, position], by the forward-backward algorithm in a Python loop over positions."""
+    states = torch.stack([torch.zeros_like(scores), scores], dim=-1)
+    onward, back = [states[:, 0]], [torch.zeros_like(states[:, 0])]
+    for position in range(1, states.shape[1]):
+        onward.append(torch.logsumexp(onward[-1][:, :, None] + transition, dim=1) + states[:, position])
+    for position in range(states.shape[1] - 1, 0, -1):
+        back.append(torch.logsumexp(transition + (states[:, position] + back[-1])[:, None, :], dim=2))
+    return torch.softmax(torch.stack(onward, dim=1) + torch.stack(back[::-1], dim=1), dim=-1)[..., 1]
+
+
+def chain() -> None:
+    """Marginals of linear chains against a Python loop over positions, and the gradients of both."""
+    torch.manual_seed(0)
+    scores, transition = torch.randn(32, 512), torch.randn(2, 2)
+
+    def ours(scores: Tensor, transition: Tensor) -> Tensor:
+        return binary_chain_log_odds(scores, transition)[0].sigmoid()
+
+    def gradients(marginals: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype) -> tuple[Tensor, ...]:
+        leaves = [tensor.to(dtype).requires_grad_() for tensor in (scores, transition)]
+        return torch.autograd.grad(marginals(*leaves), leaves, upstream.to(dtype))
+
+    upstream = torch.randn_like(scores)
+    with torch.no_grad():
+        one, two = medians(lambda: ours(scores, transition), lambda: chain_by_loop(scores, transition))
+    row("chain marginals, T=512 b=32", one, two, ">= 5x")
+    pairs = zip(gradients(ours, torch.float64), gradients(chain_by_loop, torch.float64), strict=True)
+    error = max(float((a - b).abs().max()) for a, b in pairs)
+    one, two = medians(lambda: gradients(ours, torch.float32), lambda: gradients(chain_by_loop, torch.float32))
+    row(f"the same and gradients (they agree to {error:.0e})", one, two, ">= 5x")
+
+
 def tree_by_chart(scores: Tensor) -> Tensor:
     """Inside of one sentence by Eisner's algorithm, a Python loop over spans; autograd gives the marginals."""
     num = scores.shape[-1]
@@ -265,6 +299,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "compile": compiled,
     "memory": memory,
     "local": local,
+    "chain": chain,
     "tree": tree,
     "smoothing": smoothing,
 }

@@ -78,8 +78,8 @@ CHINESE: Final = {
         "每个分数 1 次指数；给了种子再加 2 次对数、1 次哈希"
     ),
     "an exponential, two logarithms and a hash per score": "每个分数 1 次指数、2 次对数、1 次哈希",
-    "a dozen exponentials and logarithms per score, sequential in the keys": (
-        "每个分数十来次指数和对数，逐个键依次计算"
+    "about thirty exponentials and logarithms per score; log2(keys) operations follow each other": (
+        "每个分数约三十次指数和对数；先后依次的运算有 log2(keys) 步"
     ),
     "that of `LinearChain`, and two exponentials per score": "同 `LinearChain`，每个分数再加 2 次指数",
     "about ten exponentials per score and key, keys^3 in total; all scores in memory": (

@@ -16,6 +16,8 @@ from tests.models.by_hand import Vector, softmax
 from tests.models.by_hand_classifiers import chained_memory_network, memory_network
 
 EOS = 3
+HARD = {"score": "dot", "normalizer": "straight_through"}
+Weigh = Callable[[list[float]], Vector]
 STORIES = (
     ([5, 6], [[4, 7], [8], [4, 5, 6, 7], [8, 8]]),
     ([7], [[5, 4, 6]]),
@@ -90,14 +92,48 @@ def exact_chain(scores: list[float]) -> Vector:
     ("attention", "weigh"),
     [
         ({"score": "uniform"}, mean),
-        ({"score": "dot", "normalizer": "straight_through"}, best),
+        (HARD, best),
         ({"score": "dot", "normalizer": "sampled"}, best),
         ({"score": "dot", "normalizer": "linear_chain"}, exact_chain),
         ({"score": "scaled_dot"}, lambda scores: softmax([score / 5**0.5 for score in scores])),
     ],
 )
-def test_score_and_normalizer_are_settings(attention: dict[str, Any], weigh: Callable[[list[float]], Vector]):
+def test_score_and_normalizer_are_settings(attention: dict[str, Any], weigh: Weigh):
     check(make(attention=attention), memory_network, weigh=weigh)
+
+
+@pytest.mark.parametrize("settings", [{}, {"tying": "layer-wise"}, {"attention": HARD}, {"chain": "binary"}])
+@pytest.mark.parametrize(("start", "weigh"), [("linear", np.array), ("soft", softmax)])
+def test_the_first_batches_weigh_facts_otherwise(start: str, weigh: Weigh, settings: dict[str, Any]):
+    model = make(start=start, start_batches=2, **settings)
+    usual = make(**settings)
+    tying = settings.get("tying", "adjacent")
+    for _ in range(2):
+        check(model.train(), memory_network, tying=tying, weigh=weigh)
+        torch.testing.assert_close(model.eval()(inputs_of())[0], usual(inputs_of())[0], rtol=0, atol=0)
+    resumed = make(start=start, start_batches=2, **settings).train()
+    resumed.load_state_dict(model.state_dict())
+    for trained in (model.train(), resumed):
+        torch.testing.assert_close(trained(inputs_of())[0], usual.train()(inputs_of())[0], rtol=0, atol=0)
+
+
+def test_another_start_fails_the_test_above():
+    with pytest.raises(AssertionError):
+        check(make(start="linear").train(), memory_network)
+    with pytest.raises(AssertionError):
+        check(make(start="soft").train(), memory_network, weigh=best)
+
+
+@pytest.mark.parametrize("start", ["linear", "soft"])
+def test_a_start_learns_and_survives_a_story_without_facts(start: str):
+    model = make(start=start).train()
+    inputs = inputs_of((*STORIES, ([5], [])))
+    LabelStep(model, 0.1, StoryInputs)(
+        inputs.question, inputs.facts, inputs.num_facts, torch.tensor([0, 2, 1, 0])
+    ).total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -25,7 +25,7 @@ class LinearChain(Normalizer):
     Each weight lies in [0, 1]; a query may attend any number of keys, including none. With zero transitions, the
     weights are the sigmoid of the scores. Masked keys are not part of the chain: the keys around them are neighbours.
 
-    Cost: a dozen exponentials and logarithms per score, sequential in the keys.
+    Cost: about thirty exponentials and logarithms per score; log2(keys) operations follow each other.
     """
 
     transition: Tensor | None = None

@@ -1,7 +1,8 @@
 """Marginals of linear chains: one state per position, with scores of states and of neighbouring states.
 
 Forward-backward in log space (Kim et al. 2017, section 3.2.1). Both directions run side by side in one pass, and
-messages are normalised at every step, so that neither long chains nor large scores lose digits.
+messages are normalised at every step, so that neither long chains nor large scores lose digits. Chains of two states
+are not walked through position by position: products of neighbouring transitions halve them again and again.
 """
 
 from typing import Final, NamedTuple
@@ -257,27 +258,84 @@ def _state_messages(states: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
 
 def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
     """The same messages as log odds of state 1, for [position, 2, *batch]."""
-    (stay, rise), (fall, hold) = (row.unbind(2) for row in walk.steps.unbind(2))
     begin = walk.ends[:, 1] - walk.ends[:, 0]
+    odds = _chained_odds(_matrices(scores, walk, _positions(scores, walk)), walk.allowed)
+    (stay, rise), (fall, hold) = (row.unbind(2) for row in walk.steps.unbind(2))
     # With w = sigmoid(behind) the probability of coming from state 1, the odds here are (1 - w) e^low + w e^high.
-    low, high, bias = (rise - stay).unbind(0), (hold - fall).unbind(0), (fall - stay).unbind(0)
-    messages: list[Tensor] = [begin.expand_as(scores[0])]
-    odds, total = messages[0] + scores[0], walk.ends[0, 0] + walk.ends[1, 0]
-    for position, score in enumerate(scores.unbind(0)[1:], start=1):
-        step = walk.step(position)
-        behind = odds + bias[step]
-        from_0, from_1 = functional.logsigmoid(-behind), functional.logsigmoid(behind)
-        arriving = torch.logaddexp(low[step] + from_0, high[step] + from_1)
-        grown = stay[step, 0] - from_0[0]
-        if walk.allowed is None or walk.first is None:
-            odds = arriving + score
-        else:
-            arriving = torch.where(walk.first[position], begin, arriving)
-            odds = torch.where(walk.allowed[position], arriving + score, odds)
-            grown = grown.masked_fill(~(walk.allowed[position, 0] & ~walk.first[position, 0]), 0.0)
-        messages.append(arriving)
-        total = total + grown
-    return torch.stack(messages), total - functional.logsigmoid(-(odds[0] + walk.ends[1, 1] - walk.ends[1, 0]))
+    behind = odds[:-1] + (fall - stay)
+    from_0, from_1 = functional.logsigmoid(-behind), functional.logsigmoid(behind)
+    arriving = torch.logaddexp(rise - stay + from_0, hold - fall + from_1)
+    grown = stay[:, 0] - from_0[:, 0]
+    if walk.allowed is not None and walk.first is not None:
+        arriving = torch.where(walk.first[1:], begin, arriving)
+        grown = grown.masked_fill(~(walk.allowed[1:, 0] & ~walk.first[1:, 0]), 0.0)
+    messages = torch.cat([begin.expand_as(scores[:1]), arriving])
+    last = odds[-1, 0] + walk.ends[1, 1] - walk.ends[1, 0]
+    return messages, walk.ends[0, 0] + walk.ends[1, 0] + grown.sum(dim=0) - functional.logsigmoid(-last)
+
+
+def _chained_odds(matrices: Tensor, allowed: Tensor | None) -> Tensor:
+    """Log odds of state 1 at each position; those of a masked position are those of the last allowed one before it."""
+    if allowed is None:
+        return _odds_along(matrices)
+    allowed = allowed.expand(*matrices.shape[:2], *matrices.shape[4:])
+    # Allowed positions first, in their order, so that no masked one is part of their products.
+    order = allowed.logical_not().byte().argsort(dim=0, stable=True)[:, :, None, None]
+    ordered = _odds_along(matrices.gather(0, order.expand_as(matrices)))
+    return ordered.gather(0, (allowed.cumsum(dim=0) - 1).clamp(min=0))
+
+
+def _odds_along(matrices: Tensor) -> Tensor:
+    """Log odds of state 1 after each of the transitions [position, 2, state before, state, *batch].
+
+    Neighbouring transitions are multiplied, which leaves a chain of half the length; so the number of operations grows
+    with the logarithm of the length, and their work with the length. Blelloch 1990, "Prefix sums and their
+    applications", section 1.2.
+    """
+    number = len(matrices)
+    if number == 1:
+        return _moved(torch.zeros_like(matrices[:, :, 0, 0]), matrices)
+    # Both ends are even, so that a last matrix without a partner stays outside.
+    first, second = matrices[0 : number - 1 : 2], matrices[1::2]
+    pairs = torch.logaddexp(first[:, :, :, :1] + second[:, :, :1], first[:, :, :, 1:] + second[:, :, 1:])
+    after_pairs = _odds_along(pairs - pairs.detach().amax(dim=(2, 3), keepdim=True))
+    before = torch.cat([torch.zeros_like(after_pairs[:1]), after_pairs[: (number - 1) // 2]])
+    after_singles = _moved(before, matrices[0::2])
+    both = torch.stack([after_singles[: number // 2], after_pairs], dim=1).flatten(0, 1)
+    return both if number % 2 == 0 else torch.cat([both, after_singles[-1:]])
+
+
+def _moved(odds: Tensor, matrices: Tensor) -> Tensor:
+    """Log odds of state 1 after a transition from a position with log odds [position, 2, *batch]."""
+    (stay, rise), (fall, hold) = (row.unbind(2) for row in matrices.unbind(2))
+    return torch.logaddexp(rise, odds + hold) - torch.logaddexp(stay, odds + fall)
+
+
+class _Positions(NamedTuple):
+    """Transitions into each position of a chain, and the position where the chain begins."""
+
+    steps: Tensor
+    """[1 or position, 2, state, state, *#batch] transition into a position; that into position 0 is unused."""
+    first: Tensor
+    """[position, 2, *#batch] whether the chain begins here."""
+
+
+def _positions(scores: Tensor, walk: _Walk) -> _Positions:
+    trailing = (1,) * (scores.dim() - 2)
+    steps = walk.steps
+    if steps.shape[0] != 1:
+        steps = torch.cat([steps.new_zeros(1, *steps.shape[1:]), steps])
+    index = torch.arange(scores.shape[0], device=scores.device)
+    return _Positions(steps, (index == 0).reshape(-1, 1, *trailing) if walk.first is None else walk.first)
+
+
+def _matrices(scores: Tensor, walk: _Walk, positions: _Positions) -> Tensor:
+    """Logs of the transition into a position times the factor of its state: [position, 2, state before, state, *batch].
+
+    The first allowed position has the same row for both states before.
+    """
+    gains = torch.stack([torch.zeros_like(scores), scores], dim=2)[:, :, None]
+    return torch.where(positions.first[:, :, None, None], walk.ends[:, None], positions.steps) + gains
 
 
 def _scanned_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
@@ -290,10 +348,8 @@ def _scanned_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
     trailing = (1,) * (scores.dim() - 2)
     index = torch.arange(num_positions, device=scores.device)
     identity = torch.eye(2, dtype=scores.dtype, device=scores.device).log().reshape(1, 1, 2, 2, *trailing)
-    steps = walk.steps if walk.steps.shape[0] == 1 else torch.cat([walk.steps[:1], walk.steps])
-    first = (index == 0).reshape(-1, 1, *trailing) if walk.first is None else walk.first
-    gains = torch.stack([torch.zeros_like(scores), scores], dim=2)[:, :, None]
-    matrices = torch.where(first[:, :, None, None], walk.ends[:, None], steps) + gains
+    positions = _positions(scores, walk)
+    matrices = _matrices(scores, walk, positions)
     if walk.allowed is not None:
         matrices = torch.where(walk.allowed[:, :, None, None], matrices, identity)
     matrices, scale = _scaled(matrices)
@@ -306,8 +362,8 @@ def _scanned_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
         matrices, more = _scaled(log_sum(earlier[:, :, :, :, None] + matrices[:, :, None], dim=3))
         scale = total + more
     behind = matrices[:, :, 0].index_select(0, (index - 1).clamp(min=0))
-    arriving = log_sum(behind[:, :, :, None] + steps, dim=2)
-    odds = torch.where(first, walk.ends[:, 1] - walk.ends[:, 0], arriving[:, :, 1] - arriving[:, :, 0])
+    arriving = log_sum(behind[:, :, :, None] + positions.steps, dim=2)
+    odds = torch.where(positions.first, walk.ends[:, 1] - walk.ends[:, 0], arriving[:, :, 1] - arriving[:, :, 0])
     return odds, scale[-1, 0] + log_sum(matrices[-1, 0, 0] + walk.ends[1], dim=0)
 
 

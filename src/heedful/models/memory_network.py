@@ -10,6 +10,10 @@ weights, which are average pooling, are settings.
 With `chain` the facts of all steps are chosen together: Kim et al. 2017, arXiv:1702.00887, section 4.3, where z_k is
 the fact of step k, p(z) = softmax(sum of potentials), and the answer follows from u + sum_k sum_i p(z_k = i) c_i^k.
 "unary": theta_k(i) = q^k . m_i^k; "binary": in addition m_i^k . m_j^(k+1) between successive steps.
+
+With `start` the first batches of training have other weights, against poor local optima: "linear" is the linear start
+of Sukhbaatar et al., end of section 4.2, p_i = u . m_i without a softmax; "soft" is a softmax at each step, from which
+hard attention and chains learn once the steps attend to the right facts.
 """
 
 from collections.abc import Mapping
@@ -25,6 +29,7 @@ from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
+from heedful.attention.softmax import Softmax
 from heedful.attention.structured_chain import linear_chain_marginals
 from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
@@ -63,6 +68,10 @@ class MemoryNetworkConfig(Config):
     """Sum of the words of a text: weighted by their positions, or plain."""
     num_ages: int = Field(default=64, ge=1, le=65536)
     """Number of learned vectors of the age of a fact; older facts have the last one."""
+    start: Literal["none", "linear", "soft"] = "none"
+    """Weights in the first batches of training: the usual ones, the scores themselves, or their softmax."""
+    start_batches: int = Field(default=1000, ge=1)
+    """Number of batches with the weights of `start`."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
 
     @model_validator(mode="after")
@@ -168,6 +177,8 @@ class MemoryNetwork(LabelModel):
     """Module that scores the answers to questions about facts."""
 
     has_attention = True
+    num_batches: Tensor | None
+    """Batches of training so far, up to `start_batches`; None where no start was asked for."""
 
     def __init__(self, config: MemoryNetworkConfig, num_tokens: int, num_labels: int) -> None:
         """Draw the parameters.
@@ -187,6 +198,8 @@ class MemoryNetwork(LabelModel):
         self.score = build_score(config.attention, size, size)
         self.normalizer = NormalizerLayer(build_normalizer(config.attention))
         self.reinforcement = build_reinforcement(config.attention)
+        # A buffer, so that checkpoints include it; only where it is needed, so that models without it can be read.
+        self.register_buffer("num_batches", None if config.start == "none" else torch.zeros((), dtype=torch.int64))
         self.output = nn.Linear(size, num_labels)
         draw_normal(self.output.weight, INITIAL_STD)
         nn.init.zeros_(self.output.bias)
@@ -213,6 +226,8 @@ class MemoryNetwork(LabelModel):
         number = self.config.num_steps
         is_adjacent = self.question is None
         steps = [*pairwise(memories)] if is_adjacent else [(memories[0], memories[1])] * number
+        if self._is_starting():
+            return self._first_batches(inputs, steps)
         if self.config.chain != "none":
             return self._all_steps(inputs, steps)
         state = self._questions(inputs.question)[0]
@@ -231,6 +246,27 @@ class MemoryNetwork(LabelModel):
             state = (state if self.update is None else self.update(state)) + attended.context[:, 0]
         weights = [attended.weights for attended in results if attended.weights is not None]
         return Encoded(state, torch.cat(weights, dim=1) if weights else None, attended=tuple(results))
+
+    def _is_starting(self) -> bool:
+        """Whether this batch of training has the weights of `start`; counts the batch."""
+        count = self.num_batches
+        if count is None or not self.training or int(count) >= self.config.start_batches:
+            return False
+        count += 1
+        return True
+
+    def _first_batches(self, inputs: StoryInputs, steps: list[tuple[Tensor, Tensor]]) -> Encoded:
+        """Attend step after step, weighting facts by their scores or by the softmax of these."""
+        state = self._questions(inputs.question)[0]
+        is_real = torch.arange(inputs.facts.shape[1], device=state.device) < inputs.num_facts[:, None, None]
+        all_weights: list[Tensor] = []
+        for key, value in steps:
+            scores = self._scores(state[:, None], self.score.prepare(key))
+            is_soft = self.config.start == "soft"
+            weights = Softmax().weigh(scores, is_real) if is_soft else scores.masked_fill(~is_real, 0.0)
+            all_weights.append(weights)
+            state = (state if self.update is None else self.update(state)) + (weights @ value)[:, 0]
+        return Encoded(state, torch.cat(all_weights, dim=1))
 
     def _questions(self, question: Tensor) -> list[Tensor]:
         """Vector of the question before each step, as far as it does not depend on the facts."""
