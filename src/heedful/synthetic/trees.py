@@ -51,7 +51,7 @@ def generate(num_expressions: int, depths: tuple[int, ...], seed: int) -> Iterat
     Example:
         >>> expression = next(generate(1, (2,), seed=1))
         >>> expression.prefix, expression.infix
-        ('', '')
+        ('( + 5 19 ( + 3 19 ) )', '5 + 19 + ( 3 + 19 )')
     """
     if num_expressions < 0:
         raise UsageError(f"num_expressions is {num_expressions}: give 0 or more")
@@ -81,9 +81,7 @@ def _tree(source: random.Random, depth: int) -> _Tree:
     operands: list[_Tree] = []
     for index in range(number):
         is_number = index != deep and source.random() < _SHARE_OF_NUMBERS
-        operands.append(
-            _tree(source, depth - 1 if index == deep else 0 if is_number else source.randint(0, depth - 1))
-        )
+        operands.append(_tree(source, depth - 1 if index == deep else 0 if is_number else source.randint(0, depth - 1)))
     return operator, operands
 
 
