@@ -55,6 +55,15 @@ def test_json_tells_alternatives_and_attention(model: Path):
     assert np.array(facts["attention"]).shape == (len(facts["pieces"]), 4)
 
 
+def test_the_page_of_its_training_shows_where_each_word_looked(model: Path, tmp_path: Path):
+    page = tmp_path / "page.html"
+    assert heedful("report", model, "-o", page).code == 0
+    html = page.read_text(encoding="utf-8")
+    assert "<h2>Attention</h2>" in html
+    panels = html.count("<figcaption>")
+    assert panels == html.count("data:image/png;base64,") >= 5
+
+
 def test_attention_is_drawn_over_one_image(model: Path, tmp_path: Path):
     path = model.parent / rows(model)[0][0]
     done = heedful("caption", model, path, "--png", tmp_path / "drawn.png")

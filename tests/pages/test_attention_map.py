@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from heedful.pages.attention_map import MOST_TOKENS, AttentionMap, draw_map
+from heedful.pages.attention_map import MOST_TOKENS, AttentionMap
 from tests.pages.read import Read
 
 WEIGHTS = [[0.9, 0.1], [0.005, 0.995], [0.5, 0.5]]
@@ -15,7 +15,7 @@ def tips(drawn: str) -> list[str]:
 
 
 def test_every_weight_has_its_cell():
-    drawn = draw_map(AttentionMap("x → y", ["▁the", "▁cat"], ["▁die", "▁Katze", "</s>"], WEIGHTS))
+    drawn = AttentionMap("x → y", ["▁the", "▁cat"], ["▁die", "▁Katze", "</s>"], WEIGHTS).draw()
     assert tips(drawn) == [
         "die from the: 0.90",
         "die from cat: 0.10",
@@ -31,16 +31,16 @@ def test_every_weight_has_its_cell():
 
 
 def test_nothing_of_the_data_is_taken_for_html():
-    drawn = draw_map(AttentionMap('<i>"', ["<b>", "&"], ['"><script>'], [[1.0, 1.0]]))
+    drawn = AttentionMap('<i>"', ["<b>", "&"], ['"><script>'], [[1.0, 1.0]]).draw()
     assert not {"b", "i", "script"} & {*Read(drawn).tags}
 
 
 def test_single_characters_stay_upright_and_words_are_turned():
-    assert draw_map(AttentionMap("", ["日", "本", "<eos>"], ["a"], [[1.0, 0.0, 0.0]])).count("rotate(") == 1
-    assert draw_map(AttentionMap("", ["▁good", "▁day"], ["a"], [[1.0, 0.0]])).count("rotate(") == 2
+    assert AttentionMap("", ["日", "本", "<eos>"], ["a"], [[1.0, 0.0, 0.0]]).draw().count("rotate(") == 1
+    assert AttentionMap("", ["▁good", "▁day"], ["a"], [[1.0, 0.0]]).draw().count("rotate(") == 2
 
 
 @pytest.mark.parametrize(("source", "target"), [(0, 1), (1, 0), (MOST_TOKENS + 1, 1), (1, MOST_TOKENS + 1)])
 def test_empty_and_large_maps_are_left_out(source: int, target: int):
-    assert draw_map(AttentionMap("", ["a"] * source, ["b"] * target, [[1.0] * source] * target)) == ""
-    assert draw_map(AttentionMap("", ["a"] * MOST_TOKENS, ["b"], [[1.0] * MOST_TOKENS])) != ""
+    assert AttentionMap("", ["a"] * source, ["b"] * target, [[1.0] * source] * target).draw() == ""
+    assert AttentionMap("", ["a"] * MOST_TOKENS, ["b"], [[1.0] * MOST_TOKENS]).draw() != ""

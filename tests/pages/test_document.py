@@ -1,6 +1,6 @@
 import re
 
-from heedful.pages.attention_map import AttentionMap, draw_map
+from heedful.pages.attention_map import AttentionMap
 from heedful.pages.document import STYLE, document, folded, listed, table, texts
 from tests.pages.read import Read
 
@@ -37,4 +37,4 @@ def test_nothing_is_wider_than_a_narrow_window():
         assert "overflow-wrap: anywhere" in declared[1], selector
     assert table([["a"], ["b"]]).startswith('<div class="wide">')
     assert ".wide { overflow-x: auto; }" in STYLE
-    assert draw_map(AttentionMap("", ["a"], ["b"], [[1.0]])).startswith('<div class="wide">')
+    assert AttentionMap("", ["a"], ["b"], [[1.0]]).draw().startswith('<div class="wide">')

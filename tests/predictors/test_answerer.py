@@ -95,7 +95,7 @@ def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):
 
 
 def test_a_page_has_a_map_for_each_question_about_facts(model: Path):
-    maps = load(model, kind=Answerer).attention_maps(["a | b | where?", "where?"])
+    maps = load(model, kind=Answerer).attention_views(["a | b | where?", "where?"])
     assert [(len(one.weights), one.source_pieces) for one in maps] == [(2, ("a", "b"))]
 
 

@@ -11,6 +11,7 @@ from heedful.data.labelled import LabelledTexts
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError, UsageError
 from heedful.export.labels import export_classifier
+from heedful.pages.attention_text import TextView
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.runtime.folder import open_folder
@@ -36,6 +37,17 @@ def test_probabilities_are_a_distribution_and_attention_is_one_too(model: Path):
     assert found.attention is not None
     assert found.attention.shape == (len(found.pieces),)
     assert found.attention.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_its_page_shades_the_words_that_it_attends_to(model: Path):
+    classifier = load(model, kind=Classifier)
+    (one,), (view,) = classifier.classify(["a clean room"]), classifier.attention_views(["a clean room"])
+    assert view.title == f"'a clean room' → {one.label}"
+    assert isinstance(view, TextView)
+    ((*words, _),) = view.sentences
+    assert "".join(word for word, _ in words) == "a clean room"
+    assert one.attention is not None
+    assert sum(weight for _, weight in view.sentences[0]) == pytest.approx(float(one.attention.sum()))
 
 
 def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):

@@ -7,7 +7,7 @@ import pytest
 from heedful.errors import MissingExtra
 from heedful.pages.record import read_run
 from heedful.predictors import training_page
-from heedful.predictors.training_page import sample_maps, write_page
+from heedful.predictors.training_page import sample_views, write_page
 from heedful.recipe import train_model
 
 TINY = {"model.kind": "rnnsearch", "model.embedding_size": 8, "model.hidden_size": 8, "model.alignment_size": 8}
@@ -27,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_samples_have_maps(model: Path, tmp_path: Path):
     run = read_run(model)
-    maps = sample_maps(model, run)
+    maps = sample_views(model, run)
     assert [one.title.partition(" → ")[0] for one in maps] == [
         source for source, _, _ in run.validations[-1]["samples"]
     ]

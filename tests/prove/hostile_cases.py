@@ -76,7 +76,7 @@ COMMAND_LINES: Final = (
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
     Command("caption", ("caption", "scenes.model", "scenes/0.png"), ("scenes.model", "scenes/0.png")),
-    Command("caption-onnx", ("caption", "scenes-engines.model", "scenes/0.png"), ("scenes-engines.model",)),
+    Command("caption-onnx", ("caption", "scenes-engines.model", "scenes/0.png"), ("scenes-engines.model", "scenes/0.png")),
     Command("answer", ("answer", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
     Command(
         "answer-onnx",
@@ -111,6 +111,14 @@ COMMAND_LINES: Final = (
     Command("info-engines", ("info", "tiny-engines.model"), ("tiny-engines.model",), passing=SIZES),
     Command("info-words", ("info", "words.model"), ("words.model",), damages="few", passing=SIZES),
     Command("info-labels", ("info", "labels.model"), ("labels.model",), damages="few", passing=SIZES),
+    Command("inspect", ("inspect", "tiny.model", "abc"), ("tiny.model",)),
+    Command(
+        "inspect-page",
+        ("inspect", "tiny-engines.model", "abc", "--html", "page.html"),
+        ("tiny-engines.model",),
+        ("page.html",),
+        damages="few",
+    ),
     Command("report", ("report", "words.model", "-o", "page.html"), ("words.model",), ("page.html",)),
     Command("pack", ("pack", "tiny-engines.model", "-o", "packed"), ("tiny-engines.model",), ("packed",), False),
     Command("pack-zip", ("pack", "tiny.model", "-o", "packed.zip"), ("tiny.model",), ("packed.zip",), False),

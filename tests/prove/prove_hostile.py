@@ -98,6 +98,7 @@ class Server:
         folder.mkdir()
         for need in command.needs:
             path = self.files / need
+            (folder / need).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / need)
         return folder
 

@@ -1,17 +1,14 @@
 """Texts with the weights of their words: as colours on a terminal, as numbers elsewhere."""
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from heedful.inspection.labels import WORD_MARK, readable_labels
+from heedful.inspection.weighted_words import weighted_sentences
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from heedful.predictors.classifier import Classification
 
-EOS_PIECES: Final = ("</s>", "<eos>")
-"""Texts of EOS, which ends a sentence, in the tokenizers of pieces and of words."""
 LEAST_SHOWN: Final = 0.1
 """Least share of the largest weight that a word needs for its weight to be written."""
 _DARK: Final = (8, 81, 156)
@@ -36,7 +33,7 @@ def weighted_text(result: "Classification", console: "Console") -> str:
     weights = result.attention.tolist()
     largest = max(weights, default=0.0) or 1.0
     with console.capture() as capture:
-        for words in _sentences(result.pieces, weights, result.text):
+        for words in weighted_sentences(result.pieces, weights, result.text):
             line = Text(f"  {sum(weight for _, weight in words):.2f}  ")
             for word, weight in words:
                 share = min(1.0, weight / largest)
@@ -53,25 +50,3 @@ def weighted_text(result: "Classification", console: "Console") -> str:
 def _style(share: float) -> str:
     red, green, blue = (round(255 + share * (part - 255)) for part in _DARK)
     return f"{'white' if share > 0.5 else 'black'} on rgb({red},{green},{blue})"
-
-
-def _sentences(pieces: Sequence[str], weights: Sequence[float], text: str) -> Iterator[list[tuple[str, float]]]:
-    """Words of each sentence, with the space before them, and the sum of the weights of their pieces."""
-    has_marks = any(piece.startswith(WORD_MARK) for piece in pieces)
-    # Whole words are tokens without marks; characters and Chinese words follow each other without a space.
-    first = [piece for piece in pieces if piece not in EOS_PIECES][:2]
-    space = " " if not has_marks and len(first) == 2 and " ".join(first) in text else ""
-    words: list[tuple[str, float]] = []
-    for piece, label, weight in zip(pieces, readable_labels(pieces), weights, strict=True):
-        if piece in EOS_PIECES:
-            # The weight of the end of a sentence is part of the sentence's.
-            yield [*words, ("", weight)]
-            words = []
-        elif words and label.startswith("-") and not piece.startswith("-"):
-            before, own = words[-1]
-            words[-1] = (before + piece, own + weight)
-        else:
-            bare = piece.replace(WORD_MARK, " ")
-            words.append(((bare if words else bare.lstrip()) if has_marks else (space if words else "") + bare, weight))
-    if words:
-        yield words

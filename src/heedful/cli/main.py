@@ -24,7 +24,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Make a model": ("demo", "train", "compare", "import", "vectors"),
     "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score"),
     "Ship a model": ("export", "pack"),
-    "Inspect": ("check", "info", "report", "list", "doctor"),
+    "Inspect": ("inspect", "check", "info", "report", "list", "doctor"),
 }
 """Commands by their heading in the help; each is a module here with a function `run` and its help as docstring."""
 COMMANDS: Final = tuple(itertools.chain.from_iterable(GROUPS.values()))

@@ -1,5 +1,6 @@
 """Reading of images: pictures as pixels of one size, and precomputed features of regions from NumPy's `.npy` files."""
 
+import io
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -131,6 +132,26 @@ def read_image(path: Path, config: ImageConfig, where: str = "") -> NDArray[Any]
         raise DataError(f"{prefix}: this data has {config.kind}; give {_KINDS[config.kind]}")
     _check_regular(path, prefix)
     return _read_features(path, config, prefix) if is_features else _read_pixels(path, config, prefix)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Write a picture in memory.
+
+    Args:
+        pixels: [1, channel, row, column], as `read_image` returns them.
+
+    Returns:
+        Content of a PNG file.
+
+    Raises:
+        MissingExtra: Pillow is not installed.
+    """
+    with needed_for("images"):
+        from PIL import Image
+    rows = pixels[0].transpose(1, 2, 0)
+    stream = io.BytesIO()
+    Image.fromarray(rows[..., 0] if rows.shape[-1] == 1 else rows).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def look_at(path: Path, where: str) -> dict[str, Any]:

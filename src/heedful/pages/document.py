@@ -32,6 +32,14 @@ img { max-width: 100%; background: #fff; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); gap: 1.5rem 2rem; }
 figure { margin: 0; } svg { display: block; width: 100%; height: auto; }
 svg text { font-size: 12px; fill: var(--faint); } svg.map { margin-bottom: 1rem; }
+.document { margin-bottom: 1.5rem; } .document p { margin: 0; }
+.sentence { display: flex; gap: .8rem; margin: .15rem 0; }
+.bar { flex: 0 0 4rem; height: .5rem; margin-top: .55rem; background: var(--tint); }
+.bar span { display: block; height: 100%; background: var(--first); }
+mark { color: inherit; border-radius: 2px; }
+.looks { display: grid; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); gap: .7rem;
+  margin-bottom: 1.5rem; }
+figcaption { text-align: center; font-size: .85rem; color: var(--faint); overflow-wrap: anywhere; }
 .key { font-size: .85rem; font-weight: normal; white-space: nowrap; padding-left: .6rem; }
 pre { background: var(--tint); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }
 summary { cursor: pointer; } li, .faint { color: var(--faint); }

@@ -10,7 +10,7 @@ from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
 from heedful.evaluation.metrics.table import METRICS, score_name
 from heedful.files import written_whole
-from heedful.pages.attention_map import AttentionMap, draw_map
+from heedful.pages.attention_view import AttentionView
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
 from heedful.pages.record import RunRecord, points, read_run
@@ -30,20 +30,20 @@ MOST_OUTPUTS: Final = 8
 """Number of outputs shown of a sample: the first, the last, the selected model's and some in between."""
 
 
-def write_training_page(model: Path, path: Path, maps: Sequence[AttentionMap] = ()) -> None:
+def write_training_page(model: Path, path: Path, views: Sequence[AttentionView] = ()) -> None:
     """Write the page of a run.
 
     Args:
         model: a model folder, finished or still in training.
         path: the file; it is written completely or not at all.
-        maps: attention of the model on its samples.
+        views: attention of the model on its samples.
 
     Raises:
         UsageError: the folder holds no training run.
         FileRefused: a pipe or a device is in the place of the page in the model folder.
         ResourceError: the file cannot be written.
     """
-    page = training_page(read_run(model), maps)
+    page = training_page(read_run(model), views)
     try:
         with written_whole(path, is_internal=path == model / "run" / PAGE) as stream:
             stream.write(page)
@@ -51,12 +51,12 @@ def write_training_page(model: Path, path: Path, maps: Sequence[AttentionMap] = 
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another -o") from None
 
 
-def training_page(run: RunRecord, maps: Sequence[AttentionMap] = ()) -> str:
+def training_page(run: RunRecord, views: Sequence[AttentionView] = ()) -> str:
     """Return the page of a run.
 
     Args:
         run: record of the run.
-        maps: attention of the model on its samples.
+        views: attention of the model on its samples.
 
     Returns:
         A complete HTML document.
@@ -72,12 +72,12 @@ def training_page(run: RunRecord, maps: Sequence[AttentionMap] = ()) -> str:
                 "search). Steps that changed nothing are left out; the kept model's row is tinted.</p>",
                 *samples,
             ]
-    if drawn := [(one.title, svg) for one in maps if (svg := draw_map(one))]:
+    explanation = next((one.explanation for one in views), "")
+    if drawn := [(one.title, html) for one in views if (html := one.draw())]:
         parts += [
             "<h2>Attention</h2>",
-            '<p class="faint">The kept model on the samples, with its own search: each row is an output token, each '
-            "column a source token, and a darker cell a larger weight; the pointer on a cell tells it.</p>",
-            *(f"<h3>{escape(title)}</h3>\n{svg}" for title, svg in drawn),
+            f'<p class="faint">The kept model on the samples. {explanation}; the pointer shows the number.</p>',
+            *(f"<h3>{escape(title)}</h3>\n{html}" for title, html in drawn),
         ]
     parts += _data(run)
     if len(run.history) > 1:

@@ -13,6 +13,7 @@ from heedful.data.stories import Stories, answered_stories, encode_story, find_s
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, score_answers
 from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
@@ -121,15 +122,15 @@ class Answerer(LabelPredictor):
             raise DataError(f"{paths[0]}: no stories")
         return self.measure(items)
 
-    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
-        maps: list[AttentionMap] = []
+    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
+        views: list[AttentionView] = []
         parts = (source.split(SEPARATOR) for source in sources)
         for one in self.stream(Story(tuple(facts), question) for *facts, question in parts):
             if one.weights is not None and one.story.facts:
                 steps = [f"step {step}" for step in range(1, len(one.weights) + 1)]
                 title = f"{one.story.question} → {one.answer}"
-                maps.append(AttentionMap(title, one.story.facts, steps, one.weights.tolist()))
-        return maps
+                views.append(AttentionMap(title, one.story.facts, steps, one.weights.tolist()))
+        return views
 
 
 def _by_fact(weights: Floats | None, num_encoded: int, num_facts: int) -> Floats | None:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
 from heedful.data.captioned import CaptionFile
-from heedful.data.images import ImageConfig, read_image
+from heedful.data.images import ImageConfig, encode_png, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
+from heedful.pages.attention_image import ImageView
+from heedful.pages.attention_view import AttentionView
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations
 from heedful.runtime.engine import decode_sorted
@@ -192,6 +194,21 @@ class Captioner(Predictor):
         lengths = [texts[0] for texts in items.references]
         report = evaluate(outputs, items.references, lengths, metrics=metrics)
         return MeasuredTranslations(outputs, report, seconds, self.search.beam)
+
+    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
+        # Precomputed features have no picture, and files may have been moved since the training.
+        paths = [source for source in sources if self.images.kind == "pixels" and Path(source).is_file()]
+        return [
+            ImageView(
+                f"{Path(one.image).name} → {one.text}",
+                encode_png(read_image(Path(one.image), self.images)),
+                one.grid,
+                one.pieces,
+                one.attention.tolist(),
+            )
+            for one in self.caption(paths, attention=True)
+            if one.attention is not None
+        ]
 
     def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
         file = CaptionFile(paths, columns)

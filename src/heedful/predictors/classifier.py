@@ -14,7 +14,9 @@ from heedful.data.labelled import LabelledTexts
 from heedful.data.rows import Columns
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
-from heedful.pages.attention_map import AttentionMap
+from heedful.inspection.weighted_words import weighted_sentences
+from heedful.pages.attention_text import TextView
+from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
@@ -145,9 +147,12 @@ class Classifier(LabelPredictor):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         return score_labels([classification.label for classification in self.stream(items.texts)], items.labels)
 
-    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
-            AttentionMap(f"{one.text} → {one.label}", one.pieces, [one.label], [one.attention.tolist()])
+            TextView(
+                f"{shortened(one.text)} → {one.label}",
+                [*weighted_sentences(one.pieces, one.attention.tolist(), one.text)],
+            )
             for one in self.classify(sources)
             if one.attention is not None
         ]

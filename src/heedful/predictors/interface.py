@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
-from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_view import AttentionView
 from heedful.runtime.folder import ModelFolder
 
 
@@ -101,14 +101,14 @@ class Predictor(ABC):
             The scores.
         """
 
-    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         """Compute attention for a page; a model without attention has none.
 
         Args:
             sources: texts.
 
         Returns:
-            A map for each text, or none at all.
+            A drawing for each text that has one.
         """
         return []
 

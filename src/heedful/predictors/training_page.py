@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from heedful.errors import HeedfulError
-from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_view import AttentionView
 from heedful.pages.record import RunRecord, read_run
 from heedful.pages.training import samples_of, write_training_page
 from heedful.predictors.table import load
 
-_MOST_MAPS: Final = 5
+_MOST_VIEWS: Final = 5
 
 
 def _ignore(line: str) -> None:
@@ -30,12 +30,12 @@ def write_page(model: Path, path: Path, device: str = "cpu", warn: Callable[[str
         UsageError: the folder holds no training run.
         ResourceError: the file cannot be written.
     """
-    write_training_page(model, path, sample_maps(model, read_run(model), device, warn))
+    write_training_page(model, path, sample_views(model, read_run(model), device, warn))
 
 
-def sample_maps(
+def sample_views(
     model: Path, run: RunRecord, device: str = "cpu", warn: Callable[[str], None] = _ignore
-) -> list[AttentionMap]:
+) -> list[AttentionView]:
     """Compute the attention of the model on the samples of its run.
 
     Args:
@@ -45,13 +45,13 @@ def sample_maps(
         warn: called with a line if the model cannot be opened.
 
     Returns:
-        Maps of the first samples; none if there is no model yet, it has no attention, or it cannot be run here.
+        Drawings of the first samples; none if there is no model yet, it has no attention, or it cannot be run here.
     """
-    sources = [source for source, _ in samples_of(run)][:_MOST_MAPS]
+    sources = [source for source, _ in samples_of(run)][:_MOST_VIEWS]
     if not sources or not run.about:
         return []
     try:
-        return load(model, device).attention_maps(sources)
+        return load(model, device).attention_views(sources)
     except (HeedfulError, ModuleNotFoundError, OSError) as error:  # the page is worth having without them
         warn(f"no attention on the page: {error}")
         return []

@@ -20,6 +20,7 @@ from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
 from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_view import AttentionView
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
@@ -293,7 +294,7 @@ class Translator(Predictor):
         before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
         return MeasuredTranslations(outputs, report(outputs), seconds, search_config.beam, num_replaced, before)
 
-    def attention_maps(self, sources: Sequence[str]) -> list[AttentionMap]:
+    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
             AttentionMap(f"{one.source} → {one.text}", one.source_pieces, one.target_pieces, one.attention.tolist())
             for one in self.translate(sources, attention=True)

@@ -53,6 +53,7 @@ from heedful.search.next_tokens import next_tokens
 from heedful.search.ranking import rank_candidates
 from heedful.search.search_state import SearchState
 from heedful.search.stopping import is_certain
+from heedful.search.trace import SearchTrace
 from heedful.text.vocabulary import BOS
 
 
@@ -66,6 +67,7 @@ def search(
     prefixes: Sequence[Sequence[int]] | None = None,
     constraints: Sequence[Constraints] | None = None,
     cancelled: Callable[[], bool] | None = None,
+    trace: SearchTrace | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best outputs of each source, or draw samples; the module's docstring gives the rules.
 
@@ -80,6 +82,7 @@ def search(
         constraints: prefix, required and banned phrases of each source, and the index by which its samples are drawn.
         cancelled: called before every step; once it returns True the search ends, and a source without a finished
             hypothesis returns its live ones, with the reason `cancelled`. Its exceptions propagate.
+        trace: record of every hypothesis, filled during the search; None = no record.
 
     Returns:
         For each source its hypotheses, best score first: at least 1, at most `config.nbest`. For method `sampling`
@@ -94,11 +97,13 @@ def search(
     if len(sources) == 0:
         return []
     search_state = SearchState.of(sources, config, max_length, need_alignment, prefixes, constraints)
-    _run(engine, search_state, cancelled)
+    _run(engine, search_state, cancelled, trace)
     return search_state.best()
 
 
-def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool] | None) -> None:
+def _run(
+    engine: Engine, search_state: SearchState, cancelled: Callable[[], bool] | None, trace: SearchTrace | None
+) -> None:
     config = search_state.config
     beam_state = BeamState.start(search_state.num_sources, config)
     state = engine.start(search_state.inputs, config.width)
@@ -106,6 +111,8 @@ def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool
     for step in count():
         if cancelled is not None and cancelled():
             search_state.give_up(beam_state, np.arange(beam_state.sources.size), "cancelled")
+            if trace is not None:
+                trace.close(beam_state, np.arange(beam_state.sources.size), "cancelled")
             return
         scores, state = engine.step(state, tokens, parents, keep)
         if step == 0:
@@ -115,13 +122,20 @@ def _run(engine: Engine, search_state: SearchState, cancelled: Callable[[], bool
         candidates = rank_candidates(
             next_tokens(scores, beam_state, search_state, step), beam_state, search_state, step
         )
-        search_state.give_up(beam_state, np.flatnonzero(~candidates.exist[:, 0]), "stuck")
+        stuck = np.flatnonzero(~candidates.exist[:, 0])
+        search_state.give_up(beam_state, stuck, "stuck")
         search_state.finish(beam_state, candidates, is_last)
+        if trace is not None:
+            trace.close(beam_state, stuck, "stuck")
+            weights = search_state.weights_steps[-1] if search_state.weights_steps else None
+            trace.record(step, beam_state, candidates, is_last, weights)
         beam_state, parents, done = beam_state.advance(candidates, is_last, config)
         if config.stopping == "certain":
             done |= is_certain(
                 beam_state, search_state.worst_of_best(beam_state), search_state.max_lengths[beam_state.sources], config
             )
+        if trace is not None:
+            trace.close(beam_state, np.flatnonzero(done), "stopped")
         # A row that is done before the others of its source stays in the batch, without hypotheses.
         beam_state.log_probs[done] = -np.inf
         beam_state, parents, keep = _kept(beam_state, parents, done, config)

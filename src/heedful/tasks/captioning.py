@@ -172,8 +172,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
             scores = quick_scores(outputs, dev.references, metrics=metrics)
             step = CaptionStep(_seq2seq(model), _inputs(experiment), 0.0)
             loss = log_likelihood(step, captions_by_length(data.images, corpus)).loss
-            names = [Path(path).name for path in dev.sources[:5]]
-            samples = tuple(zip(names, [texts[0] for texts in dev.references[:5]], outputs[:5], strict=True))
+            samples = tuple(zip(dev.sources[:5], [texts[0] for texts in dev.references[:5]], outputs[:5], strict=True))
             return Validation({"loss": loss, **scores}, samples[0], samples)
 
         return validate

@@ -1,0 +1,140 @@
+"""Inspect one sentence: the attention of every layer and head, alternatives of each word, and the beam search.
+
+The page is one HTML file that needs no network. Without --html and --png, the attention is written as text.
+
+Examples:
+  heedful inspect pairs.model 'Where are you?' --html page.html
+  heedful inspect pairs.model 'Where are you?' --png map.png
+  heedful inspect pairs.model Morning --reference Morgen --html page.html
+"""
+
+import sys
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli.lines import refuse_overwriting
+from heedful.cli.messages import Messages
+from heedful.cli.options import FILES, SEARCH, Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
+from heedful.errors import ResourceError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from heedful.pages.sentence import SentenceView
+
+
+def run(
+    model: ModelPath,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.", show_default=False)],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the page, one offline file.", rich_help_panel=FILES)
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the attention as a picture.", rich_help_panel=FILES)
+    ] = None,
+    reference: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Translation to look for in the search; the page says where it left the beam.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "",
+    beam: Beam = None,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Inspect a sentence.
+
+    Raises:
+        UsageError: the text is blank, or the model does not translate.
+    """
+    use_threads(threads)
+    if not text.strip():
+        raise UsageError("inspect: TEXT is blank; give one sentence")
+    for path in (html, png):
+        if path is not None:
+            refuse_overwriting(path, ())
+    from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    translator = load(model, device, engine)
+    if not isinstance(translator, Translator):
+        raise UsageError(f"{model}: a {translator.folder.task} model; inspect is for models that translate")
+    messages = Messages(quiet)
+    beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
+    request = ViewRequest(text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference)
+    view = SentenceViewer(translator).view(request)
+    if view.was_cut:
+        messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
+    for part, command in view.missing.items():
+        messages.warn(f"no {part}: {command}")
+    _show(view, html, png, messages)
+
+
+def _show(view: "SentenceView", html: Path | None, png: Path | None, messages: Messages) -> None:
+    from heedful.inspection.plot import save_heat_map
+    from heedful.pages.bundle import offline_page
+
+    if html is not None:
+        _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict()))
+        print(html)
+    if png is not None:
+        if note := save_heat_map(png, *_weights(view), title=f"{view.text} → {view.outputs[0].text}"):
+            messages.warn(note)
+        print(png)
+    if html is None and png is None:
+        print(_as_text(view), end="")
+
+
+def _write(path: Path, page: str) -> None:
+    """Write the page.
+
+    Raises:
+        ResourceError: the file cannot be written.
+    """
+    from heedful.files import written_whole
+
+    try:
+        with written_whole(path) as stream:
+            stream.write(page)
+    except OSError as error:
+        raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another --html") from None
+
+
+def _weights(view: "SentenceView") -> "tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64]]":
+    """Words of source and output, and the attention between them.
+
+    Raises:
+        UsageError: the model has no attention.
+    """
+    from heedful.text.links import merge_weights
+
+    output = view.outputs[0]
+    if output.weights is None:
+        raise UsageError(f"{view.model}: this model has no attention to draw; the page (--html) shows the search")
+    weights = merge_weights(output.weights, view.source.word_of, output.words.word_of)
+    return view.source.words, output.words.words, weights
+
+
+def _as_text(view: "SentenceView") -> str:
+    """Translation, probability of each word, and attention as a map of characters."""
+    output = view.outputs[0]
+    log_probs = [0.0] * len(output.words.words)
+    for word, log_prob in zip(output.words.word_of, output.token_log_probs, strict=True):
+        log_probs[word] += log_prob
+    shares = "  ".join(f"{word} {exp(one):.2f}" for word, one in zip(output.words.words, log_probs, strict=True))
+    lines = f"{output.text}\n\n{shares}\n"
+    if output.weights is None:
+        return lines
+    from heedful.inspection.plot import text_heat_map
+
+    return f"{lines}\n{text_heat_map(*_weights(view), encoding=sys.stdout.encoding)}"

@@ -1,0 +1,41 @@
+"""Words of a document with the weights of their pieces."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from heedful.inspection.labels import WORD_MARK, readable_labels
+
+EOS_PIECES: Final = ("</s>", "<eos>")
+"""Texts of EOS, which ends a sentence, in the tokenizers of pieces and of words."""
+
+
+def weighted_sentences(pieces: Sequence[str], weights: Sequence[float], text: str) -> Iterator[list[tuple[str, float]]]:
+    """Join the pieces of a document to words, and add up their weights.
+
+    Args:
+        pieces: tokens of the document; EOS ends a sentence.
+        weights: weight of each piece.
+        text: the document, which shows whether words have spaces between them.
+
+    Yields:
+        Words of each sentence, with the space before them, and their weights; last the weight of EOS, with an empty
+        word.
+    """
+    has_marks = any(piece.startswith(WORD_MARK) for piece in pieces)
+    # Whole words are tokens without marks; characters and Chinese words follow each other without a space.
+    first = [piece for piece in pieces if piece not in EOS_PIECES][:2]
+    space = " " if not has_marks and len(first) == 2 and " ".join(first) in text else ""
+    words: list[tuple[str, float]] = []
+    for piece, label, weight in zip(pieces, readable_labels(pieces), weights, strict=True):
+        if piece in EOS_PIECES:
+            # The weight of the end of a sentence is part of the sentence's.
+            yield [*words, ("", weight)]
+            words = []
+        elif words and label.startswith("-") and not piece.startswith("-"):
+            before, own = words[-1]
+            words[-1] = (before + piece, own + weight)
+        else:
+            bare = piece.replace(WORD_MARK, " ")
+            words.append(((bare if words else bare.lstrip()) if has_marks else (space if words else "") + bare, weight))
+    if words:
+        yield words

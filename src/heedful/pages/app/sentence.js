@@ -1,0 +1,29 @@
+// Parts that several views share: the words of an output shaded by probability, and maps between two texts.
+import { h } from './dom.js';
+import { EOS, matrix, merge, percent, wordProbabilities } from './numbers.js';
+import { t } from './text.js';
+
+export function shadedWords(output, { heat, chosen, pick, reference }) {
+  const probabilities = wordProbabilities(output);
+  const known = reference ? new Set(reference.words) : null;
+  const nodes = output.words.map((text, word) => {
+    const share = probabilities[word];
+    const isEnd = output.ids[output.wordOf.indexOf(word)] === EOS;
+    const title = t('probability', percent(share));
+    const properties = {
+      class: `word${isEnd ? ' end' : ''}${chosen === word ? ' chosen' : ''}${known && !known.has(text) ? ' changed' : ''}`, 'data-row': word, title,
+      style: { 'background-color': `color-mix(in srgb, var(--accent) ${Math.round(4 + 30 * share * share)}%, transparent)` },
+      onpointerenter: () => heat?.set({ row: word, column: -1 }), onpointerleave: () => heat?.set({ row: -1, column: -1 }),
+    };
+    return pick ? h('button', { ...properties, type: 'button', 'aria-label': `${text}, ${title}`, onclick: () => pick(word) }, text) : h('span', properties, text);
+  });
+  heat?.subscribe(() => nodes.forEach((node, index) => node.classList.toggle('hot', index === heat.row)));
+  return h('div', { class: 'said', dir: 'auto' }, nodes);
+}
+
+// Weights of a map in the unit of the reader, with labels of rows and columns.
+export function mapOf(packed, head, unit, rowText, columnText) {
+  const weights = matrix(packed, head);
+  if (unit === 'piece') return { weights, rows: rowText.pieces.slice(0, weights.rows), columns: columnText.pieces.slice(0, weights.columns) };
+  return { weights: merge(weights, rowText.wordOf, columnText.wordOf), rows: rowText.words, columns: columnText.words };
+}

@@ -1,0 +1,44 @@
+// Texts of the page in English and Chinese.
+const TEXTS = {
+  translate: ['Translate', '翻译'], inside: ['Look inside', '看内部'], search: ['Search', '搜索过程'], compare: ['Compare', '比较'],
+  training: ['Training', '训练'], evaluate: ['Evaluate', '评测'], learn: ['Learn', '学习'],
+  theme: ['Colours', '配色'], themeAuto: ['Auto', '自动'], themeLight: ['Light', '浅色'], themeDark: ['Dark', '深色'], language: ['中文', 'English'],
+  views: ['Views', '视图'], source: ['Source', '原文'], output: ['Output', '译文'], type: ['Type a sentence…', '请输入一句话…'], model: ['Model', '模型'],
+  nothing: ['The translation appears here.', '译文显示在这里。'], working: ['Translating…', '正在翻译…'], probability: ['probability {0}', '概率 {0}'],
+  shade: ['The darker a word, the surer the model. Click a word for its alternatives.', '词的底色越深，模型越有把握。点击一个词可查看其他选择。'],
+  links: ['Where each word comes from', '每个词从哪里来'], linksNote: ['A line is as thick as the attention. Point at a word to see its own lines.', '连线越粗，注意力越大。指向一个词可只看它的连线。'],
+  alternatives: ['Alternatives', '其他译文'], choicesOf: ['Instead of “{0}”', '“{0}”的其他选择'], goesOn: ['goes on: {0}', '接下去：{0}'], chosenNow: ['chosen now', '当前选择'],
+  back: ['Back to the best output', '回到最佳译文'], close: ['Close', '关闭'], liveOnly: ['The alternatives of this output need a running model: heedful serve {0}', '这个译文的其他选择需要运行中的模型：heedful serve {0}'],
+  attention: ['Attention', '注意力'], cross: ['Target over source', '译文对原文'], encoder: ['Source over itself', '原文对自身'], decoder: ['Target over itself', '译文对自身'], alignment: ['Attention while translating', '翻译时的注意力'],
+  words: ['Words', '词'], pieces: ['Pieces', '子词'], unit: ['Unit', '单位'], layer: ['Layer {0}', '第 {0} 层'], head: ['Head {0}', '第 {0} 头'], mean: ['Mean', '平均'], heads: ['Layers and heads', '层与头'],
+  rule: ['Words are merged from pieces: weights are summed over the pieces of an attended word and averaged over those of an attending one, so each row still sums to 1.', '词由子词合并而成：对被注意的词求和，对发出注意的词取平均，因此每行之和仍为 1。'],
+  cell: ['{0} ← {1}: {2}', '{0} ← {1}：{2}'], rowInfo: ['row sum {0}, entropy {1} nats', '行和 {0}，熵 {1} nat'], pointAt: ['Point at a cell, or move with the arrow keys.', '指向一个格子，或用方向键移动。'],
+  mapLabel: ['Attention of {0} rows over {1} columns', '{0} 行对 {1} 列的注意力'], saveSvg: ['SVG', 'SVG'], savePng: ['PNG', 'PNG'], saveCsv: ['CSV', 'CSV'], save: ['Save', '保存'],
+  caution: ['Attention shows where the model looked, not why it chose a word.', '注意力显示模型看向哪里，而不是它为何选择某个词。'],
+  missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力：{0}'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
+  override: ['What if', '如果改变'], overrideNote: ['Change the attention of the chosen layer and head, and translate again.', '改变所选层与头的注意力，再翻译一次。'], off: ['Switch this head off', '关闭这个头'], uniform: ['Spread its weights evenly', '让权重均匀'], allOn: ['Put all of “{0}” on “{1}”', '让“{0}”完全看向“{1}”'], resetAll: ['Undo all changes', '撤销所有改变'], changedTo: ['With the change', '改变之后'], before: ['Before', '之前'], sameOutput: ['The output stays the same.', '译文没有变化。'], noOverride: ['Changing attention needs PyTorch: {0}', '改变注意力需要 PyTorch：{0}'],
+  beam: ['Beam', '束宽'], penalty: ['Length penalty α', '长度惩罚 α'], tree: ['Beam tree', '束搜索树'], pruned: ['Show pruned hypotheses', '显示被剪去的假设'],
+  treeNote: ['Each column is one step. Bold: the best output. Dashed: left the beam. Click a node for its text and attention.', '每列为一步。粗线：最佳译文；虚线：离开了束。点击节点可查看文本和注意力。'],
+  finished: ['Finished hypotheses', '完成的假设'], score: ['Score', '分数'], logProb: ['Log probability', '对数概率'], length: ['Length', '长度'], text: ['Text', '文本'], hypothesis: ['Hypothesis', '假设'],
+  fate_live: ['went on', '继续'], fate_eos: ['finished', '完成'], fate_length: ['finished at the length limit', '达到长度上限'], fate_rank: ['left the beam: others were more probable', '离开束：其他假设概率更大'], fate_late_eos: ['ended, but too low in the ranking', '结束，但排名太低'], fate_stopped: ['not finished when the search stopped', '搜索停止时尚未完成'], fate_cancelled: ['cancelled', '已取消'], fate_stuck: ['no possible next word', '无法继续'],
+  treeLabel: ['Beam tree with {0} hypotheses', '含 {0} 个假设的束搜索树'], departed: ['The reference left the beam at its token {0}.', '参考译文在第 {0} 个子词处离开了束。'], stayed: ['The search found the reference.', '搜索找到了参考译文。'], rerank: ['α ranks the finished hypotheses anew; the search itself stays as it was.', 'α 只重新排列已完成的假设，搜索本身不变。'],
+  compareNote: ['Two models on the same sentence, on the same scale.', '两个模型翻译同一句话，使用同一尺度。'], second: ['Second model', '第二个模型'], sameModels: ['Both outputs are the same.', '两个译文相同。'], oneModel: ['Only one model is loaded. Start two: heedful serve A.model B.model', '只加载了一个模型。请加载两个：heedful serve A.model B.model'], needsServer: ['This view needs a running server: heedful serve {0}', '此视图需要运行中的服务：heedful serve {0}'],
+  noRun: ['This model has no record of its training.', '这个模型没有训练记录。'], step: ['step', '步'], loss: ['Loss', '损失'], trainingLoss: ['training', '训练'], validationLoss: ['validation', '验证'], learningRate: ['Learning rate', '学习率'], speed: ['Target tokens a second', '每秒目标子词数'], samples: ['Samples in the course of training', '训练过程中的样例'], reference: ['Reference', '参考译文'], best: ['kept', '保留'],
+  noEvaluation: ['No evaluation is recorded for this model. Run: heedful evaluate {0} DATA --format json -o {0}/run/evaluation.json', '这个模型没有评测记录。请运行：heedful evaluate {0} DATA --format json -o {0}/run/evaluation.json'], byLength: ['Score by source length', '按原文长度的分数'], worst: ['Worst sentences', '最差的句子'], sentences: ['sentences', '句数'],
+  learnIntro: ['Attention in three steps, with your own numbers.', '用您自己的数字，分三步看懂注意力。'], stepScore: ['1 · Score', '1 · 打分'], stepNormalize: ['2 · Normalise', '2 · 归一化'], stepContext: ['3 · Context', '3 · 加权求和'], query: ['Query', '查询'], key: ['Key {0}', '键 {0}'], value: ['Value', '值'], keys: ['Keys and values', '键与值'], scoreFunction: ['Score function', '打分函数'], normalizer: ['Normalizer', '归一化函数'], temperature: ['Temperature', '温度'], weights: ['Weights', '权重'], scores: ['Scores', '分数'], context: ['Context', '上下文'], contextNote: ['The context is the sum of the values, each times its weight.', '上下文是各个值乘以权重之和。'], bandwidth: ['Bandwidth', '带宽'], redraw: ['Draw again', '重新抽样'], all: ['All keys', '所有键'], windowNote: ['Drag the window: keys outside it may not be attended. Weights inside can fall off as a Gaussian (Luong’s local-p).', '拖动窗口：窗口外的键不可被注意。窗口内的权重可按高斯下降（Luong 的 local-p）。'], window: ['Local window', '局部窗口'], centre: ['Centre', '中心'], halfWidth: ['Half width', '半宽'], gaussian: ['Gaussian fall-off', '高斯衰减'], globalWindow: ['global', '全局'], weightOf: ['weight of key {0}', '键 {0} 的权重'], component: ['{0}, component {1}', '{0} 的第 {1} 个分量'], parameters: ['Learned parameters are fixed here: W = [[1, 0.5], [−0.5, 1]], U = [[1, 0], [0, 1]], v = [1, −1], bandwidth = 1.', '这里固定了需学习的参数：W = [[1, 0.5], [−0.5, 1]]，U = [[1, 0], [0, 1]]，v = [1, −1]，带宽 = 1。'],
+  regression: ['Nadaraya–Watson: attention as regression', 'Nadaraya–Watson：作为回归的注意力'], regressionNote: ['Each point is a key x with a value y; the curve is the context of a query at each x. Small bandwidth: every bump; large: the mean.', '每个点是一个键 x 与值 y；曲线是各处查询的上下文。带宽小则起伏多，带宽大则趋于平均。'],
+  offlineNote: ['One sentence, offline.', '一句话，离线页面。'], failed: ['The server answered: {0}', '服务器返回：{0}'], cut: ['The sentence was longer than the model reads and was cut.', '句子超过模型可读长度，已截断。'], measure: ['Measure', '度量'], measure_raw: ['Raw attention', '原始注意力'], measure_value_norm: ['Value-norm', '值范数加权'], measure_rollout: ['Rollout', '逐层传播'], measure_alti: ['ALTI', 'ALTI'],
+  changes: ['Changed words are underlined.', '改变的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型由此继续。'],
+};
+
+let language = 0;
+
+export function setLanguage(code) {
+  language = code === 'zh' ? 1 : 0;
+  document.documentElement.lang = code === 'zh' ? 'zh-CN' : 'en';
+}
+
+export function t(key, ...values) {
+  const text = TEXTS[key]?.[language] ?? key;
+  return values.reduce((written, value, index) => written.replaceAll(`{${index}}`, value), text);
+}

@@ -1,0 +1,62 @@
+// View "Translate": the sentence, its translation, alternatives of the whole and of each word, and lines between words.
+import { offline } from './api.js';
+import { h, segments } from './dom.js';
+import { exportButtons } from './exporting.js';
+import { heatmap, makeHeat } from './heatmap.js';
+import { lines } from './lines.js';
+import { digits, EOS, percent } from './numbers.js';
+import { mapOf, shadedWords } from './sentence.js';
+import { t } from './text.js';
+
+function instruction(data) {
+  return data.model.replace(/\/$/, '');
+}
+
+export function choiceList(page, output) {
+  const { state } = page;
+  if (state.word < 0 || !output.words[state.word]) return null;
+  const step = output.wordOf.indexOf(state.word);
+  const choices = output.choices[step] ?? [];
+  const current = output.ids[step];
+  const items = choices.map((choice) => {
+    const isNow = choice.token === current;
+    const piece = choice.token === EOS ? '⏎' : choice.piece.replaceAll('▁', ' ').trim() || '␣';
+    const canGo = !isNow && (choice.output || (!offline && choice.token !== EOS));
+    return h('li', {}, h('button', { type: 'button', disabled: !canGo, 'data-token': choice.token, onclick: () => page.goOn(output, step, choice) },
+      h('span', { class: 'what', dir: 'auto' }, piece),
+      h('span', { class: 'share' }, h('span', { class: 'bar', 'aria-hidden': 'true' }, h('i', { style: { width: `${100 * Math.exp(choice.logProb ?? -99)}%` } })), ' ', h('span', { class: 'number' }, percent(Math.exp(choice.logProb ?? -99)))),
+      h('span', { class: 'goes small faint', dir: 'auto' }, isNow ? t('chosenNow') : choice.output ? t('goesOn', choice.output.text) : '')));
+  });
+  return h('section', { class: 'card', 'aria-label': t('choicesOf', output.words[state.word]) },
+    h('div', { class: 'head' }, h('h2', {}, t('choicesOf', output.words[state.word])), h('button', { type: 'button', class: 'plain', onclick: () => page.set({ word: -1 }) }, t('close'))),
+    items.length ? h('ul', { class: 'choices' }, items) : h('p', { class: 'faint' }, t('liveOnly', instruction(page.data))));
+}
+
+export function translateView(page) {
+  const { state, data } = page;
+  const output = page.output();
+  const heat = makeHeat();
+  const card = h('div', { class: 'card flush panes' },
+    h('div', {}, h('div', { class: 'label' }, h('span', {}, t('source')), page.modelChooser()), page.sourceBox()),
+    h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' },
+      h('div', { class: 'label' }, h('span', {}, t('output')), output ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
+      output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
+      output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output ? h('p', { class: 'small faint' }, t('shade')) : null));
+  if (!output) return h('div', { class: 'stack' }, card, page.notice());
+  const parts = [card, page.notice(), choiceList(page, output)];
+  if (output.weights && output.ids.length) {
+    const map = mapOf(output.weights, 'mean', state.unit, output, data.source);
+    const drawn = lines({ ...map, heat });
+    const grid = heatmap({ ...map, heat, name: t('links') });
+    parts.push(h('section', { class: 'card' },
+      h('div', { class: 'head' }, h('h2', {}, t('links')), segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit })), exportButtons(grid.svg, 'attention', map)),
+      drawn.node, h('p', { class: 'small faint' }, t('linksNote'), ' ', t('caution')), h('div', { style: { 'margin-top': '1rem' } }, grid.node, grid.status)));
+  } else if (data.missing.attention) parts.push(h('p', { class: 'notice' }, t('missingAttention')));
+  if (data.outputs.length > 1) {
+    parts.push(h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('alternatives'))),
+      h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': t('alternatives') }, h('table', {}, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t('text')), h('th', { scope: 'col', class: 'right' }, t('score')), h('th', { scope: 'col', class: 'right' }, t('logProb')))),
+        h('tbody', {}, data.outputs.map((one, index) => h('tr', { class: `pick${index === state.rank && !state.branch ? ' best' : ''}`, onclick: () => page.set({ rank: index, branch: null, word: -1 }) },
+          h('td', { dir: 'auto' }, h('button', { type: 'button', class: 'word', onclick: () => page.set({ rank: index, branch: null, word: -1 }) }, one.text || '∅')), h('td', { class: 'right number' }, digits(one.score)), h('td', { class: 'right number' }, digits(one.logProb)))))))));
+  }
+  return h('div', { class: 'stack' }, parts);
+}

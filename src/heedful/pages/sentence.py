@@ -1,0 +1,213 @@
+"""Data of the page of one sentence: words, attention of every layer and head, alternatives, and the search."""
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.pages.words import Words
+from heedful.search.trace import SearchTrace
+
+VIEW_FORMAT: Final = 1
+"""Version of the page's data."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WeightMap:
+    """Attention weights between the pieces of two texts."""
+
+    role: str
+    """cross, encoder or decoder; "alignment" for the weights that the engine reports while it generates."""
+    layer: int
+    weights: NDArray[np.float32]
+    """[head, query, key]"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the weights for JSON.
+
+        Returns:
+            Shape, and the numbers as base64 of little-endian float32.
+        """
+        return {"role": self.role, "layer": self.layer, **packed(self.weights)}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One of the most probable next tokens at a step of an output."""
+
+    token: int
+    piece: str
+    log_prob: float
+    output: "Output | None" = None
+    """Output that goes on from this token; None where it was not computed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """List the fields for JSON.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        known = {"token": self.token, "piece": self.piece, "logProb": rounded(self.log_prob)}
+        return known if self.output is None else known | {"output": self.output.to_dict()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Output:
+    """One output for a source."""
+
+    text: str
+    ids: tuple[int, ...]
+    """Tokens, with EOS where the model ended the output."""
+    words: Words
+    token_log_probs: tuple[float, ...]
+    log_prob: float
+    score: float
+    weights: NDArray[np.float32] | None = None
+    """[target piece, source piece] attention while generating."""
+    choices: tuple[tuple[Choice, ...], ...] = ()
+    """Most probable tokens at each step; empty where they were not computed."""
+    num_forced: int = 0
+    """Number of tokens at the beginning that were prescribed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """List the fields for JSON.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        return {
+            "text": self.text,
+            "ids": list(self.ids),
+            **self.words.to_dict(),
+            "tokenLogProbs": [rounded(one) for one in self.token_log_probs],
+            "logProb": rounded(self.log_prob),
+            "score": rounded(self.score),
+            "weights": None if self.weights is None else packed(self.weights[None]),
+            "choices": [[choice.to_dict() for choice in step] for step in self.choices],
+            "numForced": self.num_forced,
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TracedSearch:
+    """Search for one source, as the page draws it."""
+
+    beam: int
+    trace: SearchTrace
+    pieces: Mapping[int, str]
+    """Label of every token in the trace."""
+    texts: tuple[str, ...]
+    """Text of every hypothesis in the trace."""
+    departure: int | None = None
+    """Step at which the reference leaves the beam; -1 if it was found, None without a reference."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """List the hypotheses for JSON.
+
+        Returns:
+            Values that JSON can hold; the attention of a node is stored with the node only.
+        """
+        nodes = [
+            {
+                "parent": node.parent,
+                "step": node.step,
+                "piece": self.pieces[node.token],
+                "token": node.token,
+                "tokenLogProb": rounded(node.token_log_prob),
+                "logProb": rounded(node.log_prob),
+                "rank": node.rank,
+                "fate": node.fate,
+                "text": text,
+            }
+            for node, text in zip(self.trace.nodes, self.texts, strict=True)
+        ]
+        attention = [node.weights for node in self.trace.nodes if node.weights is not None]
+        has_all = bool(attention) and len(attention) == len(nodes)
+        return {
+            "beam": self.beam,
+            "nodes": nodes,
+            "attention": packed(np.stack(attention)[None]) if has_all else None,
+            "departure": self.departure,
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SentenceView:
+    """Everything that the page shows of one sentence."""
+
+    model: str
+    kind: str
+    languages: tuple[str, str]
+    engine: str
+    text: str
+    source_ids: tuple[int, ...]
+    source: Words
+    was_cut: bool
+    outputs: tuple[Output, ...]
+    """Best first."""
+    maps: tuple[WeightMap, ...] = ()
+    searches: tuple[TracedSearch, ...] = ()
+    reference: str = ""
+    length_penalty: str = "power"
+    alpha: float = 1.0
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parts that this engine cannot give, each with the command that makes it: layers, attention, search."""
+    measures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """List the fields for JSON.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        return {
+            "format": VIEW_FORMAT,
+            "model": self.model,
+            "kind": self.kind,
+            "languages": list(self.languages),
+            "engine": self.engine,
+            "source": {"text": self.text, "ids": list(self.source_ids), **self.source.to_dict()},
+            "wasCut": self.was_cut,
+            "outputs": [output.to_dict() for output in self.outputs],
+            "maps": [one.to_dict() for one in self.maps],
+            "searches": [one.to_dict() for one in self.searches],
+            "reference": self.reference,
+            "lengthPenalty": self.length_penalty,
+            "alpha": self.alpha,
+            "missing": dict(self.missing),
+            "measures": dict(self.measures),
+        }
+
+
+def packed(weights: NDArray[np.float32]) -> dict[str, Any]:
+    """Write an array as text, a third of the size of its digits.
+
+    Args:
+        weights: any shape.
+
+    Returns:
+        "shape" and "data", base64 of little-endian float32.
+    """
+    data = base64.b64encode(np.ascontiguousarray(weights, dtype="<f4").tobytes()).decode("ascii")
+    return {"shape": list(weights.shape), "data": data}
+
+
+def rounded(value: float) -> float | None:
+    """Round a number for JSON, which has no infinity.
+
+    Args:
+        value: any number.
+
+    Returns:
+        The number with five decimals; None if it is not finite.
+    """
+    return round(value, 5) if math.isfinite(value) else None

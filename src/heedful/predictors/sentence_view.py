@@ -1,0 +1,280 @@
+"""View of one sentence: its translation with everything that the page shows of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import HeedfulError, UsageError, needed_for
+from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.words import Words
+from heedful.predictors.translator import Translator
+from heedful.runtime.engine import Backend, Stepwise
+from heedful.runtime.scored_pairs import encode_source
+from heedful.search.beam import search
+from heedful.search.choices import token_choices
+from heedful.search.config import SearchConfig
+from heedful.search.constraints import Constraints
+from heedful.search.inputs import as_inputs
+from heedful.search.interface import Hypothesis
+from heedful.search.trace import SearchTrace
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.vocabulary import EOS
+
+NUM_OUTPUTS: Final = 5
+"""Number of alternatives of the whole output."""
+NUM_CHOICES: Final = 6
+"""Number of alternatives of a token."""
+MOST_CONTINUED: Final = 40
+"""Longest output, in pieces, whose alternatives are all continued in advance."""
+NO_LAYERS: Final = "heedful inspect MODEL TEXT --engine torch"
+
+
+@final
+@dataclass(frozen=True)
+class ViewRequest:
+    """Parts of the view that are wanted."""
+
+    text: str
+    prefix: tuple[int, ...] = ()
+    """Tokens that the output begins with."""
+    beam: int = 0
+    """Number of hypotheses; 0 = the model's default, at least `NUM_OUTPUTS`."""
+    alpha: float | None = None
+    """Exponent of the length penalty; None = the model's own."""
+    has_layers: bool = True
+    is_continued: bool = False
+    """Whether every alternative of a token is continued to a whole output, for a page without a server."""
+    traced_beams: tuple[int, ...] = ()
+    """Beams whose searches are recorded."""
+    reference: str = ""
+    """Translation whose departure from the beam is shown."""
+
+
+@final
+class SentenceViewer:
+    """Maker of views with one model."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        self._source: Final[Tokenizer] = translator.source_tokenizer
+        self._target: Final[Tokenizer] = translator.target_tokenizer
+
+    def view(self, request: ViewRequest) -> SentenceView:
+        """Translate a text and collect what the page shows.
+
+        Args:
+            request: the text and the parts wanted.
+
+        Returns:
+            The view. Parts that this engine cannot give are named in `missing`.
+
+        Raises:
+            UsageError: the engine searches by itself, so that nothing can be shown.
+
+        Cost: one search for each traced beam, one forward pass for the layers, and with `is_continued` one search for
+            each alternative of each token.
+        """
+        translator = self._translator
+        ids, was_cut = encode_source(self._source, request.text, translator.text)
+        config = self.search_config(request)
+        backend = self._backend(config)
+        engine_name = backend.name
+        missing: dict[str, str] = {}
+        outputs: list[Output] = []
+        searches: list[TracedSearch] = []
+        maps: list[WeightMap] = []
+        if len(ids) > 1:
+            has_attention = backend.supports_scoring(need_alignment=True) is None
+            if not has_attention:
+                missing["attention"] = "heedful train PAIRS --preset small"
+            hypotheses = self._search(backend, ids, config, [request.prefix], has_attention)[0]
+            outputs = [self.output(one, len(request.prefix)) for one in hypotheses]
+            choices = self._choices(backend, ids, outputs[0], config, has_attention, request.is_continued)
+            outputs[0] = replace(outputs[0], choices=choices)
+            searches = [
+                self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
+            ]
+            if request.has_layers and has_attention:
+                try:
+                    maps = self._layers(ids, outputs[0])
+                except HeedfulError as error:
+                    missing["layers"] = str(error)
+        facts = translator.folder.facts
+        source, target = facts.get("languages", ("", ""))
+        return SentenceView(
+            model=translator.folder.path.name,
+            kind=str(facts.get("kind", "")),
+            languages=(str(source), str(target)),
+            engine=engine_name,
+            text=request.text,
+            source_ids=tuple(ids.tolist()),
+            source=Words.of(ids.tolist(), self._source.pieces(ids.tolist())),
+            was_cut=was_cut,
+            outputs=tuple(outputs),
+            maps=tuple(maps),
+            searches=tuple(searches),
+            reference=request.reference,
+            length_penalty=config.length_penalty,
+            alpha=config.alpha,
+            missing=missing,
+        )
+
+    def search_config(self, request: ViewRequest) -> SearchConfig:
+        """Return the settings of the view's search.
+
+        Args:
+            request: beam and length penalty.
+
+        Returns:
+            Settings that return as many outputs as the beam is wide, at most `NUM_OUTPUTS`.
+        """
+        base = self._translator.search
+        beam = request.beam or max(base.beam, NUM_OUTPUTS)
+        changes = {"method": "beam", "beam": beam, "nbest": min(beam, NUM_OUTPUTS), "num_groups": 1, "diversity": 0.0}
+        if request.alpha is not None:
+            changes["alpha"] = request.alpha
+        plain = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        return SearchConfig.model_validate(base.model_dump() | plain | changes)
+
+    def output(self, hypothesis: Hypothesis, num_forced: int = 0) -> Output:
+        """Convert a hypothesis for the page.
+
+        Args:
+            hypothesis: from the search.
+            num_forced: number of its tokens that were prescribed.
+
+        Returns:
+            The output.
+        """
+        ended = (EOS,) if hypothesis.finish_reason == "eos" else ()
+        ids = (*hypothesis.token_ids, *ended)
+        return Output(
+            text=self._target.decode(hypothesis.token_ids),
+            ids=ids,
+            words=Words.of(ids, self._target.pieces(ids)),
+            token_log_probs=hypothesis.token_log_probs,
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
+            weights=hypothesis.weights,
+            num_forced=num_forced,
+        )
+
+    def _backend(self, config: SearchConfig) -> Stepwise:
+        """Backend that searches token by token.
+
+        Raises:
+            UsageError: the named engine searches by itself.
+        """
+        backend: Backend = self._translator.backends.searching(config, attention=False, demand=Constraints(prefix=(4,)))
+        if not isinstance(backend, Stepwise):
+            raise UsageError(
+                f"{backend.name} searches by itself and shows no single step; use --engine torch, or export to onnx"
+            )
+        return backend
+
+    def _search(
+        self,
+        backend: Stepwise,
+        ids: NDArray[np.int64],
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]],
+        has_attention: bool,
+        trace: SearchTrace | None = None,
+    ) -> list[list[Hypothesis]]:
+        return search(
+            backend.make_engine(has_attention),
+            [ids] * len(prefixes),
+            config,
+            max_length=backend.max_length,
+            need_alignment=has_attention,
+            prefixes=prefixes,
+            trace=trace,
+        )
+
+    def _choices(
+        self,
+        backend: Stepwise,
+        ids: NDArray[np.int64],
+        output: Output,
+        config: SearchConfig,
+        has_attention: bool,
+        is_continued: bool,
+    ) -> tuple[tuple[Choice, ...], ...]:
+        if not output.ids:
+            return ()
+        candidates = token_choices(backend.make_engine(False), [ids], output.ids, NUM_CHOICES)
+        steps = [
+            [
+                Choice(int(token), self._target.pieces([int(token)])[0], float(log_prob))
+                for token, log_prob in zip(tokens, log_probs, strict=True)
+            ]
+            for tokens, log_probs in zip(candidates.ids, candidates.log_probs, strict=True)
+        ]
+        if not is_continued or len(output.ids) > MOST_CONTINUED:
+            return tuple(map(tuple, steps))
+        starts = self.word_starts(output)
+        wanted = [
+            (step, rank)
+            for step in starts
+            for rank, choice in enumerate(steps[step])
+            if choice.token not in (output.ids[step], EOS)
+        ]
+        prefixes = [(*output.ids[:step], steps[step][rank].token) for step, rank in wanted]
+        narrow = config.model_copy(update={"nbest": 1})
+        for start in range(0, len(prefixes), 16):
+            batch = prefixes[start : start + 16]
+            outputs = self._search(backend, ids, narrow, batch, has_attention)
+            for (step, rank), prefix, hypotheses in zip(wanted[start:], batch, outputs, strict=False):
+                continued = self.output(hypotheses[0], len(prefix))
+                steps[step][rank] = replace(steps[step][rank], output=continued)
+        return tuple(map(tuple, steps))
+
+    @staticmethod
+    def word_starts(output: Output) -> list[int]:
+        """List the steps at which a word begins.
+
+        Args:
+            output: any output.
+
+        Returns:
+            Indices of its pieces.
+        """
+        words = (-1, *output.words.word_of)
+        return [step for step, (before, word) in enumerate(pairwise(words)) if word != before]
+
+    def _traced(
+        self,
+        backend: Stepwise,
+        ids: NDArray[np.int64],
+        config: SearchConfig,
+        beam: int,
+        request: ViewRequest,
+        has_attention: bool,
+    ) -> TracedSearch:
+        trace = SearchTrace()
+        wide = config.model_copy(update={"beam": beam, "nbest": min(beam, NUM_OUTPUTS)})
+        self._search(backend, ids, wide, [request.prefix], has_attention, trace)
+        tokens = {node.token for node in trace.nodes}
+        pieces = {
+            token: Words.of([token], [piece]).pieces[0]
+            for token, piece in zip(tokens, self._target.pieces(list(tokens)), strict=True)
+        }
+        paths = [trace.path(index) for index in range(len(trace.nodes))]
+        texts = tuple(self._target.decode([trace.nodes[node].token for node in path]) for path in paths)
+        departure = None
+        if request.reference:
+            departure = trace.departure([*self._target.encode(request.reference), EOS])
+        return TracedSearch(beam, trace, pieces, texts, departure)
+
+    def _layers(self, ids: NDArray[np.int64], output: Output) -> list[WeightMap]:
+        """Weights of each layer and head, in PyTorch."""
+        with needed_for("the attention of each layer and head"):
+            from heedful.inspection.layers import layer_weights
+        model = self._translator.model()
+        return [
+            WeightMap(one.role, one.layer, one.weights) for one in layer_weights(model, as_inputs([ids]), output.ids)
+        ]

@@ -1,0 +1,67 @@
+"""`heedful inspect` shows one sentence as text, as an offline page and as a picture."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import heedful
+from tests.cli.conftest import Trained
+
+
+def view_of(page: Path) -> dict:
+    (data,) = re.findall(r'id="view-data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(data)
+
+
+def test_the_page_has_the_translation_its_layers_searches_and_continuations(trained: Trained, tmp_path: Path):
+    page = tmp_path / "page.html"
+    done = heedful("inspect", trained.model, "abc", "--html", page, "--reference", "ABC")
+    assert (done.code, done.out, done.err) == (0, f"{page}\n", "")
+    view = view_of(page)
+    assert view["outputs"][0]["text"] == heedful("translate", trained.model, "abc", "--beam", "5").out.strip("\n")
+    assert [(one["role"], one["shape"][0]) for one in view["maps"]] == [("cross", 2), ("encoder", 2), ("decoder", 2)]
+    assert [one["beam"] for one in view["searches"]] == [1, 2, 3, 5]
+    assert isinstance(view["searches"][0]["departure"], int)
+    best = view["outputs"][0]
+    for step, choices in enumerate(best["choices"]):
+        for choice in choices:
+            if "output" in choice:
+                assert choice["output"]["ids"][: step + 1] == [*best["ids"][:step], choice["token"]]
+                assert choice["output"]["numForced"] == step + 1
+    assert any("output" in choice for choice in best["choices"][0])
+
+
+def test_without_files_the_attention_is_text(trained: Trained):
+    done = heedful("inspect", trained.model, "abc")
+    assert done.code == 0
+    assert "weight" in done.out
+    assert "abc" in done.out
+
+
+def test_a_picture_is_drawn(trained: Trained, tmp_path: Path):
+    done = heedful("inspect", trained.model, "abc", "--png", tmp_path / "map.png")
+    assert (done.code, done.out) == (0, f"{tmp_path / 'map.png'}\n")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("  ",), "TEXT is blank"), (("abc", "--engine", "nosuch"), "nosuch"), (("abc", "--png", "map.xyz"), ".xyz")],
+)
+def test_bad_usage_is_one_line(trained: Trained, arguments: tuple[str, ...], message: str):
+    done = heedful("inspect", trained.model, *arguments)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert message in done.errors[0]
+
+
+def test_a_page_in_a_folder_that_does_not_exist(trained: Trained, tmp_path: Path):
+    done = heedful("inspect", trained.model, "abc", "--html", tmp_path / "no" / "page.html")
+    assert done.code == 5
+    assert "not written" in done.errors[0]
+
+
+def test_the_beam_and_a_prefix_of_the_page_are_those_asked_for(trained: Trained, tmp_path: Path):
+    heedful("inspect", trained.model, "abc", "--beam", "7", "--html", tmp_path / "page.html")
+    assert view_of(tmp_path / "page.html")["searches"][-1]["beam"] == 7

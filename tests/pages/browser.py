@@ -1,0 +1,67 @@
+"""Chromium for tests of the page, with every request that leaves the machine refused."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE: Final = Path(os.environ.get("HEEDFUL_AXE", "axe.min.js"))
+"""Script of axe-core, which checks accessibility; not part of the project."""
+SWITCHES: Final = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+needs_chromium: Final = pytest.mark.skipif(
+    CHROMIUM is None or importlib.util.find_spec("playwright") is None,
+    reason="needs Chromium and the package playwright: apt-get install chromium, pip install playwright",
+)
+
+
+@contextmanager
+def chromium() -> Generator[Any]:
+    """Start a browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """Page in a browser that records errors and refuses requests to other machines."""
+
+    def __init__(
+        self, browser: Any, address: str, width: int = 1280, language: str = "en-US", scheme: str = "light"
+    ) -> None:
+        self.faults: list[str] = []
+        self.refused: list[str] = []
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, locale=language, color_scheme=scheme, reduced_motion="reduce"
+        )
+        self.page = self.context.new_page()
+        self.page.route("**/*", self._check)
+        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.goto(address)
+        self.page.wait_for_selector("#view > *")
+
+    def _check(self, route: Any) -> None:
+        address = route.request.url
+        if address.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+            route.continue_()
+        else:
+            self.refused.append(address)
+            route.abort()
+
+    def close(self) -> None:
+        """Close the tab; the page has logged no error and asked nobody else."""
+        self.context.close()
+        assert self.faults == []
+        assert self.refused == []

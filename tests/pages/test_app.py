@@ -1,0 +1,223 @@
+"""The page in Chromium, as an offline file: what is shown, lit, chosen and saved."""
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heedful.pages.bundle import offline_page
+from heedful.pages.sentence import SentenceView
+from tests.pages.browser import AXE, Tab, chromium, needs_chromium
+from tests.pages.views import sentence_view
+
+pytestmark = needs_chromium
+VIEWS = ("translate", "inside", "search", "learn")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    with chromium() as started:
+        yield started
+
+
+def written(tmp_path: Path, view: SentenceView | None = None) -> str:
+    path = tmp_path / "page.html"
+    path.write_text(offline_page("page", (view or sentence_view()).to_dict()), encoding="utf-8", newline="\n")
+    return path.as_uri()
+
+
+def texts(tab: Tab, selector: str) -> list[str]:
+    return [each.strip() for each in tab.page.locator(selector).all_text_contents()]
+
+
+def test_pointing_at_a_cell_lights_exactly_its_two_words(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path))
+    box = tab.page.locator("svg.map").bounding_box()
+    first = tab.page.locator("svg.map > rect").first
+    left, top = (float(first.get_attribute(name)) for name in ("x", "y"))
+    tab.page.mouse.move(box["x"] + left + 3.5 * 32, box["y"] + top + 2.5 * 32)
+    assert texts(tab, ".links .word.hot") == ["好", "is"]
+    assert texts(tab, "svg.map text.hot") == ["is", "好"]
+    assert re.search(r"“?is”? ← 好: 0\.\d\d · row sum 1\.000", tab.page.locator(".status").first.inner_text())
+    tab.close()
+
+
+def test_arrow_keys_move_the_cell_and_name_it(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path))
+    tab.page.locator("svg.map").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        tab.page.keyboard.press(key)
+    assert tab.page.locator("svg.map").get_attribute("aria-label").startswith("is ← 天气: 0.")
+    tab.close()
+
+
+@pytest.mark.parametrize("unit", ["word", "piece"])
+def test_rows_of_every_map_sum_to_one(browser: Any, tmp_path: Path, unit: str):
+    tab = Tab(browser, written(tmp_path) + f"#view=inside&unit={unit}")
+    num_rows = tab.page.locator("svg.map text[data-row]").count()
+    assert num_rows == (5 if unit == "word" else 6)
+    tab.page.locator("svg.map").focus()
+    for _ in range(num_rows):
+        tab.page.keyboard.press("ArrowDown")
+        assert "row sum 1.000" in tab.page.locator(".status").inner_text()
+    tab.close()
+
+
+def test_a_head_changes_the_map_and_the_address_brings_it_back(browser: Any, tmp_path: Path):
+    address = written(tmp_path)
+    tab = Tab(browser, address + "#view=inside")
+    before = tab.page.locator("svg.map").inner_html()
+    tab.page.get_by_role("button", name="Layer 1, Head 2").click()
+    after = tab.page.locator("svg.map").inner_html()
+    assert before != after
+    again = Tab(browser, tab.page.url)
+    assert again.page.locator("svg.map").inner_html() == after
+    assert again.page.locator(".thumbs [aria-pressed=true]").get_attribute("aria-label") == "Layer 1, Head 2"
+    tab.close()
+    again.close()
+
+
+def test_an_alternative_of_a_word_replaces_what_follows(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path))
+    tab.page.locator("#output .word", has_text="weather").click()
+    tab.page.locator("button[data-token='99']").click()
+    assert texts(tab, "#output .word") == ["It", "is", "fine", "⏎"]
+    assert texts(tab, ".links .lower .word") == ["It", "is", "fine", "⏎"]
+    tab.page.get_by_role("button", name="Back to the best output").click()
+    assert texts(tab, "#output .word")[:2] == ["The", "weather"]
+    tab.close()
+
+
+def test_the_length_penalty_ranks_finished_hypotheses_anew(browser: Any, tmp_path: Path):
+    view = sentence_view()
+    nodes = view.searches[-1].trace.nodes
+    tab = Tab(browser, written(tmp_path, view) + "#view=search&beam=3&alpha=0")
+    ended = sorted((n.log_prob for n in nodes if n.fate in ("eos", "length")), reverse=True)
+    assert texts(tab, "#finished td:nth-child(2)") == [f"{one:.2f}".replace("-", "−") for one in ended]
+    tab.page.locator("#alpha").fill("2")
+    expected = sorted((n.log_prob / (n.step + 1) ** 2 for n in nodes if n.fate in ("eos", "length")), reverse=True)
+    assert texts(tab, "#finished td:nth-child(2)") == [f"{one:.2f}".replace("-", "−") for one in expected]
+    tab.close()
+
+
+def test_a_node_of_the_tree_shows_its_text_and_attention(browser: Any, tmp_path: Path):
+    view = sentence_view()
+    tab = Tab(browser, written(tmp_path, view) + "#view=search&beam=3")
+    tab.page.locator("#node-4").focus()
+    tab.page.keyboard.press("Enter")
+    assert tab.page.locator("#hypothesis").inner_text() == view.searches[-1].texts[4]
+    assert tab.page.locator("svg.map text[data-row]").count() == len(view.searches[-1].trace.path(4))
+    assert "left the beam at its token 2" in tab.page.locator(".notice").inner_text()
+    tab.close()
+
+
+def test_a_map_of_200_by_200_is_drawn_within_300_ms(browser: Any, tmp_path: Path):
+    pieces = tuple(f"▁w{index}" for index in range(199))
+    tab = Tab(browser, written(tmp_path, sentence_view((*pieces, "</s>"), (*pieces, "</s>"))) + "#view=search")
+    # The best of three, for the machine may be busy.
+    durations = [
+        tab.page.evaluate("""() => { const start = performance.now(); document.getElementById('tab-inside').click();
+            document.body.getBoundingClientRect(); const end = performance.now();
+            document.getElementById('tab-search').click(); return end - start; }""")
+        for _ in range(3)
+    ]
+    assert min(durations) <= 300, durations
+    tab.close()
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "csv"])
+def test_a_map_is_saved(browser: Any, tmp_path: Path, kind: str):
+    tab = Tab(browser, written(tmp_path) + "#view=inside&head=1")
+    with tab.page.expect_download() as download:
+        tab.page.locator(f"[data-save={kind}]").click()
+    saved = Path(download.value.path()).read_bytes()
+    assert download.value.suggested_filename == f"attention-cross-2-1.{kind}"
+    if kind == "png":
+        assert saved.startswith(b"\x89PNG")
+    if kind == "svg":
+        assert b"var(--" not in saved
+        assert "天气".encode() in saved
+    if kind == "csv":
+        rows = [line.split(",") for line in saved.decode("utf-8-sig").strip().split("\r\n")]
+        assert rows[0] == ['""', '"今天"', '"天气"', '"很"', '"好"', '"⏎"']
+        sums = [sum(map(float, row[1:])) for row in rows[1:]]
+        np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+    tab.close()
+
+
+def test_markup_in_a_sentence_stays_text(browser: Any, tmp_path: Path):
+    hostile = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
+    tab = Tab(browser, written(tmp_path, sentence_view((hostile, "</s>"), (f"▁{hostile}", "</s>"))))
+    for view in VIEWS:
+        tab.page.locator(f"#tab-{view}").click()
+    assert tab.page.evaluate("window.hacked") is None
+    tab.page.locator("#tab-translate").click()
+    assert hostile in tab.page.locator("#output").inner_text()
+    tab.close()
+
+
+LATIN = re.compile(r"[A-Za-z]{3,}")
+ALL_TEXT = """() => {
+    const names = ['aria-label', 'title', 'placeholder'];
+    const named = [...document.querySelectorAll('[aria-label],[title],[placeholder]')];
+    document.querySelectorAll('option, .formula').forEach((each) => each.remove());
+    const attributes = named.flatMap((each) => names.map((name) => each.getAttribute(name) ?? ''));
+    return [document.body.innerText, ...attributes].join(' ');
+}"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
+    chinese = sentence_view(("今天", "天气", "</s>"), ("很", "好", "</s>"), ("不", "错", "</s>"))
+    tab = Tab(browser, written(tmp_path, chinese) + f"#view={view}", language="zh-CN")
+    page = tab.page.evaluate(ALL_TEXT)
+    allowed = {
+        "heedful",
+        "English",
+        "toy",
+        "model",
+        "SVG",
+        "PNG",
+        "CSV",
+        "nat",
+        "Nadaraya",
+        "Watson",
+        "Luong",
+        "local",
+        "ALTI",
+        "softmax",
+        "cell",
+    }
+    assert set(LATIN.findall(page)) <= allowed
+    assert tab.page.locator("html").get_attribute("lang") == "zh-CN"
+    tab.page.locator("#language").click()
+    assert "Translate" in tab.page.locator("nav").inner_text()
+    tab.close()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_narrow_screen_does_not_scroll_sideways(browser: Any, tmp_path: Path, view: str):
+    tab = Tab(browser, written(tmp_path) + f"#view={view}&word=0", width=320)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 320
+    tab.close()
+
+
+@pytest.mark.skipif(
+    not AXE.is_file(), reason="needs axe-core, and its axe.min.js named by HEEDFUL_AXE: npm install axe-core"
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, view: str, scheme: str):
+    tab = Tab(browser, written(tmp_path) + f"#view={view}&word=0", scheme=scheme)
+    tab.page.evaluate(AXE.read_text(encoding="utf-8"))
+    result = tab.page.evaluate("axe.run()")
+    found = [
+        f"{one['id']}: {one['nodes'][0]['html'][:120]}"
+        for one in result["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert found == []
+    tab.close()

@@ -1,0 +1,40 @@
+"""The offline page is one file: no link leads out of it, and no sentence can become markup."""
+
+import base64
+import hashlib
+import json
+import re
+
+from heedful.pages.bundle import bundled_script, offline_page, page_files
+from tests.pages.views import sentence_view
+
+
+def test_every_module_is_in_the_script_and_no_import_remains():
+    script = bundled_script()
+    modules = {name for name in page_files() if name.endswith(".js")}
+    assert set(re.findall(r"^modules\['([a-z_]+\.js)'\] =", script, re.MULTILINE)) == modules
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+
+
+def test_the_policy_admits_the_page_s_own_script_alone():
+    page = offline_page("title", sentence_view().to_dict())
+    (script,) = re.findall(r'<script type="module">(.*)</script>', page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in page
+    assert "default-src 'none'" in page
+
+
+def test_no_address_outside_the_file_is_named():
+    page = offline_page("title", sentence_view().to_dict())
+    addresses = set(re.findall(r"https?://[^\s'\"<>)]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_sentence_that_looks_like_markup_stays_data():
+    hostile = "</script><script>alert(1)</script>"
+    view = sentence_view(source=(hostile, "</s>")).to_dict()
+    page = offline_page(hostile, view)
+    assert page.count("</script>") == 2
+    (data,) = re.findall(r'<script type="application/json" id="view-data">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data)["source"]["text"] == hostile
+    assert "<title>&lt;/script&gt;" in page

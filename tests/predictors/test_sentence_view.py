@@ -1,0 +1,59 @@
+"""A view shows what the search found, and goes on from any prefix."""
+
+import numpy as np
+import pytest
+
+from heedful.predictors.sentence_view import NUM_OUTPUTS, SentenceViewer, ViewRequest
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.search.config import SearchConfig
+from heedful.text.vocabulary import EOS
+from tests.cli.conftest import Trained, trained  # noqa: F401
+
+
+@pytest.fixture
+def viewer(trained: Trained) -> SentenceViewer:  # noqa: F811
+    translator = load(trained.model, engine="torch")
+    assert isinstance(translator, Translator)
+    return SentenceViewer(translator)
+
+
+def test_outputs_are_those_of_translate(viewer: SentenceViewer, trained: Trained):  # noqa: F811
+    view = viewer.view(ViewRequest("fade"))
+    translator = load(trained.model, engine="torch")
+    expected = translator.translate(["fade"], beam=5, nbest=NUM_OUTPUTS, attention=True)[0]
+    assert [one.text for one in view.outputs] == [one.text for one in expected.alternatives]
+    assert [one.log_prob for one in view.outputs] == pytest.approx([one.log_prob for one in expected.alternatives])
+    np.testing.assert_allclose(view.outputs[0].weights, expected.attention, atol=1e-6)
+    assert view.source_ids[-1] == EOS
+
+
+def test_a_prefix_is_kept_and_continued(viewer: SentenceViewer):
+    best = viewer.view(ViewRequest("fade")).outputs[0]
+    choice = next(one for one in best.choices[1] if one.token not in (best.ids[1], EOS))
+    view = viewer.view(ViewRequest("fade", prefix=(best.ids[0], choice.token)))
+    assert view.outputs
+    for output in view.outputs:
+        assert output.ids[:2] == (best.ids[0], choice.token)
+        assert output.num_forced == 2
+
+
+def test_layers_belong_to_the_best_output(viewer: SentenceViewer):
+    view = viewer.view(ViewRequest("fade"))
+    cross = [one for one in view.maps if one.role == "cross"]
+    assert [one.weights.shape[1:] for one in cross] == [(len(view.outputs[0].ids), len(view.source_ids))]
+    # One layer: its mean over heads is the alignment that the engine reported while it generated.
+    np.testing.assert_allclose(cross[0].weights.mean(axis=0), view.outputs[0].weights, atol=1e-5)
+
+
+def test_blank_text_has_no_output(viewer: SentenceViewer):
+    view = viewer.view(ViewRequest("   ", traced_beams=(2,)))
+    assert (view.outputs, view.maps, view.searches) == ((), (), ())
+
+
+def test_the_length_penalty_of_a_request_is_the_search_s(viewer: SentenceViewer):
+    config = viewer.search_config(ViewRequest("fade", beam=3, alpha=0.0))
+    assert (config.beam, config.nbest, config.alpha) == (3, 3, 0.0)
+    assert isinstance(config, SearchConfig)
+    view = viewer.view(ViewRequest("fade", alpha=0.0))
+    assert [one.score for one in view.outputs] == pytest.approx([one.log_prob for one in view.outputs])
