@@ -75,9 +75,7 @@ def write(folder: Path, sequences: Path, fonts: Path) -> None:
     draw = random.Random(SEED)
     train, unseen = (read(sequences / f"{name}.tsv") for name in ("train", "dev"))
     seen = draw.sample(train, NUMBER_SEEN)
-    known, new = (
-        {name: Typeface(fonts, *file) for name, file in faces.items()} for faces in (TYPEFACES, HELD_OUT)
-    )
+    known, new = ({name: Typeface(fonts, *file) for name, file in faces.items()} for faces in (TYPEFACES, HELD_OUT))
     quarter = len(unseen) // 4
     draw.shuffle(unseen)
     plans = {

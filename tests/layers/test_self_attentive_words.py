@@ -8,9 +8,23 @@ from heedful.attention.structured import ProjectiveTree
 from heedful.layers.self_attentive_words import SelfAttentiveWords
 
 
-def make(normalizer: Softmax | ProjectiveTree) -> SelfAttentiveWords:
+def make(normalizer: Softmax | ProjectiveTree, is_bounded: bool = True) -> SelfAttentiveWords:
     torch.manual_seed(3)
-    return SelfAttentiveWords(5, 6, Additive(6, 6), normalizer).double()
+    return SelfAttentiveWords(5, 6, Additive(6, 6), normalizer, is_bounded=is_bounded).double()
+
+
+def test_the_odds_of_two_heads_are_bounded():
+    words = 100.0 * torch.randn(1, 9, 5, dtype=torch.float64)
+    largest: list[float] = []
+    for is_bounded in (True, False):
+        layer = make(Softmax(), is_bounded)
+        torch.nn.init.constant_(layer.score.get_parameter("vector"), 50.0)
+        weights = layer(words, torch.tensor([9]), need=("weights",))[1].weights
+        assert weights is not None
+        least = weights.masked_fill(weights == 0, 1.0).amin(dim=-1)
+        largest.append(float((weights.amax(dim=-1) / least).log().max().detach()))
+    assert largest[0] <= 2.0 + 1e-12
+    assert largest[1] > 4.0
 
 
 def test_no_word_is_its_own_head_and_padding_has_no_weight():

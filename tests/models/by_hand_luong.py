@@ -70,6 +70,8 @@ def beside_heads(p: Parameters, config: LuongConfig, words: Sequence[Vector]) ->
         ]
         for j, word in enumerate(states)
     ]
+    if config.head_attention.is_bounded:
+        theta = [[None if each is None else float(np.tanh(each)) for each in row] for row in theta]
     if config.head_attention.normalizer == "projective_tree":
         weights = projective_tree([[None] * len(heads), *theta])[1:]
     else:

@@ -40,6 +40,10 @@ FURTHER = {
     "simple heads": changed(TINY, encoder="heads", reader_size=4, head_attention={"normalizer": "softmax"}),
     "structured heads": changed(TINY, encoder="heads", reader_size=4, window="global", is_end_attended=False),
     "structured heads, gru": changed(TINY, encoder="heads", reader_size=4, cell="gru", score="additive"),
+    "structured heads, unbounded": changed(TINY, encoder="heads", reader_size=4, head_attention={"is_bounded": False}),
+    "simple heads, unbounded": changed(
+        TINY, encoder="heads", reader_size=4, head_attention={"is_bounded": False, "normalizer": "softmax"}
+    ),
     "coverage": changed(TINY, score="dot", attention={"has_coverage": True}),
     "coverage, monotonic": changed(TINY, score="concat", window="local-m", attention={"has_coverage": True}),
     "coverage alone": changed(TINY, window="global", score="dot", has_feeding=False, attention={"has_coverage": True}),

@@ -76,7 +76,9 @@ COMMAND_LINES: Final = (
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
     Command("caption", ("caption", "scenes.model", "scenes/0.png"), ("scenes.model", "scenes/0.png")),
-    Command("caption-onnx", ("caption", "scenes-engines.model", "scenes/0.png"), ("scenes-engines.model", "scenes/0.png")),
+    Command(
+        "caption-onnx", ("caption", "scenes-engines.model", "scenes/0.png"), ("scenes-engines.model", "scenes/0.png")
+    ),
     Command("answer", ("answer", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
     Command(
         "answer-onnx",

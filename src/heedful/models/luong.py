@@ -48,6 +48,8 @@ class HeadAttention(AttentionConfig):
 
     score: str = "additive"
     normalizer: str = "projective_tree"
+    is_bounded: bool = True
+    """Whether weights follow from tanh of the score, as in the paper."""
 
 
 class LuongConfig(Config):
@@ -321,7 +323,8 @@ def _build_encoder(config: LuongConfig) -> RecurrentStack | BidirectionalStack |
     if config.encoder == "heads":
         score = build_score(config.head_attention, config.reader_size, config.reader_size, role="encoder")
         normalizer = build_normalizer(config.head_attention)
-        return SelfAttentiveWords(embedding, config.reader_size, score, normalizer, config.cell)
+        is_bounded = config.head_attention.is_bounded
+        return SelfAttentiveWords(embedding, config.reader_size, score, normalizer, config.cell, is_bounded)
     stack = (config.num_layers, config.dropout, config.reset)
     if config.is_bidirectional:
         return BidirectionalStack(config.cell, embedding, hidden // 2, *stack)
