@@ -4,11 +4,11 @@
     heedful train characters/train.tsv --dev characters/dev.tsv --task captioning --out characters.model ...
     python benchmarks/characters.py score characters.model characters
 
-FOLDER has train.tsv and dev.tsv: lines of a character, one level of its structure, and its structure down to components,
-as ideographic description sequences. Characters of train.tsv are drawn in eight typefaces; two others are held out. Of
-dev.tsv, the first quarter of the characters chooses the model, the rest is for the test. The place of a component is the
-part of the square that the sequence gives it, halves and thirds of equal size; attention is in its place if the centre
-of its weights is.
+FOLDER has train.tsv and dev.tsv: lines of a character, one level of its structure, and its structure down to
+components, as ideographic description sequences. Characters of train.tsv are drawn in eight typefaces; two others are
+held out. Of dev.tsv, the first quarter of the characters chooses the model, the rest is for the test. The place of a
+component is the part of the square that the sequence gives it, halves and thirds of equal size; attention is in its
+place if the centre of its weights is.
 """
 
 import argparse
@@ -174,8 +174,8 @@ def score(model: Path, folder: Path) -> None:
                     hits.append(bool(box.left <= centre[0] <= box.right and box.top <= centre[1] <= box.bottom))
                     shares.append((box.right - box.left) * (box.bottom - box.top))
         print(
-            f"{split}: exact {num_right / len(rows):.1%} of {len(rows):,}; centre of attention in the component's place "
-            f"{np.mean(hits):.1%} of {len(hits):,} (the places cover {np.mean(shares):.1%})"
+            f"{split}: exact {num_right / len(rows):.1%} of {len(rows):,}; centre of attention in the component's "
+            f"place {np.mean(hits):.1%} of {len(hits):,} (the places cover {np.mean(shares):.1%})"
         )
 
 

@@ -73,7 +73,11 @@ def test_half_of_a_surrogate_pair_is_replaced():
     assert explain(DataError("key '\ud800' and '\udfff'")).message == "error: key '\ufffd' and '\ufffd'"
 
 
-def test_an_option_that_is_no_number_is_named_in_the_words_of_the_house():
-    done = heedful("list", "presets", "--threads", "1e30")
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("1e30", "expected an integer"), ("1000000", "expected 1024 or less"), ("-1", "expected 0 or more")],
+)
+def test_a_number_out_of_range_is_refused_in_plain_words(value: str, words: str):
+    done = heedful("list", "presets", "--threads", value)
     assert done.code == 2
-    assert "invalid value for '--threads': expected an integer; see: " in done.err
+    assert f"invalid value for '--threads': {words}; see: " in done.err

@@ -87,7 +87,12 @@ def _system_failure(error: OSError) -> Failure:
     return _failure(f"{where}{reason}", 2)
 
 
-_PARSED: Final = re.compile(r"Input should be a valid \w+, unable to parse string as (an? \w+)")
+_WORDING: Final = (
+    (re.compile(r"Input should be a valid \w+, unable to parse string as (an? \w+)"), r"expected \1"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"expected \1 or less"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected \1 or more"),
+)
+"""Messages of the library that parses options, and ours."""
 
 
 def _usage(error: typer.TyperException) -> str:
@@ -100,5 +105,7 @@ def _usage(error: typer.TyperException) -> str:
         message = f"no such option {option}{did_you_mean(option, sorted(possible))}"
     else:
         message = error.format_message().rstrip(".")
-        message = _PARSED.sub(r"expected \1", message[:1].lower() + message[1:])
+        message = message[:1].lower() + message[1:]
+        for pattern, wording in _WORDING:
+            message = pattern.sub(wording, message)
     return f"{name}: {message}; see: {command} --help" if name else f"{message}; see: {command} --help"

@@ -1,15 +1,18 @@
 """Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Final, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batch import Position
+from heedful.data.batch import Batch, Position
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.text.vocabulary import BOS, PAD
+
+BatchT = TypeVar("BatchT", bound=Batch)
 
 IntArray = NDArray[np.int64]
 
@@ -141,26 +144,26 @@ def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
     return np.stack([rows, *sides], axis=1)
 
 
-@final
-class PairSampler:
-    """Endless batches of pairs; each epoch contains every pair once.
+class LengthSampler(ABC, Generic[BatchT]):
+    """Endless batches of examples of similar length; each epoch contains every example once.
 
     `cut_batches` groups pairs of similar length on both sides; pairs of equal lengths are shuffled, and so are the
     batches. Both orders are functions of (seed, epoch), so a position is two integers.
     """
 
-    unit: ClassVar[str] = "tokens"
+    unit: ClassVar[str]
+    """Name of what a batch counts, in the plural."""
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
         """Prepare the iteration.
 
         Args:
-            corpus: encoded pairs.
-            batch_tokens: largest number of positions of a batch, padding included, on its longer side; a single pair
-                always fits.
+            corpus: encoded examples.
+            batch_tokens: largest number of positions of a batch, padding included, on its longer side; a single
+                example always fits.
             seed: seed of the order.
         """
-        self._corpus = corpus
+        self.corpus: Final = corpus
         self._batch_tokens = batch_tokens
         self._seed = seed
         self._epoch: list[Ids] = []
@@ -175,14 +178,12 @@ class PairSampler:
             epoch: 0-based.
 
         Returns:
-            Indices of the pairs of each batch, in training order.
+            Indices of the examples of each batch, in training order.
         """
         if self._planned != epoch:
             self._epoch = []  # before the next is made
             generator = np.random.default_rng((self._seed, epoch))
-            batches = cut_batches(
-                self._corpus.source.lengths, self._corpus.target.lengths, self._batch_tokens, generator
-            )
+            batches = cut_batches(self.corpus.source.lengths, self.corpus.target.lengths, self._batch_tokens, generator)
             self._epoch = [batches[i] for i in generator.permutation(len(batches))]
             self._planned = epoch
         return self._epoch
@@ -198,7 +199,18 @@ class PairSampler:
         """
         return len(self.plan(epoch))
 
-    def __iter__(self) -> Iterator[PairBatch]:
+    @abstractmethod
+    def collect(self, indices: Ids) -> BatchT:
+        """Collect examples into a batch.
+
+        Args:
+            indices: [batch] indices of the examples.
+
+        Returns:
+            The padded batch.
+        """
+
+    def __iter__(self) -> Iterator[BatchT]:
         while True:
             batches = self.plan(self.position.epoch)
             if self.position.batch >= len(batches):
@@ -206,7 +218,17 @@ class PairSampler:
                 continue
             indices = batches[self.position.batch]
             self.position = Position(self.position.epoch, self.position.batch + 1)
-            yield make_batch(self._corpus, indices)
+            yield self.collect(indices)
+
+
+@final
+class PairSampler(LengthSampler[PairBatch]):
+    """Endless batches of pairs of similar length on both sides."""
+
+    unit: ClassVar[str] = "tokens"
+
+    def collect(self, indices: Ids) -> PairBatch:
+        return make_batch(self.corpus, indices)
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batch import Position
-from heedful.data.batching import IntArray, PairSampler, teacher_forced
+from heedful.data.batching import IntArray, LengthSampler, teacher_forced
 from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.images import ImageConfig, inside, read_image, stack_features
@@ -232,13 +231,13 @@ def make_caption_batch(images: StoredImages, corpus: EncodedCorpus, indices: Ids
 
 
 @final
-class CaptionSampler:
+class CaptionSampler(LengthSampler[CaptionBatch]):
     """Endless batches of images with captions of similar length; each epoch contains every caption once."""
 
     unit: ClassVar[str] = "tokens"
 
     def __init__(self, images: StoredImages, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
-        """Prepare to draw.
+        """Prepare the iteration.
 
         Args:
             images: stored images.
@@ -246,32 +245,11 @@ class CaptionSampler:
             batch_tokens: largest number of caption tokens of a batch, padding included; a single one always fits.
             seed: seed of the order.
         """
-        self._images = images
-        self._corpus = corpus
-        self._order = PairSampler(corpus, batch_tokens, seed)
-        self.position = Position(0, 0)
-        """Position of the next batch; set it to continue from there."""
+        super().__init__(corpus, batch_tokens, seed)
+        self._images: Final = images
 
-    def num_batches(self, epoch: int) -> int:
-        """Count the batches of an epoch, which requires planning it.
-
-        Args:
-            epoch: 0-based.
-
-        Returns:
-            Their number.
-        """
-        return self._order.num_batches(epoch)
-
-    def __iter__(self) -> Iterator[CaptionBatch]:
-        while True:
-            epoch, batch = self.position
-            batches = self._order.plan(epoch)
-            if batch >= len(batches):
-                self.position = Position(epoch + 1, 0)
-                continue
-            self.position = Position(epoch, batch + 1)
-            yield make_caption_batch(self._images, self._corpus, batches[batch])
+    def collect(self, indices: Ids) -> CaptionBatch:
+        return make_caption_batch(self._images, self.corpus, indices)
 
 
 def captions_by_length(images: StoredImages, corpus: EncodedCorpus, batch_captions: int = 64) -> Iterator[CaptionBatch]:

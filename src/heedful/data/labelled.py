@@ -1,13 +1,12 @@
 """Texts with labels, and their batches in an order determined by seed and epoch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, Final, Protocol, final
 
 from numpy.typing import NDArray
 
-from heedful.data.batch import Position
-from heedful.data.batching import IntArray, PairSampler, pad
+from heedful.data.batching import IntArray, LengthSampler, pad
 from heedful.data.corpus import Pair
 from heedful.data.encoded import EncodedCorpus, Ids
 
@@ -124,13 +123,13 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
 
 
 @final
-class LabelSampler:
+class LabelSampler(LengthSampler[LabelBatch]):
     """Endless batches of texts of similar length; each epoch contains every text once."""
 
     unit: ClassVar[str] = "texts"
 
     def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, collect: Collect) -> None:
-        """Prepare to draw.
+        """Prepare the iteration.
 
         Args:
             corpus: as for `make_label_batch`.
@@ -138,29 +137,8 @@ class LabelSampler:
             seed: seed of the order.
             collect: as for `make_label_batch`.
         """
-        self._corpus = corpus
-        self._collect = collect
-        self._order = PairSampler(corpus, batch_tokens, seed)
-        self.position = Position(0, 0)
-        """Position of the next batch; set it to continue from there."""
+        super().__init__(corpus, batch_tokens, seed)
+        self._collect: Final = collect
 
-    def num_batches(self, epoch: int) -> int:
-        """Count the batches of an epoch, which requires planning it.
-
-        Args:
-            epoch: 0-based.
-
-        Returns:
-            Their number.
-        """
-        return self._order.num_batches(epoch)
-
-    def __iter__(self) -> Iterator[LabelBatch]:
-        while True:
-            epoch, batch = self.position
-            batches = self._order.plan(epoch)
-            if batch >= len(batches):
-                self.position = Position(epoch + 1, 0)
-                continue
-            self.position = Position(epoch, batch + 1)
-            yield make_label_batch(self._corpus, batches[batch], self._collect)
+    def collect(self, indices: Ids) -> LabelBatch:
+        return make_label_batch(self.corpus, indices, self._collect)
