@@ -24,9 +24,9 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.synthetic.trees import Expression, generate
 
-NUM_TRAIN, NUM_DEV, NUM_TEST = 15_000, 500, 200
+NUM_TRAIN, NUM_DEV, NUM_TEST = 6_000, 200, 200
 """Expressions for training and validation, of all depths, and for testing, of each depth."""
-TRAIN_DEPTHS, TEST_DEPTHS = (2, 3, 4), (2, 3, 4, 5, 6)
+TRAIN_DEPTHS, TEST_DEPTHS = (2, 3), (2, 3, 4, 5, 6)
 SETTINGS = """[text]
 source_units = "words"
 target_units = "words"
@@ -42,15 +42,15 @@ output_dropout = 0.1
 [training]
 batch_tokens = 1024
 label_smoothing = 0.0
-max_epochs = 10
-validate_every = 500
+max_epochs = 8
+validate_every = 300
 patience = 1000
 export = false
 
 [training.optimizer]
-learning_rate = 0.003
+learning_rate = 0.005
 [training.optimizer.schedule]
-warmup_steps = 200
+warmup_steps = 100
 """
 NUM_FLIPS = 10_000
 
