@@ -92,12 +92,12 @@ def _prefix(tree: _Tree, head: int, heads: list[int]) -> Iterator[str]:
         yield tree
         return
     operator, operands = tree
-    place = len(heads) + 2
-    heads += [place, head]
+    operator_position = len(heads) + 2
+    heads += [operator_position, head]
     yield from ("(", operator)
     for operand in operands:
-        yield from _prefix(operand, place, heads)
-    heads.append(place)
+        yield from _prefix(operand, operator_position, heads)
+    heads.append(operator_position)
     yield ")"
 
 
