@@ -63,6 +63,10 @@ prove-checkpoints: $(VENV)/.installed-dev ## test saves under kills, full disks,
 prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not change outputs; MODEL= SOURCE= REFERENCE= (minutes)
 	$(BIN)/python -m tests.prove.prove_decoding $(MODEL) $(SOURCE) $(REFERENCE)
 
+.PHONY: prove-serve
+prove-serve: $(VENV)/.installed-dev ## test the server under load, overload, slow clients, signals and disconnects (an hour)
+	$(BIN)/python -m tests.prove.prove_serve
+
 .PHONY: prove-ddp
 prove-ddp: $(VENV)/.installed-dev ## test training in several processes, and their deaths (minutes)
 	$(BIN)/python -m tests.prove.prove_ddp

@@ -11,6 +11,7 @@ from heedful.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
+    from heedful.pipelines import pipeline
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
@@ -18,13 +19,24 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.recipe import train_model as train
 
-__all__ = ["Captioner", "Classifier", "Translation", "Translator", "__version__", "compare", "load", "train"]
+__all__ = [
+    "Captioner",
+    "Classifier",
+    "Translation",
+    "Translator",
+    "__version__",
+    "compare",
+    "load",
+    "pipeline",
+    "train",
+]
 
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
 # would make every module of the package depend on all others.
 _LAZY = {
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
+    "pipeline": ("heedful.pipelines", "pipeline"),
     "load": ("heedful.predictors.table", "load"),
     "Captioner": ("heedful.predictors.captioner", "Captioner"),
     "Classifier": ("heedful.predictors.classifier", "Classifier"),

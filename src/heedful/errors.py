@@ -109,6 +109,13 @@ EXTRAS: Final = {
     "onnxruntime": "onnx",
     "gensim": "vectors",
     "PIL": "images",
+    "fastapi": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "python_multipart": "serve",
+    "prometheus_client": "serve",
+    "docx": "documents",
+    "odfdo": "documents",
 }
 """Extra that installs each optional package."""
 

@@ -63,5 +63,5 @@ class Tab:
     def close(self) -> None:
         """Close the tab; the page has logged no error and asked nobody else."""
         self.context.close()
-        assert self.faults == []
-        assert self.refused == []
+        assert self.faults == [], self.faults
+        assert self.refused == [], self.refused

@@ -18,6 +18,7 @@ from heedful.attention.call_checks import (
     require_size,
     table_mask,
 )
+from heedful.attention.editing import edited
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -161,6 +162,7 @@ def attend(
             clean = _lower(*with_zeros(query, key, value, call.pairs), score, mask, normalizer, dropout, wanted)
             attended = merged(reached, attended, _run(chosen, clean), normalizer.scope)
     if watch:
+        attended = edited(call.score, attended, call.value)
         watch(call.score, attended)
     return attended
 

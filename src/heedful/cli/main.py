@@ -23,7 +23,7 @@ from heedful.version import __version__
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Make a model": ("demo", "train", "compare", "import", "vectors"),
     "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score"),
-    "Ship a model": ("export", "pack"),
+    "Ship a model": ("serve", "export", "pack"),
     "Inspect": ("inspect", "check", "info", "report", "list", "doctor"),
 }
 """Commands by their heading in the help; each is a module here with a function `run` and its help as docstring."""

@@ -50,7 +50,7 @@ def layer_weights(model: Seq2Seq, source: InputArrays, output: Sequence[int]) ->
         model(inputs_on(device, source), target_in)
     layers: list[LayerWeights] = []
     counts = dict.fromkeys(ROLES, 0)
-    for name in sorted(captured.calls, key=_natural):
+    for name in sorted(captured.calls, key=natural_order):
         parts = [call.weights for call in captured.calls[name] if call.weights is not None]
         role = role_of(name)
         if not parts or len({(*part.shape[:-2], part.shape[-1]) for part in parts}) != 1:
@@ -80,6 +80,13 @@ def role_of(name: str) -> Role:
     return "decoder" if "self" in name else "cross"
 
 
-def _natural(name: str) -> list[str | int]:
-    """Sort key that puts layer 10 after layer 9."""
+def natural_order(name: str) -> list[str | int]:
+    """Make a sort key of a module's name that puts layer 10 after layer 9.
+
+    Args:
+        name: dotted name.
+
+    Returns:
+        Parts that compare as numbers do.
+    """
     return [f"{int(part):09d}" if part.isdigit() else part for part in re.split(r"(\d+)", name)]

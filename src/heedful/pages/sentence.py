@@ -161,7 +161,6 @@ class SentenceView:
     alpha: float = 1.0
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parts that this engine cannot give, each with the command that makes it: layers, attention, search."""
-    measures: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_dict(self) -> dict[str, Any]:
         """List the fields for JSON.
@@ -184,7 +183,6 @@ class SentenceView:
             "lengthPenalty": self.length_penalty,
             "alpha": self.alpha,
             "missing": dict(self.missing),
-            "measures": dict(self.measures),
         }
 
 

@@ -1,13 +1,14 @@
 """View of one sentence: its translation with everything that the page shows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.config import validate
 from heedful.errors import HeedfulError, UsageError, needed_for
 from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
@@ -50,6 +51,8 @@ class ViewRequest:
     """Whether every alternative of a token is continued to a whole output, for a page without a server."""
     traced_beams: tuple[int, ...] = ()
     """Beams whose searches are recorded."""
+    changes: tuple[Mapping[str, Any], ...] = ()
+    """Changes of attention, fields of `heedful.inspection.override.AttentionChange`; they need PyTorch."""
     reference: str = ""
     """Translation whose departure from the beam is shown."""
 
@@ -81,7 +84,7 @@ class SentenceViewer:
         translator = self._translator
         ids, was_cut = encode_source(self._source, request.text, translator.text)
         config = self.search_config(request)
-        backend = self._backend(config)
+        backend = self._changed(request.changes) if request.changes else self._backend(config)
         engine_name = backend.name
         missing: dict[str, str] = {}
         outputs: list[Output] = []
@@ -100,7 +103,7 @@ class SentenceViewer:
             ]
             if request.has_layers and has_attention:
                 try:
-                    maps = self._layers(ids, outputs[0])
+                    maps = self._layers(ids, outputs[0], request.changes)
                 except HeedfulError as error:
                     missing["layers"] = str(error)
         facts = translator.folder.facts
@@ -270,11 +273,20 @@ class SentenceViewer:
             departure = trace.departure([*self._target.encode(request.reference), EOS])
         return TracedSearch(beam, trace, pieces, texts, departure)
 
-    def _layers(self, ids: NDArray[np.int64], output: Output) -> list[WeightMap]:
+    def _changed(self, changes: Sequence[Mapping[str, Any]]) -> Stepwise:
+        """Backend with changed attention, in PyTorch."""
+        with needed_for("changing attention"):
+            from heedful.inspection.override import AttentionChange, changed_backend
+        checked = [validate(AttentionChange, change, "changes") for change in changes]
+        return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
+
+    def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
         """Weights of each layer and head, in PyTorch."""
         with needed_for("the attention of each layer and head"):
             from heedful.inspection.layers import layer_weights
+            from heedful.inspection.override import AttentionChange, changed_attention
         model = self._translator.model()
-        return [
-            WeightMap(one.role, one.layer, one.weights) for one in layer_weights(model, as_inputs([ids]), output.ids)
-        ]
+        checked = [validate(AttentionChange, change, "changes") for change in changes]
+        with changed_attention(model, checked):
+            layers = layer_weights(model, as_inputs([ids]), output.ids)
+        return [WeightMap(one.role, one.layer, one.weights) for one in layers]

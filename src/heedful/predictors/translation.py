@@ -1,6 +1,8 @@
 """Translation of a text, and scores of the translations of an evaluation set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,14 @@ from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
 from heedful.evaluation.report import Report
+from heedful.inspection.weighted_words import EOS_PIECES
+from heedful.pages.bundle import offline_page
+from heedful.pages.sentence import Output, SentenceView
+from heedful.pages.words import Words
 from heedful.text.counts import counted
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
+from heedful.text.vocabulary import EOS, UNK
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,16 @@ class Translation:
         texts = f"{shortened(self.source)} -> {shortened(self.text)}"
         return f"<Translation {texts}, log_prob {self.log_prob:.2f}{others}{has}>"
 
+    def _repr_html_(self) -> str:
+        """Draw the translation in a notebook: the page of the sentence where there is attention, else its text."""
+        if self.attention is None:
+            return f"<p dir='auto'>{escape(self.source)} → {escape(self.text)}</p>"
+        page = offline_page(f"{self.source} → {self.text}", _view(self).to_dict())
+        return (
+            f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" title="{escape(self.text)}" '
+            'style="width: 100%; height: 42rem; border: 0"></iframe>'
+        )
+
     def pharaoh(self) -> str:
         """Write the alignment as ``0-0 1-2``.
 
@@ -62,6 +79,36 @@ class Translation:
             Source-target links; empty where there are none.
         """
         return format_pharaoh(self.alignment or ())
+
+
+def _view(translation: Translation) -> SentenceView:
+    """View with what a translation holds: words, attention and alternatives; no probabilities of words."""
+    source, target = (
+        Words.of(_ids(pieces), pieces) for pieces in (translation.source_pieces, translation.target_pieces)
+    )
+    best = translation.alternatives[0]
+    others = [
+        Output(one.text, (UNK,), Words((one.text,), (0,), (one.text,)), (), one.log_prob, one.score)
+        for one in translation.alternatives[1:]
+    ]
+    ids, weights = _ids(translation.target_pieces), translation.attention
+    return SentenceView(
+        model="",
+        kind="",
+        languages=("", ""),
+        engine="",
+        text=translation.source,
+        source_ids=_ids(translation.source_pieces),
+        source=source,
+        was_cut=translation.was_cut,
+        outputs=(Output(translation.text, ids, target, (), best.log_prob, best.score, weights), *others),
+    )
+
+
+def _ids(pieces: Sequence[str]) -> tuple[int, ...]:
+    """Stand-ins for token ids, which translations do not keep: EOS where the last piece is one, else unknown."""
+    ended = bool(pieces) and pieces[-1] in EOS_PIECES
+    return (UNK,) * (len(pieces) - ended) + (EOS,) * ended
 
 
 @dataclass(frozen=True)

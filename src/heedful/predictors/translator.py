@@ -1,8 +1,9 @@
 """Translator: a loaded model that translates, aligns, scores and evaluates."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -121,6 +122,7 @@ class Translator(Predictor):
         search: SearchConfig | None = None,
         wording: TextConstraints | None = None,
         exact: bool = False,
+        cancelled: Callable[[], bool] | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -134,6 +136,8 @@ class Translator(Predictor):
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: whether each result is bit-identical regardless of the number and order of the other texts;
                 `batch_tokens` then has no effect (`heedful.runtime.exact`).
+            cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
+                outputs are returned as they are. CTranslate2 asks only between batches.
 
         Returns:
             One translation for each text, in order.
@@ -144,7 +148,8 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        return list(self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact))
+        stream = self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact, cancelled=cancelled)
+        return list(stream)
 
     def stream(
         self,
@@ -156,6 +161,7 @@ class Translator(Predictor):
         first_index: int = 0,
         wording: TextConstraints | None = None,
         exact: bool = False,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -168,6 +174,7 @@ class Translator(Predictor):
             first_index: index of the first text among all texts of the caller; random samples depend on it.
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: as for `translate`.
+            cancelled: as for `translate`.
 
         Yields:
             One translation for each text, in order.
@@ -177,7 +184,7 @@ class Translator(Predictor):
         demand = wording.encode(self.target_tokenizer) if wording else Constraints()
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, index=num_done)
-            yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact)
+            yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
             num_done += len(window)
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
@@ -312,15 +319,15 @@ class Translator(Predictor):
         batch_tokens: int,
         demand: Constraints,
         is_exact: bool,
+        cancelled: Callable[[], bool] | None,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
         constraints = [replace(demand, index=demand.index + index) for index in full]
         backend = self.backends.searching(search, attention, demand, is_exact)
-        decoded = decode_sorted(
-            backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention, constraints=constraints
-        )
+        decode = partial(decode_sorted, backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
+        decoded = decode(constraints=constraints, cancelled=cancelled)
         hypotheses = dict(zip(full, decoded, strict=True))
         known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)
         places = {index: row for row, index in enumerate(full)}

@@ -132,6 +132,8 @@ class CTranslate2(Backend):
         source_ids = token_sequences(sources)
         if len(source_ids) == 0:
             return []
+        if cancelled is not None and cancelled():
+            return [[Hypothesis((), 0.0, 0.0, (), "cancelled")] for _ in source_ids]
         lengths = np.array([max(0, len(ids) - 1) for ids in source_ids], dtype=np.int64)
         most = max_lengths(lengths, config, self._max_length).tolist()
         never = {PAD, BOS, UNK} if config.forbid_unknown else {PAD, BOS}

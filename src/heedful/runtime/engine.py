@@ -215,6 +215,7 @@ def decode_sorted(
     need_alignment: bool = False,
     constraints: Sequence[Constraints] | None = None,
     first_index: int = 0,
+    cancelled: Callable[[], bool] | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode many sources in batches of similar length; results come in the order of the sources.
 
@@ -228,6 +229,7 @@ def decode_sorted(
         constraints: constraints of each source; None = none.
         first_index: index of the first source in the caller's whole input, for sampling. Constraints without an index
             get this number plus their position, so that samples do not depend on batches or windows of the input.
+        cancelled: called between steps; once it returns True, what is unfinished is returned as it is.
 
     Returns:
         Hypotheses of each source, best first; samples in the order in which they were drawn.
@@ -251,9 +253,9 @@ def decode_sorted(
         batch = order[start:] if backend.has_own_batches else order[start : start + rows]
         batch_inputs = inputs.take(batch)
         if indexed is None:
-            decoded = backend.decode(batch_inputs, config, need_alignment)
+            decoded = backend.decode(batch_inputs, config, need_alignment, cancelled)
         else:
-            decoded = backend.decode(batch_inputs, config, need_alignment, constraints=[indexed[i] for i in batch])
+            decoded = backend.decode(batch_inputs, config, need_alignment, cancelled, [indexed[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
         start += len(batch)

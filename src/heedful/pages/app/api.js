@@ -14,4 +14,3 @@ async function ask(path, body) {
 export const models = () => (offline ? Promise.resolve({ models: [{ name: offline.model, languages: offline.languages }] }) : ask('page/models'));
 export const view = (request) => (offline ? Promise.resolve(offline) : ask('page/view', request));
 export const training = (model) => ask(`page/training?model=${encodeURIComponent(model)}`);
-export const evaluation = (model) => ask(`page/evaluation?model=${encodeURIComponent(model)}`);

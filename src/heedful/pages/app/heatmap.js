@@ -32,9 +32,13 @@ export function paint(canvas, weights) {
   const context = canvas.getContext('2d');
   const image = context.createImageData(weights.columns, weights.rows);
   const [red, green, blue] = channels(colourOf('accent'));
-  weights.values.forEach((weight, index) => {
-    image.data.set([red, green, blue, Math.round(255 * Math.min(1, Math.sqrt(Math.max(0, weight))))], index * 4);
-  });
+  const { data } = image, { values } = weights;
+  for (let index = 0, place = 0; index < values.length; index++, place += 4) {
+    data[place] = red;
+    data[place + 1] = green;
+    data[place + 2] = blue;
+    data[place + 3] = 255 * Math.min(1, Math.sqrt(Math.max(0, values[index])));
+  }
   context.putImageData(image, 0, 0);
 }
 

@@ -38,7 +38,6 @@ export function insideView(page) {
     }))));
   const parts = [
     h('div', { class: 'card' }, h('div', { class: 'head' }, segments(t('attention'), roles.map((one) => [one, t(one)]), role, (one) => page.set({ role: one, layer: -1, head: 'mean', cell: null })), h('span', { class: 'grow' }),
-      data.measureNames?.length > 1 ? segments(t('measure'), data.measureNames.map((one) => [one, t(`measure_${one}`)]), state.measure, (measure) => page.set({ measure })) : null,
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
       shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat })),
     page.notice(),
@@ -55,7 +54,7 @@ export function insideView(page) {
 function overrideCard(page, role, layer, head, map) {
   const { state, data } = page;
   if (!page.isLive) return null;
-  if (data.missing.override) return h('p', { class: 'notice' }, t('noOverride', data.missing.override));
+  if (data.missing.layers) return h('p', { class: 'notice' }, t('noOverride', data.missing.layers));
   if (role === 'alignment') return null;
   const place = { role, layer: layer.layer, head: head === 'mean' ? -1 : Number(head) };
   const add = (change) => page.change([...state.changes.filter((one) => one.role !== place.role || one.layer !== place.layer || one.head !== place.head || one.kind !== change.kind), { ...place, ...change }]);

@@ -1,17 +1,19 @@
 // The page: its state, its address, and the view that is shown.
 import { models, offline, Refusal, view } from './api.js';
+import { compareView } from './compare.js';
 import { g, h, segments } from './dom.js';
 import { insideView } from './inside.js';
 import { learnView } from './learn.js';
 import { searchView } from './search.js';
 import { setLanguage, t } from './text.js';
+import { trainingView } from './training.js';
 import { translateView } from './translate.js';
 
-const VIEWS = { translate: translateView, inside: insideView, search: searchView, learn: learnView };
+const VIEWS = { translate: translateView, inside: insideView, search: searchView, compare: compareView, training: trainingView, learn: learnView };
 const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'learn'];
 const DELAY = 300;
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, measure: 'raw' };
+const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }
@@ -55,8 +57,8 @@ const page = {
   },
   change(changes) { this.set({ changes }); this.load(); },
   request() {
-    const { text, model, prefix, beam, alpha, changes, measure } = this.state;
-    return { text, model, prefix, beam, alpha, changes, measure, traced: this.state.view === 'search', layers: this.state.view === 'inside' };
+    const { text, model, prefix, beam, alpha, changes } = this.state;
+    return { text, model, prefix, beam, alpha, changes, traced: this.state.view === 'search', layers: this.state.view === 'inside' };
   },
   async load() {
     if (!this.isLive) return;
@@ -64,7 +66,7 @@ const page = {
     if (!this.state.text.trim()) { this.data = null; this.latest = asked; this.draw(); return; }
     this.latest = asked;
     this.isBusy = true;
-    this.refreshBusy();
+    if (this.data) this.refreshBusy(); else this.draw();
     try {
       const data = this.cache.get(asked) ?? await view(this.request());
       this.cache.set(asked, data);
@@ -115,7 +117,7 @@ const page = {
       const value = this.state[key];
       if (JSON.stringify(value) !== JSON.stringify(otherwise)) parts.set(key, typeof otherwise === 'string' ? value : JSON.stringify(value));
     }
-    history.replaceState(null, '', `#${parts}`);
+    try { history.replaceState(null, '', `#${parts}`); } catch { /* a page within another has no address of its own */ }
   },
   readAddress() {
     const parts = new URLSearchParams(location.hash.slice(1));
@@ -128,7 +130,7 @@ const page = {
     for (const key of ['prefix', 'changes']) if (!Array.isArray(this.state[key])) this.state[key] = [];
     if (this.box) this.box.value = this.state.text;
   },
-  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS; },
+  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS.filter((key) => key !== 'search' || offline.searches.length); },
   setTheme(theme) {
     this.theme = theme;
     prefer('theme', theme);
@@ -160,13 +162,18 @@ const page = {
       h('button', { type: 'button', class: 'quiet', id: 'language', lang: this.language === 'zh' ? 'en' : 'zh', onclick: () => { this.language = this.language === 'zh' ? 'en' : 'zh'; prefer('language', this.language); this.draw(); } }, t('language'))));
     document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, tabs, h('main', {}, view)));
     tabs.scrollLeft = scrolled;
-    view.append(needsSentence(this) ? h('p', { class: 'notice' }, t('empty', t('translate'))) : VIEWS[this.state.view](this));
+    view.append(needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
     if (hadBox && this.box.isConnected) { this.box.focus(); this.box.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   },
 };
 
 function needsSentence({ state, data }) {
   return ['inside', 'search'].includes(state.view) && !data?.outputs.length;
+}
+
+function missingSentence(page) {
+  if (page.isBusy) return h('p', { class: 'faint' }, t('working'));
+  return h('div', { class: 'stack' }, page.notice() ?? h('p', { class: 'notice' }, t('empty', t('translate'))));
 }
 
 function logo() {

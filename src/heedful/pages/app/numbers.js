@@ -2,9 +2,15 @@
 // Id of the token that ends a text, as in heedful.text.vocabulary.
 export const EOS = 3;
 
+const unpacked = new WeakMap();
+
 export function unpack(packed) {
-  const bytes = Uint8Array.from(atob(packed.data), (character) => character.charCodeAt(0));
-  return { shape: packed.shape, values: new Float32Array(bytes.buffer) };
+  if (!unpacked.has(packed)) {
+    const text = atob(packed.data), bytes = new Uint8Array(text.length);
+    for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
+    unpacked.set(packed, { shape: packed.shape, values: new Float32Array(bytes.buffer) });
+  }
+  return unpacked.get(packed);
 }
 
 export function matrix(packed, head) {

@@ -7,15 +7,15 @@ export function shadedWords(output, { heat, chosen, pick, reference }) {
   const probabilities = wordProbabilities(output);
   const known = reference ? new Set(reference.words) : null;
   const nodes = output.words.map((text, word) => {
-    const share = probabilities[word];
+    const share = output.tokenLogProbs.length ? probabilities[word] : null;
     const isEnd = output.ids[output.wordOf.indexOf(word)] === EOS;
-    const title = t('probability', percent(share));
+    const title = share === null ? null : t('probability', percent(share));
     const properties = {
       class: `word${isEnd ? ' end' : ''}${chosen === word ? ' chosen' : ''}${known && !known.has(text) ? ' changed' : ''}`, 'data-row': word, title,
-      style: { 'background-color': `color-mix(in srgb, var(--accent) ${Math.round(4 + 30 * share * share)}%, transparent)` },
+      style: share === null ? {} : { 'background-color': `color-mix(in srgb, var(--accent) ${Math.round(4 + 30 * share * share)}%, transparent)` },
       onpointerenter: () => heat?.set({ row: word, column: -1 }), onpointerleave: () => heat?.set({ row: -1, column: -1 }),
     };
-    return pick ? h('button', { ...properties, type: 'button', 'aria-label': `${text}, ${title}`, onclick: () => pick(word) }, text) : h('span', properties, text);
+    return pick ? h('button', { ...properties, type: 'button', 'aria-label': title ? `${text}, ${title}` : text, onclick: () => pick(word) }, text) : h('span', properties, text);
   });
   heat?.subscribe(() => nodes.forEach((node, index) => node.classList.toggle('hot', index === heat.row)));
   return h('div', { class: 'said', dir: 'auto' }, nodes);

@@ -41,7 +41,7 @@ export function translateView(page) {
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' },
       h('div', { class: 'label' }, h('span', {}, t('output')), output ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
       output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
-      output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output ? h('p', { class: 'small faint' }, t('shade')) : null));
+      output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output?.tokenLogProbs.length ? h('p', { class: 'small faint' }, t('shade')) : null));
   if (!output) return h('div', { class: 'stack' }, card, page.notice());
   const parts = [card, page.notice(), choiceList(page, output)];
   if (output.weights && output.ids.length) {

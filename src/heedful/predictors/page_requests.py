@@ -1,0 +1,152 @@
+"""Answers to the page's requests: models, views of sentences, and records of training, as JSON values."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, final
+
+from pydantic import Field
+
+from heedful.config import Config, validate
+from heedful.errors import HeedfulError, UsageError, did_you_mean
+from heedful.pages.record import points, read_run
+from heedful.pages.training import samples_of
+from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
+from heedful.predictors.translator import Translator
+
+MOST_CHARACTERS: Final = 5000
+MOST_BEAM: Final = 12
+_MOST_TOKEN: Final = 10_000_000
+
+
+@final
+class PageView(Config):
+    """Request for the view of a sentence."""
+
+    text: str = Field(max_length=MOST_CHARACTERS)
+    model: str = Field(default="", max_length=300)
+    """Name of a loaded model; empty = the first."""
+    prefix: tuple[Annotated[int, Field(ge=0, le=_MOST_TOKEN)], ...] = Field(default=(), max_length=1000)
+    beam: int = Field(default=0, ge=0, le=MOST_BEAM)
+    alpha: float | None = Field(default=None, ge=0.0, le=10.0, allow_inf_nan=False)
+    changes: tuple[dict[str, Any], ...] = Field(default=(), max_length=50)
+    traced: bool = False
+    layers: bool = False
+
+
+@final
+class PageRequests:
+    """Answers for the models that are loaded."""
+
+    def __init__(self, translators: Mapping[str, Translator]) -> None:
+        """Wrap translators.
+
+        Args:
+            translators: loaded models by the name that the page shows; at least one.
+        """
+        self._translators: Final = dict(translators)
+        self._viewers: Final = {name: SentenceViewer(each) for name, each in translators.items()}
+
+    def models(self) -> dict[str, Any]:
+        """List the models.
+
+        Returns:
+            Names, languages and kinds.
+        """
+        listed = [
+            {
+                "name": name,
+                "languages": [str(one) for one in each.folder.facts.get("languages", ("", ""))],
+                "kind": str(each.folder.facts.get("kind", "")),
+            }
+            for name, each in self._translators.items()
+        ]
+        return {"models": listed}
+
+    def view(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate a sentence and collect what the page shows.
+
+        Args:
+            body: fields of `PageView`.
+
+        Returns:
+            Fields of `SentenceView`; with changes of attention also "unchanged", the output without them.
+
+        Raises:
+            ConfigError: a field is missing, unknown or out of range.
+            UsageError: there is no such model.
+        """
+        wanted = validate(PageView, body, "view")
+        name = self._named(wanted.model)
+        viewer = self._viewers[name]
+        request = ViewRequest(
+            wanted.text,
+            prefix=wanted.prefix,
+            beam=wanted.beam,
+            alpha=wanted.alpha,
+            has_layers=wanted.layers,
+            traced_beams=(wanted.beam or 5,) if wanted.traced else (),
+            changes=wanted.changes,
+        )
+        tree = viewer.view(request).to_dict() | {"model": name}
+        if wanted.changes:
+            plain = viewer.view(ViewRequest(wanted.text, wanted.prefix, wanted.beam, wanted.alpha, has_layers=False))
+            tree["unchanged"] = plain.outputs[0].text if plain.outputs else ""
+        return tree
+
+    def training(self, model: str) -> dict[str, Any]:
+        """Return the record of a model's training.
+
+        Args:
+            model: name of a loaded model; empty = the first.
+
+        Returns:
+            Curves by name, each a list of [step, value], and samples; empty without a record.
+
+        Raises:
+            UsageError: there is no such model.
+        """
+        translator = self._translators[self._named(model)]
+        try:
+            run = read_run(translator.folder.path)
+        except HeedfulError:
+            return {"curves": {}, "samples": [], "best": 0}
+        lines = run.validations
+        scores = list(lines[-1]["scores"]) if lines else []
+        curves = {"training loss": points(lines, "loss")}
+        curves |= {name: points(lines, "scores", name) for name in scores}
+        curves["learning rate"] = points(lines, "learning_rate")
+        curves["speed"] = points(lines, "tokens_per_second")
+        samples: list[dict[str, Any]] = [
+            {"source": source, "reference": reference, "outputs": []} for source, reference in samples_of(run)
+        ]
+        for line in lines:
+            outputs = {
+                source: output for source, _, output in line.get("samples") or [line.get("sample", ["", "", ""])]
+            }
+            for sample in samples:
+                if sample["source"] in outputs:
+                    sample["outputs"].append([int(line["step"]), outputs[sample["source"]]])
+        finite = {name: [[step, value] for step, value in curve if value == value] for name, curve in curves.items()}
+        return {"curves": finite, "samples": samples, "best": int(run.best.get("step", 0)), "metric": run.metric}
+
+    def routes(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """List the requests by their path.
+
+        Returns:
+            Functions; `page/view` takes a body, `page/training` the name of a model.
+        """
+        return {
+            "page/models": self.models,
+            "page/view": self.view,
+            "page/training": self.training,
+        }
+
+    def _named(self, model: str) -> str:
+        """Name of a loaded model.
+
+        Raises:
+            UsageError: there is no such model.
+        """
+        name = model or next(iter(self._translators))
+        if name not in self._translators:
+            raise UsageError(f"no model {name[:100]!r} is loaded{did_you_mean(name, self._translators)}")
+        return name

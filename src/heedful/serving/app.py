@@ -1,0 +1,106 @@
+"""Application of a server: all routes behind the guard."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from heedful.serving import deepl, files, libretranslate, page_routes
+from heedful.serving.guard import Guard, Hosts
+from heedful.serving.service import Service
+from heedful.version import __version__
+
+
+def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastAPI:
+    """Make the routes.
+
+    Args:
+        service: models, limits, keys and queue.
+        extra_routers: further routes, such as those of the page.
+
+    Returns:
+        The application, without the guard.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        service.batcher.close()
+
+    app = FastAPI(
+        title="heedful",
+        version=__version__,
+        docs_url=None,  # its page loads scripts from another site
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.add_exception_handler(HTTPException, _answer_refusal)
+    app.add_exception_handler(Exception, _answer_fault)
+    for router in (
+        libretranslate.make_router(service),
+        files.make_router(service),
+        deepl.make_router(service),
+        _own_router(app, service),
+        *extra_routers,
+    ):
+        app.include_router(router)
+    return app
+
+
+def make_app_with_page(service: Service) -> FastAPI:
+    """Make the routes, those of the page among them.
+
+    Args:
+        service: models, limits, keys and queue.
+
+    Returns:
+        The application, without the guard.
+    """
+    return make_app(service, [page_routes.make_router(service)])
+
+
+def guarded(app: FastAPI, service: Service, hosts: Hosts, origins: Sequence[str] = ()) -> ASGIApp:
+    """Put the guard before an application.
+
+    Args:
+        app: the routes.
+        service: limits, budget and figures.
+        hosts: names of the server.
+        origins: origins of other sites that may use the server.
+
+    Returns:
+        The application to serve.
+    """
+    return Guard(app, service, hosts, origins)
+
+
+def _own_router(app: FastAPI, service: Service) -> APIRouter:
+    """Routes about the server itself."""
+    router = APIRouter(tags=["server"])
+
+    @router.get("/metrics")
+    async def metrics(request: Request) -> Response:
+        """Figures for Prometheus."""
+        service.keys.check(request, request.query_params)
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @router.get("/spec", include_in_schema=False)
+    async def spec() -> Response:
+        return JSONResponse(app.openapi())
+
+    return router
+
+
+async def _answer_refusal(_: Request, error: Any) -> Response:
+    """Error body of LibreTranslate."""
+    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def _answer_fault(_: Request, error: Any) -> Response:
+    """Answer after a bug: no detail leaves the server."""
+    return JSONResponse({"error": "Internal error"}, 500)

@@ -1,0 +1,165 @@
+"""Fields of a request, from its query string and a JSON, form or multipart body."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from urllib.parse import parse_qsl
+
+from python_multipart.exceptions import FormParserError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+_MOST_FIELDS: Final = 1000
+_REPEATABLE: Final = frozenset(("text",))
+"""Fields that forms may repeat, as DeepL's do."""
+
+
+async def read_fields(request: Request) -> dict[str, Any]:
+    """Read the fields of a request; those of the body win over those of the query string.
+
+    Args:
+        request: the request.
+
+    Returns:
+        Strings from forms; any JSON values from JSON. Line ends of form text are line feeds.
+
+    Raises:
+        HTTPException: 400, the body cannot be read.
+    """
+    fields: dict[str, Any] = _pairs(request.scope["query_string"])
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        fields |= await _multipart(request)
+    else:
+        body = await request.body()
+        if kind.endswith("json") or (body.lstrip()[:1] == b"{" and "form" not in kind):
+            fields |= parse_json(body)
+        elif body and request.method == "POST":
+            fields |= _pairs(body)
+    _refuse_surrogates(fields)
+    return fields
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object, strictly.
+
+    Args:
+        body: UTF-8 text.
+
+    Returns:
+        Its members.
+
+    Raises:
+        HTTPException: 400, it is no JSON object, or nested too deeply, or holds NaN or Infinity.
+
+    Example:
+        >>> parse_json(b'{"q": "text"}')
+        {'q': 'text'}
+    """
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "Invalid request: the body is not valid JSON") from None
+    if not isinstance(value, dict):
+        raise HTTPException(400, "Invalid request: the body is not a JSON object")
+    return cast(dict[str, Any], value)
+
+
+def text_field(fields: Mapping[str, Any], *names: str) -> str:
+    """Return a field that must be a text.
+
+    Args:
+        fields: fields of a request.
+        names: the field's names, the first one for messages.
+
+    Returns:
+        The text.
+
+    Raises:
+        HTTPException: 400, the field is missing, empty or no text.
+    """
+    value = next((fields[name] for name in names if name in fields), None)
+    if value is None or value == "":
+        raise HTTPException(400, f"Invalid request: missing {names[0]} parameter")
+    if not isinstance(value, str):
+        raise HTTPException(400, f"Invalid request: {names[0]} is not a text")
+    return value
+
+
+def whole_field(fields: Mapping[str, Any], name: str) -> int:
+    """Return a field that is a whole number of 0 or more.
+
+    Args:
+        fields: fields of a request.
+        name: the field's name.
+
+    Returns:
+        The number; 0 where the field is missing or empty.
+
+    Raises:
+        HTTPException: 400, the field is something else.
+    """
+    value = fields.get(name)
+    if value is None or value == "":
+        return 0
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise HTTPException(400, f"Invalid request: {name} is not a whole number")
+
+
+def _pairs(text: bytes) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(
+            text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS, separator="&"
+        )
+    except ValueError:
+        raise HTTPException(400, "Invalid request: the form is not valid UTF-8, or has too many fields") from None
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        plain = value.replace("\r\n", "\n").replace("\r", "\n")
+        if name in _REPEATABLE and name in fields:
+            fields[name] = [*([fields[name]] if isinstance(fields[name], str) else fields[name]), plain]
+        else:
+            fields[name] = plain
+    return fields
+
+
+async def _multipart(request: Request) -> dict[str, Any]:
+    try:
+        form = await request.form(max_files=1, max_fields=_MOST_FIELDS)
+    except (FormParserError, ValueError, KeyError):
+        raise HTTPException(400, "Invalid request: the multipart body cannot be read") from None
+    return {
+        name: value if isinstance(value, UploadFile) else value.replace("\r\n", "\n").replace("\r", "\n")
+        for name, value in form.items()
+    }
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _refuse_surrogates(value: object) -> None:
+    """Refuse a text that UTF-8 cannot hold, before it reaches a tokenizer.
+
+    Raises:
+        HTTPException: 400, there is one.
+    """
+    waiting: list[object] = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                try:
+                    text.encode("utf-8")
+                except UnicodeEncodeError:
+                    raise HTTPException(400, "Invalid request: a text is not valid Unicode") from None
+            case dict() as members:
+                waiting.extend(cast(dict[str, object], members).keys())
+                waiting.extend(cast(dict[str, object], members).values())
+            case list() as items:
+                waiting.extend(cast(list[object], items))
+            case _:
+                pass

@@ -1,0 +1,107 @@
+"""DeepL's routes under /v2, and the bodies of DeepLX."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from heedful.serving.bodies import read_fields, text_field
+from heedful.serving.languages import name_of
+from heedful.serving.schemas import DEEPL, DEEPL_ANSWERS
+from heedful.serving.service import AUTO, Order, Service
+from heedful.serving.waiting import while_connected
+
+
+def make_router(service: Service) -> APIRouter:
+    """Make the routes.
+
+    Args:
+        service: the server's models and limits.
+
+    Returns:
+        A router.
+    """
+    router = APIRouter(prefix="/v2", tags=["DeepL"])
+
+    @router.post("/translate", openapi_extra=DEEPL, responses=DEEPL_ANSWERS)
+    async def translate(request: Request) -> Response:
+        """Translate texts as DeepL does.
+
+        Raises:
+            HTTPException: 400, a field is missing or wrong.
+        """
+        fields = await read_fields(request)
+        service.keys.check(request, fields)
+        source = fields.get("source_lang") or AUTO
+        if not isinstance(source, str):
+            raise HTTPException(400, "Invalid request: source_lang is not a text")
+        is_html = fields.get("tag_handling") in ("html", "xml")
+        order = Order(_texts(fields), source, text_field(fields, "target_lang"), is_html)
+        answers = await while_connected(request, service.translate(order))
+        rows = [{"detected_source_language": _upper(answer.source), "text": answer.text} for answer in answers]
+        return JSONResponse({"translations": rows})
+
+    @router.get("/languages")
+    async def languages(request: Request) -> Response:
+        """List source or target languages, by the parameter `type`."""
+        catalog = service.catalog
+        is_target = request.query_params.get("type") == "target"
+        codes = [code for code in catalog.codes if code not in catalog.sources or catalog.targets(code)]
+        listed = [code for code in codes if _is_target(code, service)] if is_target else catalog.sources
+        return JSONResponse([{"language": _upper(code), "name": name_of(code)} for code in listed])
+
+    return router
+
+
+async def answer_deeplx(service: Service, fields: Mapping[str, Any]) -> Response:
+    """Answer a body of DeepLX.
+
+    Args:
+        service: the server's models and limits.
+        fields: text, source_lang and target_lang.
+
+    Returns:
+        The translation with up to three alternatives.
+
+    Raises:
+        HTTPException: 400, a field is missing or wrong.
+    """
+    source = fields.get("source_lang") or AUTO
+    if not isinstance(source, str):
+        raise HTTPException(400, "Invalid request: source_lang is not a text")
+    text = text_field(fields, "text")
+    order = Order(
+        [text], source.lower() if source.lower() == AUTO else source, text_field(fields, "target_lang"), False, 3
+    )
+    (answer,) = await service.translate(order)
+    return JSONResponse(
+        {
+            "code": 200,
+            "data": answer.text,
+            "alternatives": [*answer.alternatives],
+            "source_lang": _upper(answer.source),
+            "target_lang": _upper(answer.target),
+            "method": "Free",
+        }
+    )
+
+
+def _texts(fields: Mapping[str, Any]) -> list[str]:
+    texts = fields.get("text")
+    if isinstance(texts, str) and texts:
+        return [texts]
+    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in cast(list[object], texts))
+    if not texts or not is_list:
+        raise HTTPException(400, "Invalid request: text is neither a text nor a list of texts")
+    return cast(list[str], texts)
+
+
+def _is_target(code: str, service: Service) -> bool:
+    return any(code in service.catalog.targets(source) for source in service.catalog.sources)
+
+
+def _upper(code: str) -> str:
+    """Spelling of DeepL, such as ``EN`` or ``ZH-HANS``; plain ``ZH`` for simplified Chinese."""
+    return "ZH" if code == "zh-Hans" else code.upper()

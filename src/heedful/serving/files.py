@@ -1,0 +1,143 @@
+"""Translation of uploaded files, and their download."""
+
+import re
+import secrets
+import tempfile
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final, NamedTuple, final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from heedful.errors import DataError, MissingExtra
+from heedful.serving.bodies import read_fields, text_field
+from heedful.serving.documents import FORMATS
+from heedful.serving.schemas import ERRORS, FILE
+from heedful.serving.service import Order, Service
+from heedful.serving.waiting import while_connected
+
+_MOST_FILES: Final = 100
+_SECONDS: Final = 1800.0
+
+
+class Download(NamedTuple):
+    """Translated file that waits for its download."""
+
+    path: Path
+    name: str
+    until: float
+    """Monotonic time in seconds after which it is deleted."""
+
+
+@final
+class Downloads:
+    """Translated files of the last half hour, at most a hundred, in a temporary folder."""
+
+    def __init__(self) -> None:
+        """Create the folder, which is removed when the process ends."""
+        self._folder: Final = tempfile.TemporaryDirectory(prefix="heedful-")
+        self._files: Final[OrderedDict[str, Download]] = OrderedDict()
+
+    def add(self, name: str, content: bytes) -> str:
+        """Store a file.
+
+        Args:
+            name: file name for the client.
+            content: the file.
+
+        Returns:
+            A token that cannot be guessed.
+        """
+        self._forget()
+        token = secrets.token_urlsafe(24)
+        path = Path(self._folder.name) / token
+        path.write_bytes(content)
+        self._files[token] = Download(path, name, time.monotonic() + _SECONDS)
+        return token
+
+    def find(self, token: str) -> Download | None:
+        """Find a file.
+
+        Args:
+            token: the file's token.
+
+        Returns:
+            The file; None if there is none, or no longer.
+        """
+        self._forget()
+        return self._files.get(token)
+
+    def _forget(self) -> None:
+        now = time.monotonic()
+        while self._files:
+            token, oldest = next(iter(self._files.items()))
+            if oldest.until > now and len(self._files) < _MOST_FILES:
+                return
+            del self._files[token]
+            oldest.path.unlink(missing_ok=True)
+
+
+def make_router(service: Service) -> APIRouter:
+    """Make the routes.
+
+    Args:
+        service: the server's models and limits.
+
+    Returns:
+        A router.
+    """
+    router = APIRouter(tags=["files"])
+    downloads = Downloads()
+
+    @router.post("/translate_file", openapi_extra=FILE, responses=ERRORS)
+    async def translate_file(request: Request) -> Response:
+        """Translate a file; the answer names the address of the translated one.
+
+        Raises:
+            HTTPException: 400, the file or a field is missing or wrong.
+        """
+        fields = await read_fields(request)
+        service.keys.check(request, fields)
+        upload = fields.get("file")
+        if not isinstance(upload, UploadFile) or not upload.filename:
+            raise HTTPException(400, "Invalid request: missing file parameter")
+        source, target = text_field(fields, "source"), text_field(fields, "target")
+        ending = Path(upload.filename).suffix.lower()
+        if ending not in FORMATS:
+            raise HTTPException(400, "Invalid request: file format not supported")
+        content = await upload.read()
+        try:
+            document = await run_in_threadpool(FORMATS[ending], content, service.limits.file_bytes)
+        except (DataError, MissingExtra) as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
+        order = Order(document.paragraphs(), source, target, ending == ".html")
+        answers = await while_connected(request, service.translate(order, service.limits.file_characters))
+        written = await run_in_threadpool(document.write, [answer.text for answer in answers])
+        name = f"{_safe(Path(upload.filename).stem)}_{service.language(target)}{ending}"
+        token = downloads.add(name, written)
+        base = f"{request.url.scheme}://{request.headers['host']}"
+        return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})
+
+    @router.get("/download_file/{token}/{name}", responses=ERRORS)
+    async def download_file(token: str, name: str) -> Response:
+        """Download a translated file.
+
+        Raises:
+            HTTPException: 404, there is no such file.
+        """
+        stored = downloads.find(token)
+        if stored is None or stored.name != name:
+            raise HTTPException(404, "There is no such file, or no longer")
+        return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+
+    return router
+
+
+def _safe(stem: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", stem)[:80] or "file"

@@ -1,0 +1,201 @@
+"""Guard before all routes: Host and Origin allow-lists, body size, rate, response headers, and trailing slashes."""
+
+import ipaddress
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heedful.serving.service import Service
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content security policy of every answer: scripts only from files of the server, no other site."""
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.IGNORECASE)
+_LOCAL: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
+_ALL_ADDRESSES: Final = frozenset(("0.0.0.0", "::", "[::]"))
+
+
+@final
+class Hosts:
+    """Names that a request may use for the server; others may be a rebound name of another site."""
+
+    def __init__(self, bound: str, allowed: Iterable[str] = ()) -> None:
+        """Choose the names.
+
+        Args:
+            bound: address that the server listens on. For all addresses (0.0.0.0 or ::) every numeric address is
+                allowed, which no other site can claim.
+            allowed: further names, without port.
+        """
+        self._takes_addresses: Final = bound in _ALL_ADDRESSES
+        self._names: Final = _LOCAL | {_bracketed(name.lower()) for name in (bound, *allowed)}
+
+    def allows(self, host: str) -> bool:
+        """Say whether a Host header names this server.
+
+        Args:
+            host: value of the header, with or without port.
+
+        Returns:
+            Whether it does.
+
+        Example:
+            >>> hosts = Hosts("127.0.0.1")
+            >>> hosts.allows("localhost:5000"), hosts.allows("evil.example")
+            (True, False)
+        """
+        match = _HOST.fullmatch(host)
+        if match is None or (match[2] and int(match[2]) > 65535):
+            return False
+        name = match[1].lower().rstrip(".")
+        return name in self._names or (self._takes_addresses and _is_address(name))
+
+
+@final
+class Guard:
+    """ASGI application around another one, which refuses what must not reach it."""
+
+    def __init__(self, app: ASGIApp, service: Service, hosts: Hosts, origins: Sequence[str] = ()) -> None:
+        """Wrap an application.
+
+        Args:
+            app: the routes.
+            service: limits, budget and figures.
+            hosts: names of the server.
+            origins: origins of other sites that may use the server, such as https://example.org; ``*`` = all.
+        """
+        self._app: Final = app
+        self._service: Final = service
+        self._hosts: Final = hosts
+        self._origins: Final = frozenset(origin.rstrip("/").lower() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status = 500
+        inner = scope
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        has_open_origin = origin is not None and self._is_listed(origin)
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                answer = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    answer.setdefault(name, value)
+                if has_open_origin:
+                    answer["Access-Control-Allow-Origin"] = "*" if "*" in self._origins else str(origin)
+                    answer.add_vary_header("Origin")
+                    del answer["Cross-Origin-Resource-Policy"]
+                if status in (408, 413, 429, 503):
+                    answer.setdefault("Retry-After", "1")
+                    answer["Connection"] = "close"
+            await send(message)
+
+        try:
+            if (refusal := self._refusal(scope, headers, has_open_origin)) is not None:
+                await refusal(scope, receive, send_with_headers)
+                return
+            path = str(scope["path"])
+            if len(path) > 1 and path.endswith("/"):
+                inner = {**scope, "path": path.rstrip("/") or "/"}
+            await self._app(inner, self._limited(receive, self._most_bytes(path)), send_with_headers)
+        finally:
+            self._count(inner, status, time.monotonic() - started)
+
+    def _refusal(self, scope: Scope, headers: Headers, has_open_origin: bool) -> Response | None:
+        """Answer to a request that goes no further."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._hosts.allows(hosts[0]):
+            return _error(400, "Invalid request: this Host is not served here; allow it with --allow-host")
+        origin = headers.get("origin")
+        is_own = origin is None or _is_same(origin, hosts[0])
+        if not is_own and not has_open_origin:
+            return _error(403, "Forbidden: requests of other sites are refused; allow one with --cors")
+        if origin is None and headers.get("sec-fetch-site") == "cross-site" and scope["method"] not in ("GET", "HEAD"):
+            return _error(403, "Forbidden: requests of other sites are refused")
+        if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            allowed = {
+                "Access-Control-Allow-Methods": "GET, POST",
+                "Access-Control-Allow-Headers": "Authorization, Content-Type, X-API-Key",
+                "Access-Control-Max-Age": "600",
+            }
+            return Response(status_code=204, headers=allowed if has_open_origin else None)
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            return _error(400, "Invalid request: Content-Length is not a number")
+        if len(length) > 18 or int(length) > self._most_bytes(str(scope["path"])):
+            return _error(413, "Invalid request: the body is too large")
+        client = scope.get("client")
+        try:
+            self._service.budget.spend(str(client[0]) if client else "")
+        except HTTPException as error:
+            return _error(error.status_code, str(error.detail), error.headers)
+        return None
+
+    def _is_listed(self, origin: str) -> bool:
+        return origin != "null" and ("*" in self._origins or origin.lower() in self._origins)
+
+    def _most_bytes(self, path: str) -> int:
+        limits = self._service.limits
+        return limits.file_bytes + 100_000 if path.startswith("/translate_file") else limits.body_bytes
+
+    def _limited(self, receive: Receive, most_bytes: int) -> Receive:
+        num_bytes = 0
+
+        async def receive_limited() -> Message:
+            nonlocal num_bytes
+            message = await receive()
+            num_bytes += len(message.get("body", b""))
+            if num_bytes > most_bytes:
+                raise HTTPException(413, "Invalid request: the body is too large")
+            return message
+
+        return receive_limited
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        self._service.metrics.requests.labels(route, str(status)).inc()
+        self._service.metrics.seconds.observe(seconds)
+
+
+def _error(status: int, message: str, headers: object = None) -> Response:
+    return JSONResponse({"error": message}, status, headers if isinstance(headers, dict) else None)
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Whether a page of this origin was sent by the server itself."""
+    scheme, _, rest = origin.partition("://")
+    default = {"http": ":80", "https": ":443"}.get(scheme.lower())
+    return default is not None and rest.lower().removesuffix(default) == host.lower().removesuffix(default)
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name}]" if ":" in name and not name.startswith("[") else name
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

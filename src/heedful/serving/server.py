@@ -1,0 +1,115 @@
+"""HTTP server of an application: sockets, deadlines, and a clean end at SIGTERM."""
+
+import functools
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from heedful.errors import UsageError
+from heedful.serving.limits import Limits
+from heedful.serving.protocol import GuardedProtocol
+
+BACKLOG: Final = 2048
+"""Connections that the system holds until the server accepts them."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the server's socket, so that a port in use is reported before models are loaded.
+
+    Args:
+        host: address or name.
+        port: port number; 0 = any free one.
+
+    Returns:
+        The socket.
+
+    Raises:
+        UsageError: the address cannot be bound.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"--host {host} --port {port}: {reason}; choose another port: --port 5001") from None
+    return bound
+
+
+@final
+class Server(uvicorn.Server):
+    """Server that returns after a signal, once running requests are answered, and does not raise the signal again."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Stop at SIGINT and SIGTERM while the server runs; a second signal stops it at once.
+
+        Yields:
+            Nothing.
+        """
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def make_server(app: ASGIApp, limits: Limits) -> Server:
+    """Make the server of an application.
+
+    Args:
+        app: the application with its guard.
+        limits: deadlines and number of connections.
+
+    Returns:
+        The server; its `run` returns after SIGINT or SIGTERM, when running requests are answered.
+    """
+    config = uvicorn.Config(
+        app,
+        http=functools.partial(GuardedProtocol, limits=limits),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=round(limits.drain_seconds),
+        h11_max_incomplete_event_size=32_768,
+    )
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers = [_handler()]
+    logger.propagate = False
+    logger.setLevel(logging.ERROR)
+    return Server(config)
+
+
+def _handler() -> logging.Handler:
+    """Printer of the server's own errors, without their tracebacks, which may hold text of requests."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_BareFormatter("heedful: %(message)s"))
+    return handler
+
+
+@final
+class _BareFormatter(logging.Formatter):
+    """Formatter that names the type of an exception only."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+        return f"heedful: {record.getMessage().strip()}{f': {kind}' if kind else ''}"

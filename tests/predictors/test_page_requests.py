@@ -1,0 +1,61 @@
+"""The page's requests are checked, and answered with JSON values."""
+
+import json
+
+import pytest
+
+from heedful.errors import ConfigError, UsageError
+from heedful.predictors.page_requests import PageRequests
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from tests.cli.conftest import Trained, trained  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def requests(trained: Trained) -> PageRequests:  # noqa: F811
+    translator = load(trained.model, engine="torch")
+    assert isinstance(translator, Translator)
+    return PageRequests({"words": translator})
+
+
+def test_every_answer_is_json(requests: PageRequests):
+    answers = (
+        requests.models(),
+        requests.view({"text": "fade", "traced": True, "layers": True}),
+        requests.training(""),
+    )
+    for answer in answers:
+        assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+
+
+def test_parts_are_computed_only_where_asked_for(requests: PageRequests):
+    view = requests.view({"text": "fade"})
+    assert (view["maps"], view["searches"], view["model"]) == ([], [], "words")
+    assert len(requests.view({"text": "fade", "traced": True, "beam": 3})["searches"][0]["nodes"]) > 3
+
+
+def test_changes_come_with_the_output_without_them(requests: PageRequests):
+    plain = requests.view({"text": "fade"})
+    changed = requests.view({"text": "fade", "changes": [{"role": "cross", "layer": 0, "kind": "off"}]})
+    assert changed["unchanged"] == plain["outputs"][0]["text"]
+    assert changed["outputs"][0]["logProb"] != plain["outputs"][0]["logProb"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"text": "a" * 5001}, {"text": "a", "beam": 13}, {"text": "a", "alpha": -1}, {"text": "a", "unknown": 1}, {}],
+)
+def test_requests_out_of_range_are_refused(requests: PageRequests, body: dict[str, object]):
+    with pytest.raises(ConfigError):
+        requests.view(body)
+
+
+def test_a_model_that_is_not_loaded_is_named(requests: PageRequests):
+    with pytest.raises(UsageError, match=r"no model 'word' is loaded.*words"):
+        requests.training("word")
+
+
+def test_the_record_of_training_has_its_curves_and_samples(requests: PageRequests):
+    record = requests.training("words")
+    assert [step for step, _ in record["curves"]["training loss"]] == [4.0, 8.0]
+    assert record["samples"][0]["outputs"][-1][0] == 8

@@ -1,0 +1,35 @@
+"""DeepL's and DeepLX's interfaces."""
+
+from tests.serving.reversing import Reverser, serve
+
+
+def test_deepl_takes_json_and_forms():
+    client = serve()
+    expected = {"translations": [{"detected_source_language": "DE", "text": text} for text in ("cba", "ed")]}
+    assert client.post("/v2/translate", json={"text": ["abc", "de"], "target_lang": "EN-US"}).json() == expected
+    form = b"text=abc&text=de&source_lang=DE&target_lang=EN"
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert client.post("/v2/translate", content=form, headers=headers).json() == expected
+
+
+def test_deeplx_shares_the_path_of_libretranslate():
+    fields = {"text": "abc", "source_lang": "auto", "target_lang": "ZH"}
+    answer = serve(Reverser(("en", "zh"))).post("/translate", json=fields).json()
+    assert (answer["code"], answer["data"], answer["source_lang"], answer["target_lang"]) == (200, "cba", "EN", "ZH")
+    assert answer["alternatives"] == ["cba+", "cba++", "cba+++"]
+
+
+def test_languages_are_listed():
+    client = serve(Reverser(("en", "zh")))
+    assert client.get("/v2/languages").json() == [{"language": "EN", "name": "English"}]
+    assert client.get("/v2/languages?type=target").json() == [{"language": "ZH", "name": "Chinese"}]
+
+
+def test_a_wrong_request_is_refused():
+    for fields in (
+        {"target_lang": "EN"},
+        {"text": [7], "target_lang": "EN"},
+        {"text": ["a"]},
+        {"text": ["a"], "target_lang": "XX"},
+    ):
+        assert serve().post("/v2/translate", json=fields).status_code == 400

@@ -1,0 +1,118 @@
+"""LibreTranslate's interface, body for body."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.serving.keys import Keys
+from heedful.serving.suggestions import Suggestions
+from tests.serving.reversing import Reverser, serve
+
+PAIR = {"source": "de", "target": "en"}
+
+
+def test_json_form_query_and_multipart_are_one():
+    client = serve()
+    fields = {"q": "abc", **PAIR}
+    answers = [
+        client.post("/translate", json=fields),
+        client.post("/translate", data=fields),
+        client.post("/translate", params=fields),
+        client.post("/translate/", params=fields),
+        client.post("/translate", files={name: (None, value) for name, value in fields.items()}),
+        client.post("/", json=fields),
+    ]
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"translatedText": "cba"})] * 6
+
+
+def test_a_list_gives_lists():
+    answer = serve().post("/translate", json={"q": ["abc", "", "de"], "alternatives": 1, **PAIR}).json()
+    assert answer["translatedText"] == ["cba", "", "ed"]
+    assert answer["alternatives"] == [["cba+"], [], ["ed+"]]
+
+
+def test_a_language_is_detected_only_if_asked():
+    client = serve(Reverser(known="abc"), Reverser(("fr", "en"), known="xyz"))
+    answer = client.post("/translate", json={"q": ["abc", "zyx"], "source": "auto", "target": "en"}).json()
+    assert answer["translatedText"] == ["cba", "xyz"]
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["de", "fr"]
+    guesses = client.post("/detect", data={"q": "xxyz"}).json()
+    assert guesses[0]["language"] == "fr"
+    assert guesses[0]["confidence"] > 90
+
+
+def test_tags_stay():
+    source = '<p class="a>b">abc &amp; <b>de</b><br/></p><script>var x = "abc"</script><p translate="no">abc</p>'
+    answer = serve(Reverser(known="abcde &")).post("/translate", json={"q": source, "format": "html", **PAIR}).json()
+    assert answer["translatedText"] == (
+        '<p class="a>b">&amp; cba <b>ed</b><br/></p><script>var x = "abc"</script><p translate="no">abc</p>'
+    )
+
+
+def test_what_a_model_writes_becomes_no_tag():
+    answer = serve().post("/translate", json={"q": "&gt;b&lt;", "format": "html", **PAIR}).json()
+    assert answer["translatedText"] == "&lt;b&gt;"
+
+
+def test_lines_and_spaces_stay():
+    answer = serve().post("/translate", json={"q": " abc\n\n  de\n", **PAIR}).json()
+    assert answer["translatedText"] == " cba\n\n  ed\n"
+
+
+def test_models_are_chained():
+    client = serve(Reverser(("de", "en")), Reverser(("en", "zh")))
+    assert client.post("/translate", json={"q": "abc", "source": "de", "target": "zh"}).json() == {
+        "translatedText": "abc"
+    }
+    targets = {each["code"]: each["targets"] for each in client.get("/languages").json()}
+    assert targets == {"de": ["en", "zh-Hans"], "en": ["zh-Hans"], "zh-Hans": []}
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"source": "de", "target": "en"}, "Invalid request: missing q parameter"),
+        ({"q": "a", "target": "en"}, "Invalid request: missing source parameter"),
+        ({"q": "a", "source": "de"}, "Invalid request: missing target parameter"),
+        ({"q": "a", "source": "de", "target": "zz"}, "zz is not supported"),
+        ({"q": 7, **PAIR}, "Invalid request: q is neither a text nor a list of texts"),
+        ({"q": ["a", 7], **PAIR}, "Invalid request: q is neither a text nor a list of texts"),
+        ({"q": "a", "format": "pdf", **PAIR}, "Invalid request: format is neither text nor html"),
+        ({"q": "a", "alternatives": -1, **PAIR}, "Invalid request: alternatives is not a whole number"),
+        ({"q": "a", "alternatives": 10_000, **PAIR}, "Invalid request: at most 10 alternatives"),
+        ({"q": "a" * 5001, **PAIR}, "Invalid request: request (5001) exceeds text limit (5000)"),
+        ({"q": ["a" * 100] * 51, **PAIR}, "Invalid request: request (5100) exceeds text limit (5000)"),
+        ({"q": "a" * 4000, "alternatives": 10, **PAIR}, "Invalid request: characters times outputs (44000)"),
+    ],
+)
+def test_a_wrong_request_is_answered_in_libretranslates_words(fields: dict[str, object], error: str):
+    answer = serve().post("/translate", json=fields)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(error)
+
+
+def test_settings_are_those_of_the_server():
+    settings = serve(keys=Keys(["k"])).get("/frontend/settings").json()
+    assert settings["keyRequired"] is True
+    assert settings["charLimit"] == 5000
+    assert settings["language"]["target"] == {"code": "en", "name": "English"}
+
+
+@pytest.mark.parametrize("name", ["api_key", "apiKey"])
+def test_a_key_opens_the_server(name: str):
+    client = serve(keys=Keys(["right", "other"]))
+    wrong = client.post("/translate", json={"q": "abc", name: "righ", **PAIR})
+    assert (wrong.status_code, wrong.json()) == (403, {"error": "Invalid API key"})
+    assert client.post("/translate", json={"q": "abc", **PAIR}).status_code == 403
+    assert client.post("/translate", data={"q": "abc", name: "right", **PAIR}).json() == {"translatedText": "cba"}
+    header = {"Authorization": "DeepL-Auth-Key other"}
+    assert client.post("/translate", json={"q": "abc", **PAIR}, headers=header).status_code == 200
+
+
+def test_suggestions_are_stored(tmp_path: Path):
+    fields = {"q": "abc", "s": "better", **PAIR}
+    assert serve().post("/suggest", data=fields).status_code == 403
+    path = tmp_path / "suggestions.jsonl"
+    client = serve(suggestions=Suggestions(path))
+    assert client.post("/suggest", data=fields).json() == {"success": True}
+    assert '"s": "better", "source": "de", "target": "en"' in path.read_text("utf-8")
