@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heedful.attention.reference import projective_tree
 from heedful.models.luong import LuongConfig
 from tests.models.by_hand import Parameters, Vector, gru, lstm, softmax
 
@@ -34,6 +35,11 @@ def encode(p: Parameters, config: LuongConfig, source: Sequence[int]) -> tuple[l
         places = [*reversed(places[:-1]), places[-1]]
     inputs = [p["source_embedding.weight"][source[place]] for place in places]
     ends: list[State] = []
+    if config.encoder != "recurrent":
+        words = [p["source_embedding.weight"][token] for token in source]
+        num_parts = 2 if config.cell == "lstm" else 1
+        ends = [(np.zeros(config.hidden_size),) * num_parts for _ in range(config.num_layers)]
+        return (words if config.encoder == "words" else beside_heads(p, config, words)), ends
     for layer in range(config.num_layers):
         name, hidden = f"encoder.layers.{layer}", config.hidden_size
         if config.is_bidirectional:
@@ -47,6 +53,38 @@ def encode(p: Parameters, config: LuongConfig, source: Sequence[int]) -> tuple[l
             ends.append(states[-1])
     by_place = dict(zip(places, inputs, strict=True))
     return [by_place[place] for place in range(len(source))], ends
+
+
+def beside_heads(p: Parameters, config: LuongConfig, words: Sequence[Vector]) -> list[Vector]:
+    """[x_j; c_j]: each word and its soft head, by a sum over all heads or over all projective trees."""
+    half = config.reader_size // 2
+    onward = read(p, config.cell, "encoder.reader.forward_unit", words, half)
+    back = read(p, config.cell, "encoder.reader.backward_unit", words[::-1], half)
+    states = [np.concatenate((a[0], b[0])) for a, b in zip(onward, reversed(back), strict=True)]
+    heads = [p["encoder.root"], *states]
+    of_word, of_head = p["encoder.score.query_projection.weight"], p["encoder.score.key_projection.weight"]
+    theta: list[list[float | None]] = [
+        [
+            None if i == j + 1 else float(p["encoder.score.vector"] @ np.tanh(of_word @ word + of_head @ head))
+            for i, head in enumerate(heads)
+        ]
+        for j, word in enumerate(states)
+    ]
+    if config.head_attention.is_bounded:
+        theta = [[None if each is None else float(np.tanh(each)) for each in row] for row in theta]
+    if config.head_attention.normalizer == "projective_tree":
+        weights = projective_tree([[None] * len(heads), *theta])[1:]
+    else:
+        weights = []
+        for row in theta:
+            real = [i for i, each in enumerate(row) if each is not None]
+            shares = dict(zip(real, softmax([float(row[i] or 0.0) for i in real]), strict=True))
+            weights.append([shares.get(i, 0.0) for i in range(len(row))])
+    values = [np.zeros_like(words[0]), *words]
+    return [
+        np.concatenate((word, sum((w * x for w, x in zip(own, values, strict=True)), np.zeros_like(word))))
+        for word, own in zip(words, weights, strict=True)
+    ]
 
 
 def score(
@@ -113,7 +151,7 @@ def luong_logits(
             )
             x = states[layer][0]
         alpha = align(p, config, x, keys, t, sum(weights, np.zeros(len(keys))))
-        context = sum((a * h for a, h in zip(alpha, keys, strict=True)), np.zeros(config.hidden_size))
+        context = sum((a * h for a, h in zip(alpha, keys, strict=True)), np.zeros(config.annotation_size))
         fed = np.tanh(p["combine.weight"] @ np.concatenate((context, x)))
         logits.append(p["output.weight"] @ fed + (p["output.bias"] if config.output_bias else 0.0))
         weights.append(alpha)

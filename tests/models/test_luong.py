@@ -35,6 +35,15 @@ FURTHER = {
     "monotonic to the last": changed(TINY, window="local-m", past_source="last", half_width=1),
     "monotonic to the last word": changed(TINY, window="local-m", past_source="last", is_end_attended=False),
     "output bias": changed(TINY, output_bias=True, has_feeding=False),
+    "words": changed(TINY, encoder="words", num_layers=1),
+    "words, gru, two layers": changed(TINY, encoder="words", cell="gru", score="general", window="global"),
+    "simple heads": changed(TINY, encoder="heads", reader_size=4, head_attention={"normalizer": "softmax"}),
+    "structured heads": changed(TINY, encoder="heads", reader_size=4, window="global", is_end_attended=False),
+    "structured heads, gru": changed(TINY, encoder="heads", reader_size=4, cell="gru", score="additive"),
+    "structured heads, unbounded": changed(TINY, encoder="heads", reader_size=4, head_attention={"is_bounded": False}),
+    "simple heads, unbounded": changed(
+        TINY, encoder="heads", reader_size=4, head_attention={"is_bounded": False, "normalizer": "softmax"}
+    ),
     "coverage": changed(TINY, score="dot", attention={"has_coverage": True}),
     "coverage, monotonic": changed(TINY, score="concat", window="local-m", attention={"has_coverage": True}),
     "coverage alone": changed(TINY, window="global", score="dot", has_feeding=False, attention={"has_coverage": True}),
@@ -45,7 +54,9 @@ FURTHER = {
 def test_it_is_the_papers_equations(name: str):
     config = (GRID | FURTHER)[name]
     model = make_model(config, seed=3)
-    source, lengths = make_sources((5, 2, 7, 1, 9), seed=3)
+    # All trees over more words are too many to be listed.
+    longest = (5, 2, 4, 1) if config.encoder == "heads" else (5, 2, 7, 1, 9)
+    source, lengths = make_sources(longest, seed=3)
     target_in = make_targets(len(source), seed=3)
     parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     with torch.no_grad():
@@ -56,6 +67,32 @@ def test_it_is_the_papers_equations(name: str):
         wanted, alpha = luong_logits(parameters, config, source[row, :length].tolist(), target_in[row].tolist())
         assert np.abs(logits[row] - wanted).max() <= 1e-10
         assert np.abs(weights[row, :, :length].numpy() - alpha).max() <= 1e-12
+
+
+def test_heads_without_trees_are_not_those_of_trees():
+    """Another normalizer fails the test above."""
+    config = FURTHER["structured heads"]
+    model = make_model(config, seed=3)
+    source, lengths = make_sources((5,), seed=3)
+    with torch.no_grad():
+        logits = model.logits(model(TokenInputs(source, lengths), make_targets(1, seed=3)).features).numpy()
+    parameters = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    other = changed(config, head_attention={"normalizer": "softmax"})
+    wanted, _ = luong_logits(parameters, other, source[0].tolist(), make_targets(1, seed=3)[0].tolist())
+    assert np.abs(logits[0] - wanted).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reader_size": 5}, "reader_size 5 must be even"),
+        ({"head_attention": {"window": "local-p"}}, "only a decoder's state predicts a centre"),
+        ({"head_attention": {"normalizer": "sampled"}}, "head_attention: additive with sampled"),
+    ],
+)
+def test_heads_that_cannot_be_scored_are_refused(settings: dict[str, object], message: str):
+    with pytest.raises(ValidationError, match=message):
+        changed(TINY, encoder="heads", **settings)
 
 
 @pytest.mark.parametrize("window", ["global", "local-p"])

@@ -116,6 +116,9 @@ CONFIGS: Mapping[str, Config] = {
     "luong-projected": changed(
         _LUONG, attention={"normalizer": "straight_through", "window": "global", "projection_size": 3}
     ),
+    "luong-words": changed(_LUONG, encoder="words", window="global", num_layers=1),
+    "luong-heads": changed(_LUONG, encoder="heads", reader_size=4, head_attention={"normalizer": "softmax"}),
+    "luong-trees": changed(_LUONG, encoder="heads", reader_size=4, window="global"),
     "sutskever": _SUTSKEVER,
     "cho": _CHO,
     "rnnencdec": changed(_CHO, context="plain", decoder_reset="before", readout_state="before"),

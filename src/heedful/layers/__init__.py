@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
     from heedful.layers.residual import Residual
+    from heedful.layers.self_attentive_words import SelfAttentiveWords
 
 __all__ = [
     "BidirectionalEncoder",
@@ -53,6 +54,7 @@ __all__ = [
     "RecurrentUnit",
     "RegionEncoder",
     "Residual",
+    "SelfAttentiveWords",
     "SinusoidalPositions",
     "TanhDot",
     "overlap_penalty",
@@ -74,6 +76,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
     "heedful.layers.residual": ("Residual",),
+    "heedful.layers.self_attentive_words": ("SelfAttentiveWords",),
 }
 
 

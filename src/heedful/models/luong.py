@@ -22,7 +22,15 @@ from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_uniform
 from heedful.layers.recurrent import Cell, ResetPlacement, reverse_within, widen_forget_gates
 from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack, StackState
-from heedful.models.attention_config import AttentionConfig, WindowKind, require_suitable, upgrade_attention
+from heedful.layers.self_attentive_words import SelfAttentiveWords
+from heedful.models.attention_config import (
+    AttentionConfig,
+    WindowKind,
+    build_normalizer,
+    build_score,
+    require_suitable,
+    upgrade_attention,
+)
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
@@ -35,13 +43,30 @@ class LuongAttention(AttentionConfig):
     window: WindowKind = "local-p"
 
 
+class HeadAttention(AttentionConfig):
+    """Attention of a word to its head: by default the syntactic attention of Kim et al. 2017."""
+
+    score: str = "additive"
+    normalizer: str = "projective_tree"
+    is_bounded: bool = True
+    """Whether weights follow from tanh of the score, as in the paper."""
+
+
 class LuongConfig(Config):
     """Configuration of Luong's models; the paper's sizes are in the preset luong-paper."""
 
     kind: Literal["luong"] = "luong"
     cell: Cell = "lstm"
     num_layers: int = Field(default=2, ge=1, le=100)
-    """Layers of the encoder and of the decoder."""
+    """Layers of a recurrent encoder and of the decoder."""
+    encoder: Literal["recurrent", "words", "heads"] = "recurrent"
+    """Encoder: the paper's recurrent one; words = the embeddings x_j alone; heads = each word beside its soft head,
+    [x_j; c_j], as in Kim et al. 2017, arXiv:1702.00887, section 4.1. The last two start the decoder with zeros."""
+    head_attention: HeadAttention = HeadAttention()
+    """Attention of words to their heads, where encoder = "heads": projective_tree is the paper's structured attention,
+    softmax its simple attention."""
+    reader_size: int = Field(default=128, ge=2, le=MOST_SIZE)
+    """Features of the states h_j that heads are scored by, where encoder = "heads"; even, half in each direction."""
     embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     hidden_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size n of each layer; a bidirectional encoder has half of it in each direction."""
@@ -71,6 +96,12 @@ class LuongConfig(Config):
     forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the paper."""
 
+    @property
+    def annotation_size(self) -> int:
+        """Features of a source state h_s."""
+        sizes = {"recurrent": self.hidden_size, "words": self.embedding_size, "heads": 2 * self.embedding_size}
+        return sizes[self.encoder]
+
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, table: object) -> object:
@@ -80,7 +111,14 @@ class LuongConfig(Config):
     def _check_choices(self) -> Self:
         if self.is_bidirectional and self.hidden_size % 2:
             raise ValueError(f"hidden_size {self.hidden_size} must be even with a bidirectional encoder")
-        require_suitable(self.attention, self.hidden_size, self.hidden_size)
+        if self.encoder == "heads":
+            if self.reader_size % 2:
+                raise ValueError(f"reader_size {self.reader_size} must be even")
+            if self.head_attention.window == "local-p":
+                raise ValueError("head_attention.window local-p: only a decoder's state predicts a centre")
+            sizes = (self.reader_size, self.reader_size)
+            require_suitable(self.head_attention, *sizes, role="encoder", name="head_attention")
+        require_suitable(self.attention, self.hidden_size, self.annotation_size)
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "Luong":
@@ -99,6 +137,12 @@ class LuongConfig(Config):
 
 PRESETS: Final[dict[str, LuongConfig]] = {
     "luong": LuongConfig(),
+    "syntactic": LuongConfig(
+        encoder="heads",
+        num_layers=1,
+        embedding_size=128,
+        attention=LuongAttention(window="global"),
+    ),
     "luong-paper": LuongConfig(
         num_layers=4, embedding_size=1000, hidden_size=1000, dropout=0.2, output_dropout=0.0, forget_bias=0.0
     ),
@@ -152,17 +196,13 @@ class Luong(AttentiveSeq2Seq):
         stack = (config.num_layers, config.dropout, config.reset)
         self.source_embedding = Embedding(num_source_tokens, embedding)
         self.target_embedding = Embedding(num_target_tokens, embedding)
-        self.encoder = (
-            BidirectionalStack(config.cell, embedding, hidden // 2, *stack)
-            if config.is_bidirectional
-            else RecurrentStack(config.cell, embedding, hidden, *stack)
-        )
+        self.encoder = _build_encoder(config)
         self.decoder = RecurrentStack(config.cell, embedding, hidden, *stack)
         gates = self.decoder.units[0].input_map.out_features
         # The fed columns of the lowest layer's input matrix, separate because fed vectors are known only step by step.
         self.feed_map = nn.Linear(hidden, gates, bias=False) if config.has_feeding else None
-        self.add_attention(config.attention, hidden, hidden)
-        self.combine = nn.Linear(2 * hidden, hidden, bias=False)  # W_c
+        self.add_attention(config.attention, hidden, config.annotation_size)
+        self.combine = nn.Linear(config.annotation_size + hidden, hidden, bias=False)  # W_c
         self.output = OutputLayer(num_target_tokens, hidden, config.output_bias)
         self.alignment = "cross"
         if config.has_copy:
@@ -173,14 +213,25 @@ class Luong(AttentiveSeq2Seq):
     def encode(self, inputs: Inputs) -> LuongMemory:
         tokens = token_inputs(inputs)
         source, source_lengths = tokens.ids, tokens.lengths
-        num_words = source_lengths - 1
-        if self.config.is_source_reversed:
-            source = reverse_within(source, num_words)
-        annotations, states = self.encoder.run(self.source_embedding(source), source_lengths)
-        if self.config.is_source_reversed:
-            annotations = reverse_within(annotations, num_words)
+        if isinstance(self.encoder, (RecurrentStack, BidirectionalStack)):
+            annotations, states = self._read(self.encoder, source, source_lengths)
+        else:
+            annotations = dropout(self.source_embedding(source), self.config.dropout, self.training)
+            states = tuple(unit.begin(annotations) for unit in self.decoder.units)
+            if self.encoder is not None:
+                annotations, _ = self.encoder(annotations, source_lengths)
         prepared = self.prepare_keys(annotations, source_lengths)
         return LuongMemory(source_lengths, annotations, prepared, states, source=self.copied_source(tokens))
+
+    def _read(
+        self, encoder: RecurrentStack | BidirectionalStack, source: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, StackState]:
+        """Source states at the positions of their words, and the final states of the layers."""
+        num_words = lengths - 1
+        if self.config.is_source_reversed:
+            source = reverse_within(source, num_words)
+        annotations, states = encoder.run(self.source_embedding(source), lengths)
+        return reverse_within(annotations, num_words) if self.config.is_source_reversed else annotations, states
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> LuongState:
         memory = _mine(memory)
@@ -262,6 +313,22 @@ class Luong(AttentiveSeq2Seq):
 
     def _num_attended(self, memory: LuongMemory) -> Tensor:
         return memory.lengths if self.config.is_end_attended else memory.lengths - 1
+
+
+def _build_encoder(config: LuongConfig) -> RecurrentStack | BidirectionalStack | SelfAttentiveWords | None:
+    """Encoder of the words; None = the words themselves."""
+    if config.encoder == "words":
+        return None
+    embedding, hidden = config.embedding_size, config.hidden_size
+    if config.encoder == "heads":
+        score = build_score(config.head_attention, config.reader_size, config.reader_size, role="encoder")
+        normalizer = build_normalizer(config.head_attention)
+        is_bounded = config.head_attention.is_bounded
+        return SelfAttentiveWords(embedding, config.reader_size, score, normalizer, config.cell, is_bounded)
+    stack = (config.num_layers, config.dropout, config.reset)
+    if config.is_bidirectional:
+        return BidirectionalStack(config.cell, embedding, hidden // 2, *stack)
+    return RecurrentStack(config.cell, embedding, hidden, *stack)
 
 
 def _mine(memory: Memory) -> LuongMemory:
