@@ -30,9 +30,7 @@ NEEDED: Final = (
     "polib",
     "python-dotenv",
     "pycmarkgfm",
-    "ollama",
     "Django>=5.2,<6",
-    "wagtail",
 )
 """What these need to send requests; the rest of Wagtail and Weblate takes long to install, and is not used."""
 NPM_PACKAGES: Final = ("libretranslate@1.0.1", "translate@3.1.0")

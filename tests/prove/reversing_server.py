@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--api-key", default="")
     parser.add_argument("--suggestions", type=Path)
     options = parser.parse_args()
-    model = SlowReverser()
+    model = SlowReverser(poison="poisonous text")
     model.sentence_seconds = options.sentence_seconds
     limits = Limits(
         requests_per_minute=0,

@@ -96,6 +96,8 @@ def make_server(app: ASGIApp, limits: Limits) -> Server:
     logger.handlers = [_handler()]
     logger.propagate = False
     logger.setLevel(logging.ERROR)
+    # Its warnings about odd bodies would let any client fill the log.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     return Server(config)
 
 
