@@ -26,12 +26,12 @@ NUM_OPERATIONS: Final = 5
 
 
 @asynccontextmanager
-async def serving(model: Path) -> AsyncGenerator[int]:
+async def serving(model: Path, threads: int = 1) -> AsyncGenerator[int]:
     """Serve a model with `heedful serve`, and give its port."""
     with tempfile.TemporaryDirectory() as folder:
         words = ("serve", model, "--port", "0", "--requests", "0", "--suggestions", Path(folder, "suggestions.jsonl"))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "heedful", *map(str, words), "--threads", "1"), stderr=subprocess.PIPE
+            *(sys.executable, "-m", "heedful", *map(str, words), "--threads", str(threads)), stderr=subprocess.PIPE
         )
         assert process.stderr is not None
         try:
