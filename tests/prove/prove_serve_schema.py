@@ -47,10 +47,10 @@ async def serving(model: Path, threads: int = 1) -> AsyncGenerator[int]:
 
 
 @asynccontextmanager
-async def reversing() -> AsyncGenerator[int]:
+async def reversing(**options: str) -> AsyncGenerator[int]:
     """Serve a model that reverses texts, and give the server's port."""
     with tempfile.TemporaryDirectory() as folder:
-        async with attacks.running(suggestions=str(Path(folder, "suggestions.jsonl"))) as server:
+        async with attacks.running(suggestions=str(Path(folder, "suggestions.jsonl")), **options) as server:
             yield server.port
 
 
@@ -67,9 +67,9 @@ def with_languages(description: Any, codes: list[str]) -> Any:
     return members
 
 
-async def prove_schema(cases: int, model: Path | None = None) -> bool:
+async def prove_schema(cases: int, model: Path | None = None, **options: str) -> bool:
     """No answer is 500 or above, and every answer is as described."""
-    async with serving(model) if model else reversing() as port:
+    async with serving(model) if model else reversing(**options) as port:
         _, _, body = await attacks.ask(port, GET.format("/languages").encode())
         codes = [each["code"] for each in json.loads(body)]
         _, _, body = await attacks.ask(port, GET.format("/openapi.json").encode())

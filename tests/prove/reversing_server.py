@@ -43,8 +43,9 @@ def main() -> None:
     parser.add_argument("--queue", type=int, default=2000)
     parser.add_argument("--api-key", default="")
     parser.add_argument("--suggestions", type=Path)
+    parser.add_argument("--poison", default="poisonous text", help="part of texts that the model fails at")
     options = parser.parse_args()
-    model = SlowReverser(poison="poisonous text")
+    model = SlowReverser(poison=options.poison)
     model.sentence_seconds = options.sentence_seconds
     limits = Limits(
         requests_per_minute=0,

@@ -36,12 +36,14 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError):  # UnicodeError: the name has an impossible label
+        raise UsageError(f"--host {host[:80]!r}: no such address, and no name that leads to one") from None
+    bound = socket.socket(family, kind, protocol)
+    try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-    except UnicodeError:
-        raise UsageError(f"--host {host[:80]!r}: not an address or a name of a host") from None
     except OSError as error:
+        bound.close()
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"--host {host} --port {port}: {reason}; choose another port: --port 5001") from None
     return bound
