@@ -1,5 +1,6 @@
 """Pipelines beside the shapes and names of Transformers 4."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import heedful
 from heedful.errors import UsageError
 from heedful.pipelines import search_settings
 from heedful.search.config import SearchConfig
-from tests.cli.conftest import Trained
+from tests.cli.command import heedful as command
+from tests.cli.conftest import SETTINGS, Trained, write_pairs
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,23 @@ def test_what_is_unknown_is_refused(trained: Trained):
         heedful.pipeline("fill-mask", trained.model)
     with pytest.raises(UsageError, match="unknown argument beams"):
         heedful.pipeline("translation", trained.model)("abc", beams=2)
+
+
+def test_a_marian_folder_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = tmp_path / "pieces.toml"
+    config.write_text(
+        SETTINGS.replace('"characters"', '"pieces"').replace("num_heads = 2", 'num_heads = 2\nnorm = "post"'), "utf-8"
+    )
+    data = write_pairs(tmp_path / "words.tsv", 150)
+    model, folder = tmp_path / "words.model", tmp_path / "marian"
+    for words in (
+        ("train", data, "--out", model, "--config", config),
+        ("export", model, "--to", "huggingface", folder),
+    ):
+        done = command(*words)
+        assert done.code == 0, done.err
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    limits = {"num_beams": 2, "max_new_tokens": 6}
+    outputs = [heedful.pipeline("translation", folder)(["abc", "fade"], **limits) for _ in range(2)]
+    assert outputs[0] == outputs[1] == heedful.pipeline("translation", model)(["abc", "fade"], **limits)
+    assert len([*(tmp_path / "heedful").iterdir()]) == 1

@@ -27,6 +27,7 @@ class SlowReverser(Reverser):
             if settings["cancelled"]():
                 break
             time.sleep(min(left, 0.01))
+        self.batches.clear()  # what the tests look at would grow for ever here
         return super().translate(batch, **settings)
 
 

@@ -65,9 +65,11 @@ def test_a_full_queue_refuses_at_once():
         with pytest.raises(HTTPException) as refusal:
             await translate(batcher, model, "a")
         assert refusal.value.status_code == 503
+        assert batcher.refusal(30) is not None
         assert int((refusal.value.headers or {})["Retry-After"]) >= 1
         gate.set()
         assert await asyncio.gather(*waiting) == [[("a",)], [("a",)]]
+        assert batcher.refusal(30) is None
 
     asyncio.run(run())
     batcher.close()

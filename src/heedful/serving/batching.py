@@ -91,6 +91,20 @@ class Batcher:
         """Number of jobs that wait or are in a batch."""
         return self._num_open
 
+    def refusal(self, seconds: float) -> HTTPException | None:
+        """Say whether a new request would be refused, whatever its size, so that its body need not be read.
+
+        Args:
+            seconds: time in which it would have to be answered.
+
+        Returns:
+            The refusal; None if there may be room.
+        """
+        is_late = bool(self._speed) and self._cost / self._speed > _ADMITTED_SHARE * seconds
+        if self._num_open >= self._most_waiting or is_late:
+            return self._too_busy("too many requests are waiting")
+        return None
+
     async def translate(
         self, translator: Translator, sentences: Sequence[str], nbest: int, deadline: float
     ) -> list[Outputs]:

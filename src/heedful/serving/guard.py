@@ -150,6 +150,9 @@ class Guard:
             self._service.budget.spend(str(client[0]) if client else "")
         except HTTPException as error:
             return _error(error.status_code, str(error.detail), error.headers)
+        if scope["method"] == "POST":
+            busy = self._service.batcher.refusal(self._service.limits.answer_seconds)
+            return None if busy is None else _error(busy.status_code, str(busy.detail), busy.headers)
         return None
 
     def _is_listed(self, origin: str) -> bool:
