@@ -66,6 +66,11 @@ prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not chan
 .PHONY: prove-serve
 prove-serve: $(VENV)/.installed-dev ## test the server under load, overload, slow clients, signals and disconnects (an hour)
 	$(BIN)/python -m tests.prove.prove_serve
+	$(BIN)/python -m tests.prove.prove_serve_schema
+
+.PHONY: prove-clients
+prove-clients: $(VENV)/.installed-dev ## test the server with unmodified clients from PyPI and npm (minutes; downloads them)
+	$(BIN)/python -m tests.prove.prove_clients
 
 .PHONY: prove-ddp
 prove-ddp: $(VENV)/.installed-dev ## test training in several processes, and their deaths (minutes)

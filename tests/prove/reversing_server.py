@@ -3,14 +3,17 @@
 import argparse
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from heedful.serving.app import guarded, make_app
 from heedful.serving.catalog import Catalog
 from heedful.serving.guard import Hosts
+from heedful.serving.keys import Keys
 from heedful.serving.limits import Limits
 from heedful.serving.server import BACKLOG, listen, make_server
 from heedful.serving.service import Service
+from heedful.serving.suggestions import Suggestions
 from tests.serving.reversing import Reverser
 
 
@@ -38,8 +41,10 @@ def main() -> None:
     parser.add_argument("--receive-seconds", type=float, default=10.0)
     parser.add_argument("--answer-seconds", type=float, default=30.0)
     parser.add_argument("--queue", type=int, default=2000)
+    parser.add_argument("--api-key", default="")
+    parser.add_argument("--suggestions", type=Path)
     options = parser.parse_args()
-    model = SlowReverser()
+    model = SlowReverser(poison="poisonous text")
     model.sentence_seconds = options.sentence_seconds
     limits = Limits(
         requests_per_minute=0,
@@ -48,7 +53,8 @@ def main() -> None:
         queue=options.queue,
     )
     with listen("127.0.0.1", 0) as bound:
-        service = Service(Catalog([model]), limits)  # type: ignore[list-item]
+        suggestions = Suggestions(options.suggestions) if options.suggestions else None
+        service = Service(Catalog([model]), limits, Keys([options.api_key]), suggestions)  # type: ignore[list-item]
         server = make_server(guarded(make_app(service), service, Hosts("127.0.0.1")), limits)
         bound.listen(BACKLOG)
         print(bound.getsockname()[1], os.getpid(), flush=True)

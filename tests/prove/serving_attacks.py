@@ -53,7 +53,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(**options: float) -> AsyncGenerator[Server]:
+async def running(**options: float | str) -> AsyncGenerator[Server]:
     """Start a server, and kill it at the end if it is still there."""
     words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     process = await asyncio.create_subprocess_exec(

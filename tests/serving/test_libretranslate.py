@@ -25,6 +25,13 @@ def test_json_form_query_and_multipart_are_one():
     assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"translatedText": "cba"})] * 6
 
 
+def test_a_form_that_repeats_q_is_a_list():
+    client = serve()
+    fields = {"q": ["abc", "de"], **PAIR}
+    for answer in (client.post("/translate", data=fields), client.post("/translate", params=fields)):
+        assert answer.json() == {"translatedText": ["cba", "ed"]}
+
+
 def test_a_list_gives_lists():
     answer = serve().post("/translate", json={"q": ["abc", "", "de"], "alternatives": 1, **PAIR}).json()
     assert answer["translatedText"] == ["cba", "", "ed"]

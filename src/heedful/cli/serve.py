@@ -19,9 +19,11 @@ import typer
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, choose_device, use_threads
 from heedful.errors import UsageError, needed_for
+from heedful.regular_files import read_text
 
 GUARD: Final = "Guard"
 LIMITS: Final = "Limits"
+MOST_BYTES_OF_KEYS: Final = 1_000_000
 
 Models = Annotated[list[Path], typer.Argument(metavar="MODEL", help="Model folders.", show_default=False)]
 Host = Annotated[
@@ -151,8 +153,9 @@ def _keys_of(path: Path) -> list[str]:
 
     Raises:
         UsageError: the file has no key.
+        DamagedFile: the path is not a regular file of UTF-8, or too large.
     """
-    keys = [line.strip() for line in path.read_text("utf-8").split("\n") if line.strip()]
+    keys = [line.strip() for line in read_text(path, MOST_BYTES_OF_KEYS).split("\n") if line.strip()]
     if not keys:
         raise UsageError(f"--api-key-file {path}: no key; write one per line")
     return keys

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -83,7 +83,7 @@ def _own_router(app: FastAPI, service: Service) -> APIRouter:
     """Routes about the server itself."""
     router = APIRouter(tags=["server"])
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
         """Figures for Prometheus."""
         service.keys.check(request, request.query_params)

@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 _MOST_FIELDS: Final = 1000
-_REPEATABLE: Final = frozenset(("text",))
-"""Fields that forms may repeat, as DeepL's do."""
+_REPEATABLE: Final = frozenset(("q", "text"))
+"""Fields that forms may repeat for a list of texts, as clients of LibreTranslate and DeepL do."""
 
 
 async def read_fields(request: Request) -> dict[str, Any]:

@@ -39,6 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+    except UnicodeError:
+        raise UsageError(f"--host {host[:80]!r}: not an address or a name of a host") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"--host {host} --port {port}: {reason}; choose another port: --port 5001") from None
@@ -96,6 +98,8 @@ def make_server(app: ASGIApp, limits: Limits) -> Server:
     logger.handlers = [_handler()]
     logger.propagate = False
     logger.setLevel(logging.ERROR)
+    # Its warnings about odd bodies would let any client fill the log.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     return Server(config)
 
 

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Final, final
 
+from heedful.regular_files import open_regular
+
 
 @final
 class Suggestions:
@@ -17,7 +19,12 @@ class Suggestions:
         Args:
             path: file to append to; created if it does not exist.
             most_bytes: size above which no more suggestions are taken.
+
+        Raises:
+            DamagedFile: the path is a folder, a pipe, a socket or a device.
         """
+        if path.exists():
+            open_regular(path).close()
         self._path: Final = path
         self._most_bytes: Final = most_bytes
         self._lock: Final = threading.Lock()
