@@ -85,7 +85,8 @@ def test_noise_comes_from_the_numbers_of_rows_if_said(name: str):
     assert same == (not made.is_random)
     if made.scope == "row":
         tile = made.weigh(flat[:, 1:], None, rows[:, 1:])
-        assert torch.equal(tile, made.weigh(flat, None, rows)[:, 1:])
+        # Other noise would differ by much more than the rounding of vectors of another length.
+        torch.testing.assert_close(tile, made.weigh(flat, None, rows)[:, 1:], rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)

@@ -10,7 +10,9 @@ from heedful.inspection.weighted_words import weighted_sentences
     [
         (["▁good", "ly", "▁day", "</s>", "▁bye", "</s>"], "goodly day bye", [["good" + "ly", " day", ""], ["bye", ""]]),
         (["good", "day", "<eos>"], "good day", [["good", " day", ""]]),
+        (["<unk>", "good", "day", "<eos>"], "a good day", [["<unk>", " good", " day", ""]]),
         (["好", "酒", "<eos>"], "好酒", [["好", "酒", ""]]),
+        (["a", "b", " ", "a", " ", "b", "<eos>"], "ab a b", [["a", "b", " ", "a", " ", "b", ""]]),
         (["▁cut"], "cut", [["cut"]]),
     ],
 )

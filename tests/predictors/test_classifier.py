@@ -45,7 +45,7 @@ def test_its_page_shades_the_words_that_it_attends_to(model: Path):
     assert view.title == f"'a clean room' → {one.label}"
     assert isinstance(view, TextView)
     ((*words, _),) = view.sentences
-    assert "".join(word for word, _ in words) == "a clean room"
+    assert "".join(word for word, _ in words) == "<unk> clean room"
     assert one.attention is not None
     assert sum(weight for _, weight in view.sentences[0]) == pytest.approx(float(one.attention.sum()))
 

@@ -15,6 +15,7 @@ PRESETS: Final = (
         "rnnsearch-paper",
         "d2l-rnnsearch",
         "luong",
+        "syntactic",
     ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
     *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive"),

@@ -1,6 +1,7 @@
 """Words of a document with the weights of their pieces."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from heedful.inspection.labels import WORD_MARK, readable_labels
@@ -23,8 +24,8 @@ def weighted_sentences(pieces: Sequence[str], weights: Sequence[float], text: st
     """
     has_marks = any(piece.startswith(WORD_MARK) for piece in pieces)
     # Whole words are tokens without marks; characters and Chinese words follow each other without a space.
-    first = [piece for piece in pieces if piece not in EOS_PIECES][:2]
-    space = " " if not has_marks and len(first) == 2 and " ".join(first) in text else ""
+    is_spaced = not has_marks and " " not in pieces and any(f"{one} {other}" in text for one, other in pairwise(pieces))
+    space = " " if is_spaced else ""
     words: list[tuple[str, float]] = []
     for piece, label, weight in zip(pieces, readable_labels(pieces), weights, strict=True):
         if piece in EOS_PIECES:

@@ -31,7 +31,7 @@ from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
 from heedful.attention.softmax import Softmax
 from heedful.attention.structured_chain import linear_chain_marginals
-from heedful.config import MOST_SIZE, Config
+from heedful.config import MOST_SIZE, MOST_STEPS, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, draw_normal
 from heedful.layers.normalizing import NormalizerLayer
@@ -70,7 +70,7 @@ class MemoryNetworkConfig(Config):
     """Number of learned vectors of the age of a fact; older facts have the last one."""
     start: Literal["none", "linear", "soft"] = "none"
     """Weights in the first batches of training: the usual ones, the scores themselves, or their softmax."""
-    start_batches: int = Field(default=1000, ge=1)
+    start_batches: int = Field(default=1000, ge=1, le=MOST_STEPS)
     """Number of batches with the weights of `start`."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
 

@@ -39,8 +39,8 @@ def split(text: str, fits: Callable[[str], bool] = lambda _: True) -> list[Part]
         The parts in order.
 
     Example:
-        >>> [part.text for part in split("Good day, Dr. Who. How are you?\\nFine.") if part.is_sentence]
-        ['Good day, Dr. Who.', 'How are you?', 'Fine.']
+        >>> [part.text for part in split("Good day, Dr. Brown. How are you?\nFine.") if part.is_sentence]
+        ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
     return [part for line, end in _LINE.findall(text) for part in _line_parts(line, end, fits)]
 
