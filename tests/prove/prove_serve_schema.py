@@ -29,7 +29,18 @@ NUM_OPERATIONS: Final = 5
 async def serving(model: Path, threads: int = 1) -> AsyncGenerator[int]:
     """Serve a model with `heedful serve`, and give its port."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ("serve", model, "--port", "0", "--requests", "0", "--suggestions", Path(folder, "suggestions.jsonl"))
+        words = (
+            "serve",
+            model,
+            "--port",
+            "0",
+            "--requests",
+            "0",
+            "--timeout",
+            "600",
+            "--suggestions",
+            Path(folder, "suggestions.jsonl"),
+        )
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "heedful", *map(str, words), "--threads", str(threads)), stderr=subprocess.PIPE
         )
