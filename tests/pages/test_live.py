@@ -108,8 +108,11 @@ def test_views_of_a_server(browser: Any, address: str, view: str):
         {"compare": "#view .even svg.map", "training": "#view svg", "search": "#finished tr"}[view]
     )
     if view == "compare":
-        assert tab.page.locator("#view .said").count() == 2
-        assert "Both outputs are the same." in tab.page.locator("#view").inner_text()
+        # The view is drawn again when the list of models arrives, so both conditions must hold at one moment.
+        tab.page.wait_for_function(
+            "() => document.querySelectorAll('#view .said').length === 2"
+            " && document.querySelector('#view').innerText.includes('Both outputs are the same.')"
+        )
     if AXE.is_file():
         tab.page.evaluate(AXE.read_text(encoding="utf-8"))
         violations = tab.page.evaluate("axe.run()")["violations"]

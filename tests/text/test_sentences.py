@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.text.sentences import split_sentences
+from heedful.text.sentences import sentence_spans, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,19 @@ from heedful.text.sentences import split_sentences
         ("first line\nsecond line", ["first line", "second line"]),
         ("房间很好。服务不错！“真的？”是的……", ["房间很好。", "服务不错！", "“真的？”", "是的……"]),
         ("价格3.5元。不贵", ["价格3.5元。", "不贵"]),
+        ("“走吧！……”他说", ["“走吧！……”", "他说"]),
+        ("Am 3. Mai, z.B. Berlin. Das war 1984. Gut.", ["Am 3. Mai, z.B. Berlin.", "Das war 1984.", "Gut."]),
+        ("So it is… maybe. Ah… Yes.", ["So it is… maybe.", "Ah…", "Yes."]),
+        ("She Won. It rains.", ["She Won.", "It rains."]),
     ],
 )
 def test_sentences(text: str, sentences: list[str]):
     assert split_sentences(text) == sentences
+
+
+@pytest.mark.parametrize("text", ["", " ", "One. Two!\n\nThree", "好。“坏？” Yes.\n"])
+def test_spans_cover_the_text(text: str):
+    assert "".join(text[start:end] for start, end in sentence_spans(text)) == text
 
 
 def test_long_texts_take_linear_time():

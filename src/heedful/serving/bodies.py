@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
@@ -15,6 +15,13 @@ _REPEATABLE: Final = frozenset(("q", "text"))
 """Fields that forms may repeat for a list of texts, as clients of LibreTranslate and DeepL do."""
 
 
+class UploadedFile(NamedTuple):
+    """File of a multipart form."""
+
+    name: str
+    content: bytes
+
+
 async def read_fields(request: Request) -> dict[str, Any]:
     """Read the fields of a request; those of the body win over those of the query string.
 
@@ -22,7 +29,7 @@ async def read_fields(request: Request) -> dict[str, Any]:
         request: the request.
 
     Returns:
-        Strings from forms; any JSON values from JSON. Line ends of form text are line feeds.
+        Strings and files from forms; any JSON values from JSON. Line ends of form text are line feeds.
 
     Raises:
         HTTPException: 400, the body cannot be read.
@@ -128,14 +135,17 @@ def _pairs(text: bytes) -> dict[str, Any]:
 
 
 async def _multipart(request: Request) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     try:
-        form = await request.form(max_files=1, max_fields=_MOST_FIELDS)
+        async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+            for name, value in form.items():
+                if isinstance(value, UploadFile):
+                    fields[name] = UploadedFile(value.filename or "", await value.read())
+                else:
+                    fields[name] = value.replace("\r\n", "\n").replace("\r", "\n")
     except (FormParserError, ValueError, KeyError):
         raise HTTPException(400, "Invalid request: the multipart body cannot be read") from None
-    return {
-        name: value if isinstance(value, UploadFile) else value.replace("\r\n", "\n").replace("\r", "\n")
-        for name, value in form.items()
-    }
+    return fields
 
 
 def _refuse_constant(name: str) -> None:

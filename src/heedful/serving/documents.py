@@ -4,10 +4,12 @@ import io
 import re
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Final, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, final
 
-from heedful.errors import DataError, needed_for
+from heedful.errors import DataError, MissingExtra, needed_for
+from heedful.serving.markup import Node
 
 
 class DocumentFile(ABC):
@@ -55,7 +57,7 @@ class TextFile(DocumentFile):
 
 @final
 class SubtitleFile(DocumentFile):
-    """SubRip subtitles; numbers and times stay, and the lines of a subtitle are translated together."""
+    """SubRip subtitles; numbers, times and tags stay, and the lines of a subtitle are translated together."""
 
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Decode the file.
@@ -64,21 +66,23 @@ class SubtitleFile(DocumentFile):
             content: the file.
             most_bytes: bound of its unpacked size.
         """
-        self._blocks: Final = [block.split("\n") for block in re.split(r"\n{2,}", decode_text(content).strip("\n"))]
-        self._starts: Final = [_text_start(lines) for lines in self._blocks]
+        blocks = re.split(r"\n{2,}", decode_text(content).strip("\n"))
+        self._nodes: Final = [node for block in blocks for node in _subtitle_nodes(block)]
 
     def paragraphs(self) -> list[str]:
-        return [" ".join(lines[start:]) for lines, start in zip(self._blocks, self._starts, strict=True)]
+        return [node.text for node in self._nodes if node.is_text]
 
     def write(self, outputs: Sequence[str]) -> bytes:
-        rows = zip(self._blocks, self._starts, outputs, strict=True)
-        blocks = ["\n".join([*lines[:start], output]) for lines, start, output in rows]
-        return ("\n\n".join(blocks) + "\n").encode("utf-8")
+        remaining = iter(outputs)
+        text = "".join(next(remaining) if node.is_text else node.text for node in self._nodes)
+        return (text.rstrip("\n") + "\n").encode("utf-8")
 
 
-@final
-class WordFile(DocumentFile):
-    """Word document; a paragraph keeps the format of its first words."""
+class MarkedFile(DocumentFile):
+    """Document of XML elements; a paragraph keeps the format of its first words.
+
+    A paragraph is a list of places in the XML, and ends at a line break or a tab too, so that these stay.
+    """
 
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Open the file.
@@ -88,77 +92,123 @@ class WordFile(DocumentFile):
             most_bytes: bound of its unpacked size.
 
         Raises:
-            DataError: it is no Word document, or too large.
+            DataError: it is no such document, or too large.
+            MissingExtra: the library that reads it is not installed.
         """
         check_archive(content, most_bytes)
+        try:
+            paragraphs = [[*paragraph] for paragraph in self._open(io.BytesIO(content))]
+        except MissingExtra:
+            raise
+        except Exception as error:  # any error of the parser: the file is not what it claims to be
+            raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
+        self._paragraphs: Final = [each for each in paragraphs if "".join(place.text for place in each).strip()]
+
+    kind: ClassVar[str]
+    """Name of the format in messages."""
+
+    @abstractmethod
+    def _open(self, content: io.BytesIO) -> Iterable[list["Place"]]:
+        """Parse the document and give the places of each paragraph."""
+
+    @abstractmethod
+    def _save(self, content: io.BytesIO) -> None:
+        """Write the document."""
+
+    def paragraphs(self) -> list[str]:
+        return ["".join(place.text for place in paragraph) for paragraph in self._paragraphs]
+
+    def write(self, outputs: Sequence[str]) -> bytes:
+        for paragraph, output in zip(self._paragraphs, outputs, strict=True):
+            first = next(index for index, place in enumerate(paragraph) if place.text.strip())
+            for index, place in enumerate(paragraph):
+                place.text = output if index == first else ""
+        written = io.BytesIO()
+        self._save(written)
+        return written.getvalue()
+
+
+@final
+@dataclass
+class Place:
+    """Text of an XML element, or the text that follows its end."""
+
+    element: Any
+    is_tail: bool = False
+
+    @property
+    def text(self) -> str:
+        """The characters, which can be set."""
+        return str((self.element.tail if self.is_tail else self.element.text) or "")
+
+    @text.setter
+    def text(self, text: str) -> None:
+        setattr(self.element, "tail" if self.is_tail else "text", text)
+
+
+@final
+class WordFile(MarkedFile):
+    """Word document: body, tables, text boxes, headers and footers; notes and comments stay as they are."""
+
+    kind = "Word document"
+
+    def _open(self, content: io.BytesIO) -> Iterable[list[Place]]:
         with needed_for("Word documents"):
             import docx
             from docx.oxml.ns import qn
-        try:
-            self._document: Final[Any] = docx.Document(io.BytesIO(content))
-            parts = [self._document.element.body]
-            for section in self._document.sections:
-                parts += [each._element for each in (section.header, section.footer) if not each.is_linked_to_previous]
-            runs_of_paragraphs = [[*paragraph.iter(qn("w:t"))] for part in parts for paragraph in part.iter(qn("w:p"))]
-        except Exception as error:  # any error of the parser: the file is not what it claims to be
-            raise DataError(f"not a readable Word document ({type(error).__name__})") from None
-        self._runs: Final[list[list[Any]]] = [runs for runs in runs_of_paragraphs if runs]
+        self._document: Any = docx.Document(content)
+        parts = [self._document.element.body]
+        for section in self._document.sections:
+            parts += [each._element for each in (section.header, section.footer) if not each.is_linked_to_previous]
+        text = qn("w:t")
+        for part in parts:
+            places: list[Place] = []
+            for element in part.iter(text, *map(qn, ("w:p", "w:br", "w:cr", "w:tab"))):
+                if element.tag == text:
+                    element.set(qn("xml:space"), "preserve")
+                    places.append(Place(element))
+                else:
+                    yield places
+                    places = []
+            yield places
 
-    def paragraphs(self) -> list[str]:
-        return ["".join(run.text or "" for run in runs) for runs in self._runs]
-
-    def write(self, outputs: Sequence[str]) -> bytes:
-        for (first, *others), output in zip(self._runs, outputs, strict=True):
-            first.text = output
-            for run in others:
-                run.text = ""
-        written = io.BytesIO()
-        self._document.save(written)
-        return written.getvalue()
+    def _save(self, content: io.BytesIO) -> None:
+        self._document.save(content)
 
 
 @final
-class OpenDocumentFile(DocumentFile):
-    """OpenDocument text; a paragraph keeps the format of its first words."""
+class OpenDocumentFile(MarkedFile):
+    """OpenDocument text: the body with its tables, notes and frames; headers and footers stay as they are."""
 
-    def __init__(self, content: bytes, most_bytes: int) -> None:
-        """Open the file.
+    kind = "OpenDocument text"
 
-        Args:
-            content: the file.
-            most_bytes: bound of its unpacked size.
-
-        Raises:
-            DataError: it is no OpenDocument text, or too large.
-        """
-        check_archive(content, most_bytes)
+    def _open(self, content: io.BytesIO) -> Iterable[list[Place]]:
         with needed_for("OpenDocument files"):
             import odfdo
-        try:
-            self._document: Final[Any] = odfdo.Document(io.BytesIO(content))
-            paragraphs = self._document.body.get_elements("//text:p|//text:h")
-            texts = [str(paragraph.inner_text) for paragraph in paragraphs]
-        except Exception as error:  # any error of the parser: the file is not what it claims to be
-            raise DataError(f"not a readable OpenDocument text ({type(error).__name__})") from None
-        rows = [(paragraph, text) for paragraph, text in zip(paragraphs, texts, strict=True) if text.strip()]
-        self._rows: Final[list[tuple[Any, str]]] = rows
+        self._document: Any = odfdo.Document(content)
+        for each in self._document.body.get_elements("//text:p|//text:h"):
+            places: list[Place] = []
+            for place in _places(each):
+                if place is None:
+                    yield places
+                    places = []
+                else:
+                    places.append(place)
+            yield places
 
-    def paragraphs(self) -> list[str]:
-        return [text for _, text in self._rows]
+    def _save(self, content: io.BytesIO) -> None:
+        self._document.save(content)
 
-    def write(self, outputs: Sequence[str]) -> bytes:
-        for (paragraph, _), output in zip(self._rows, outputs, strict=True):
-            inner = paragraph.get_elements("descendant::*")
-            holder = next((each for each in inner if (each.text or "").strip()), paragraph)
-            holder = paragraph if (paragraph.text or "").strip() else holder
-            for each in (paragraph, *inner):
-                each.text = ""
-            for each in inner:
-                each.tail = ""
-            holder.text = output
-        written = io.BytesIO()
-        self._document.save(written)
-        return written.getvalue()
+
+def _places(element: Any) -> Iterator[Place | None]:
+    """Places inside an OpenDocument element in the order of reading; None where a part of the text ends."""
+    yield Place(element)
+    for child in element.children:
+        if child.tag in ("text:line-break", "text:tab", "text:note", "office:annotation", "draw:frame"):
+            yield None  # the paragraphs in notes and frames are found by themselves
+        else:
+            yield from _places(child)
+        yield Place(child, is_tail=True)
 
 
 def decode_text(content: bytes) -> str:
@@ -201,12 +251,17 @@ def check_archive(content: bytes, most_bytes: int) -> None:
         raise DataError(f"its content exceeds {most_bytes} bytes")
 
 
-def _text_start(lines: Sequence[str]) -> int:
-    """Index of the first line of text, after a number and a line of times."""
-    return next((index + 1 for index, line in enumerate(lines) if "-->" in line), 0)
+def _subtitle_nodes(block: str) -> Iterator[Node]:
+    lines = block.split("\n")
+    start = next((index + 1 for index, line in enumerate(lines) if "-->" in line), 0)
+    yield Node("".join(f"{line}\n" for line in lines[:start]), is_text=False)
+    text = re.sub(r"\n(?!\s*[-–—])", " ", "\n".join(lines[start:]))  # a line of another speaker stays a line
+    for index, piece in enumerate(re.split(r"((?:<[^<>]*>|\{[^{}]*\})+)", text)):
+        yield Node(piece, is_text=index % 2 == 0 and bool(piece.strip()))
+    yield Node("\n\n", is_text=False)
 
 
-FORMATS: Final[dict[str, type[DocumentFile]]] = {
+FORMATS: Final[dict[str, Callable[[bytes, int], DocumentFile]]] = {
     ".txt": TextFile,
     ".html": TextFile,
     ".srt": SubtitleFile,

@@ -12,11 +12,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from heedful.errors import DataError, MissingExtra
-from heedful.serving.bodies import read_fields, text_field
+from heedful.serving.bodies import UploadedFile, read_fields, text_field
 from heedful.serving.documents import FORMATS
 from heedful.serving.schemas import ERRORS, FILE
 from heedful.serving.service import Order, Service
@@ -105,21 +104,20 @@ def make_router(service: Service) -> APIRouter:
         fields = await read_fields(request)
         service.keys.check(request, fields)
         upload = fields.get("file")
-        if not isinstance(upload, UploadFile) or not upload.filename:
+        if not isinstance(upload, UploadedFile) or not upload.name:
             raise HTTPException(400, "Invalid request: missing file parameter")
         source, target = text_field(fields, "source"), text_field(fields, "target")
-        ending = Path(upload.filename).suffix.lower()
+        ending = Path(upload.name).suffix.lower()
         if ending not in FORMATS:
             raise HTTPException(400, "Invalid request: file format not supported")
-        content = await upload.read()
         try:
-            document = await run_in_threadpool(FORMATS[ending], content, service.limits.file_bytes)
+            document = await run_in_threadpool(FORMATS[ending], upload.content, service.limits.file_bytes)
         except (DataError, MissingExtra) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
         order = Order(document.paragraphs(), source, target, ending == ".html")
         answers = await while_connected(request, service.translate(order, service.limits.file_characters))
         written = await run_in_threadpool(document.write, [answer.text for answer in answers])
-        name = f"{_safe(Path(upload.filename).stem)}_{service.language(target)}{ending}"
+        name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
         token = downloads.add(name, written)
         base = f"{request.url.scheme}://{request.headers['host']}"
         return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})

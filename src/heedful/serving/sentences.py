@@ -1,18 +1,10 @@
 """Sentences of a text: the parts that models translate, and the layout between them."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-_LINE: Final = re.compile(r"([^\n]*)(\n|$)")
-_END: Final = re.compile(
-    r"(?<=[.!?…])[\"'”’»)\]]*\s+(?=[\"'“‘«(\[¿¡]?[^\W\d_a-z])|(?<=[。！？])[”’」』）]*(?=[^。！？”’」』）\s])"
-)
-"""Space after the end of a sentence, or the place after a full-width end mark."""
-_ABBREVIATED: Final = re.compile(r"(?:^|[\s(])(?:[^\W\d_]|[A-Z][a-z]{1,2}|[a-z]\.[a-z]|\d+)\.$")
-"""Words that usually end in a period within a sentence: initials, short titles such as Dr., ordinal numbers."""
-
+from heedful.text.sentences import sentence_spans
 
 _WIDE: Final = "\N{CJK RADICAL REPEAT}"
 """First character of the scripts that are written without spaces."""
@@ -42,7 +34,7 @@ def split(text: str, fits: Callable[[str], bool] = lambda _: True) -> list[Part]
         >>> [part.text for part in split("Good day, Dr. Brown. How are you?\nFine.") if part.is_sentence]
         ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
-    return [part for line, end in _LINE.findall(text) for part in _line_parts(line, end, fits)]
+    return [part for start, end in sentence_spans(text) for part in _sentence_parts(text[start:end], fits)]
 
 
 def join(parts: Sequence[Part], outputs: Sequence[str]) -> str:
@@ -69,17 +61,6 @@ def join(parts: Sequence[Part], outputs: Sequence[str]) -> str:
         output = next(remaining)
         text += f" {output}" if follows_sentence and output and text and text[-1] < _WIDE else output
     return text
-
-
-def _line_parts(line: str, end: str, fits: Callable[[str], bool]) -> Iterator[Part]:
-    start = 0
-    ends = [match.span() for match in _END.finditer(line) if not _ABBREVIATED.search(line[: match.start()])]
-    for stop, following in [*ends, (len(line), len(line))]:
-        closing = len(line[stop:following].rstrip())  # quotation marks that belong to the sentence
-        yield from _sentence_parts(line[start : stop + closing], fits)
-        yield from _layout(line[stop + closing : following])
-        start = following
-    yield from _layout(end)
 
 
 def _sentence_parts(text: str, fits: Callable[[str], bool]) -> Iterator[Part]:

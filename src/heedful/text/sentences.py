@@ -6,14 +6,16 @@ from typing import Final
 
 _ABBREVIATIONS: Final = frozenset(
     "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st jr sr vs etc inc ltd co corp no vol fig eq sec ed eds "
-    "jan feb mar apr jun jul aug sep sept oct nov dec e.g i.e a.m p.m u.s u.k d.c ph.d".split()
+    "jan feb mar apr jun jul aug sep sept oct nov dec ph.d".split()
 )
 """Words whose final period ends no sentence, in lower case."""
+_INITIALS: Final = re.compile(r"[^\W\d_](\.[^\W\d_])*|\d{1,2}")
+"""Single letters joined by periods, such as J, U.S or z.B, and ordinals of two digits, such as 3. Mai."""
 
 _HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ENDS: Final = re.compile(
-    r"""(?: [。！？…]++ [”’」』）)"']*+            # Chinese marks, after which no space follows
-          | (?<![.!?]) (?P<mark> [.!?]++ ) [”’"')\]]*+ (?=\s)  # others only before a space
+    r"""(?: (?: [。！？]++ …*+ | …{2,}+ ) [。！？…]*+ [”’」』）)"']*+  # Chinese marks, after which no space follows
+          | (?<![.!?…]) (?P<mark> [.!?…]++ ) [”’"')\]]*+ (?=\s)  # others only before a space
           | \n+
         )""",
     re.VERBOSE,
@@ -23,8 +25,8 @@ _ENDS: Final = re.compile(
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences.
 
-    A period after an abbreviation or a single letter, or before a lower-case word, ends no sentence; a line break, also
-    one of HTML, always does.
+    A period after an abbreviation, an initial or a number of one or two digits, or before a lower-case word, ends no
+    sentence; a line break, also one of HTML, always does.
 
     Args:
         text: any text.
@@ -37,11 +39,19 @@ def split_sentences(text: str) -> list[str]:
         ['Dr. Who sat down.', '"Why?" he asked.', '房间很好。', '服务不错！']
     """
     text = _HTML_BREAK.sub("\n", text)
-    parts = (text[start:end].strip() for start, end in _spans(text))
+    parts = (text[start:end].strip() for start, end in sentence_spans(text))
     return [part for part in parts if part]
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Find the sentences of a text by the rules of :func:`split_sentences`, except that HTML is not interpreted.
+
+    Args:
+        text: any text.
+
+    Yields:
+        Start and end of each sentence with the space before it and the line breaks after it; the spans cover the text.
+    """
     start = 0
     for end in _ENDS.finditer(text):
         if end["mark"] is None or _ends_sentence(text, end, start):
@@ -57,4 +67,4 @@ def _ends_sentence(text: str, end: re.Match[str], start: int) -> bool:
     if end["mark"] != ".":
         return True
     word = text[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([").lower()
-    return word not in _ABBREVIATIONS and not (len(word) == 1 and word.isalpha() and word != "i")
+    return word not in _ABBREVIATIONS and (word == "i" or not _INITIALS.fullmatch(word))
