@@ -226,7 +226,9 @@ class MemoryNetwork(LabelModel):
         number = self.config.num_steps
         is_adjacent = self.question is None
         steps = [*pairwise(memories)] if is_adjacent else [(memories[0], memories[1])] * number
-        if self._is_starting():
+        count = self.num_batches
+        if self.training and count is not None and int(count) < self.config.start_batches:
+            count += 1
             return self._first_batches(inputs, steps)
         if self.config.chain != "none":
             return self._all_steps(inputs, steps)
@@ -246,14 +248,6 @@ class MemoryNetwork(LabelModel):
             state = (state if self.update is None else self.update(state)) + attended.context[:, 0]
         weights = [attended.weights for attended in results if attended.weights is not None]
         return Encoded(state, torch.cat(weights, dim=1) if weights else None, attended=tuple(results))
-
-    def _is_starting(self) -> bool:
-        """Whether this batch of training has the weights of `start`; counts the batch."""
-        count = self.num_batches
-        if count is None or not self.training or int(count) >= self.config.start_batches:
-            return False
-        count += 1
-        return True
 
     def _first_batches(self, inputs: StoryInputs, steps: list[tuple[Tensor, Tensor]]) -> Encoded:
         """Attend step after step, weighting facts by their scores or by the softmax of these."""
