@@ -414,7 +414,8 @@ def test_any_number_of_threads_gives_the_same_bits(
         results.append(gradients(distance_attention, inputs, 0.7, profile, torch.float32))
     for more in results[1:]:
         assert all(torch.equal(*pair) for pair in zip(results[0], more, strict=True))
-    assert min(ran) > 1
+    assert max(ran[:2]) > 1  # one thread runs the forward pass in one part
+    assert min(ran[2:]) > 1
 
 
 def test_small_work_stays_in_one_part(monkeypatch: pytest.MonkeyPatch):

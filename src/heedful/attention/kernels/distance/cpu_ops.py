@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -243,9 +244,9 @@ def _pose(
     profile = _POWERS[profile] if is_power else profile
     real = np.float64 if query.dtype == torch.float64 else np.float32
     limits = np.finfo(real)
-    is_finite = math.isfinite(_largest(query) + _largest(key))
-    finite = (query, key) if is_finite else [tensor.nan_to_num(0.0, 0.0, 0.0) for tensor in (query, key)]
-    largest = max(_largest(tensor) for tensor in finite)
+    sizes = [_largest(tensor) for tensor in (query, key)]
+    is_finite = all(map(math.isfinite, sizes))
+    largest = max(sizes if is_finite else (_largest(tensor.nan_to_num(0.0, 0.0, 0.0)) for tensor in (query, key)))
     # The scale keeps differences of coordinates finite; their squares may overflow.
     bandwidth = min(bandwidth, float(np.finfo(np.float64).max))
     power = min(-9 - math.frexp(bandwidth)[1], limits.maxexp - 2 - math.frexp(largest)[1], limits.maxexp - 2)
@@ -276,7 +277,10 @@ def _pose(
 
 
 def _largest(tensor: Tensor) -> float:
-    return float(tensor.abs().amax()) if tensor.numel() else 0.0
+    if not tensor.numel():
+        return 0.0
+    lowest, highest = torch.aminmax(tensor)
+    return max(-lowest.item(), highest.item())
 
 
 def _transpose(rows: Tensor, scale: float, far: float | None) -> Array:
@@ -315,10 +319,11 @@ def _attend(problem: _Problem) -> arrays.ForwardResult:
     width = problem.width(problem.num_streams + 1)
 
     def run(row: int, end: int) -> None:
-        buffer, sums = _room(problem, width), np.empty((ROWS, value_size))
+        (buffer,), sums = _rooms(problem, (width,)), np.empty((ROWS, value_size))
         loop(problem.points, problem.kernel, problem.rate, row, end, result, buffer, sums)
 
-    parts = 1 if problem.num_rows * problem.work <= _SMALL else 8 * num_threads()
+    is_alone = num_threads() == 1 or problem.num_rows * problem.work <= _SMALL
+    parts = 1 if is_alone else 8 * num_threads()
     run_parts([partial(run, row, end) for row, end in _cut(problem.num_rows, ROWS, parts)])
     return result
 
@@ -329,9 +334,13 @@ def _cut(num_rows: int, step: int, parts: int) -> list[tuple[int, int]]:
     return [(row, min(row + length, num_rows)) for row in range(0, num_rows, max(length, 1))]
 
 
-def _room(problem: _Problem, *shape: int) -> Array:
-    """Array that starts at a cache line, unlike NumPy's own."""
-    return torch.empty(shape, dtype=problem.dtype).numpy()
+def _rooms(problem: _Problem, *shapes: tuple[int, ...]) -> list[Array]:
+    """Arrays that start at cache lines, unlike NumPy's own: parts of one tensor, because each allocation takes long."""
+    starts = [0, *accumulate(-(-math.prod(shape) // 16) * 16 for shape in shapes)]
+    whole = torch.empty(starts[-1], dtype=problem.dtype).numpy()
+    return [
+        whole[start : start + math.prod(shape)].reshape(shape) for start, shape in zip(starts, shapes, strict=False)
+    ]
 
 
 def _log_normalizer(problem: _Problem, result: arrays.ForwardResult) -> Array:
@@ -365,13 +374,8 @@ def _follow(problem: _Problem, result: arrays.ForwardResult, grads: arrays.Outpu
     width = problem.width(2 * problem.num_streams + 9)
 
     def run(slot: int, row: int, end: int) -> None:
-        room = arrays.Room(
-            _room(problem, width),
-            _room(problem, 4, width),
-            _room(problem, 4, width),
-            _room(problem, problem.num_streams, width),
-            _room(problem, ROWS, grads.context.shape[2] + 1),
-        )
+        many, gains = (problem.num_streams, width), (ROWS, grads.context.shape[2] + 1)
+        room = arrays.Room(*_rooms(problem, (width,), (4, width), (4, width), many, gains))
         sums = arrays.Sums(query_sums, key_sums[slot], kernel_sums)
         loop(problem.points, problem.kernel, problem.rate, row, end, result, grads, room, sums)
 
