@@ -72,6 +72,8 @@ class Translator(Predictor):
         self.folder = folder
         self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
+        # The last target token has EOS after it, so the step that reads it is there.
+        self._steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
@@ -240,7 +242,8 @@ class Translator(Predictor):
         Yields:
             The scores of each pair, in order.
         """
-        reader = PairScorer(self.backends.scoring(attention), self.source_tokenizer, self.target_tokenizer, self.text)
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self._steps_later)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
@@ -374,10 +377,12 @@ class Translator(Predictor):
                 text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
             )
         ended = [EOS] if hypothesis.finish_reason == "eos" else []
+        # An output that was cut has no step that reads its last token, which is then left without a link.
+        weights = hypothesis.weights[self._steps_later :]
         words = word_links(
-            hypothesis.weights,
+            weights,
             self.source_tokenizer.word_indices(ids[:-1].tolist()),
-            self.target_tokenizer.word_indices(hypothesis.token_ids),
+            self.target_tokenizer.word_indices(hypothesis.token_ids[: len(weights)]),
         )
         return Translation(
             text,

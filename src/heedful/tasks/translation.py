@@ -143,7 +143,9 @@ class Translation(Task[PairFile, TranslationData]):
         return POOR_SCORES
 
     def completed(self, data: TranslationData, experiment: Experiment, folder: Path) -> TranslationData:
-        pairs = link_words(data.pairs, folder) if experiment.training.alignment_weight else data.pairs
+        training = experiment.training
+        is_guided = training.alignment_weight > 0
+        pairs = link_words(data.pairs, folder, training.alignment_model) if is_guided else data.pairs
         pretrained = _pretrained(pairs, experiment)
         facts = dict(data.facts)
         if pretrained:
@@ -159,7 +161,9 @@ class Translation(Task[PairFile, TranslationData]):
         return PairSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
 
     def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
-        return PairStep(_seq2seq(model), experiment.training.label_smoothing, experiment.training.alignment_weight)
+        training = experiment.training
+        steps_later = int(training.alignment_step == "read")
+        return PairStep(_seq2seq(model), training.label_smoothing, training.alignment_weight, steps_later)
 
     def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         return Validator(data.pairs, experiment, data.languages[1])
