@@ -5,7 +5,6 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from heedful.config import MOST_STEPS, Config
-from heedful.text.dictionary import AlignmentModel
 from heedful.training.optimizer import OptimizerConfig
 from heedful.training.precision import Precision
 
@@ -24,7 +23,7 @@ class TrainingConfig(Config):
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
-    alignment_model: AlignmentModel = "ibm1"
+    alignment_model: Literal["ibm1", "ibm2"] = "ibm1"
     """IBM model 1 or 2, which finds the alignment links of the pairs."""
     alignment_step: AlignmentStep = "predicted"
     """Decoder step whose attention aligns a target word: the one that predicts the word, or the one that reads it."""
