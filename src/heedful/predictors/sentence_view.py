@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.config import validate
 from heedful.errors import HeedfulError, UsageError, needed_for
-from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, Stepwise
@@ -55,6 +55,8 @@ class ViewRequest:
     """Changes of attention, fields of `heedful.inspection.override.AttentionChange`; they need PyTorch."""
     reference: str = ""
     """Translation whose departure from the beam is shown."""
+    measure: MeasureName = "attention"
+    """Measure of the influence of positions that the maps show."""
 
 
 @final
@@ -90,6 +92,7 @@ class SentenceViewer:
         outputs: list[Output] = []
         searches: list[TracedSearch] = []
         maps: list[WeightMap] = []
+        measure, measures = request.measure, ()
         if len(ids) > 1:
             has_attention = backend.supports_scoring(need_alignment=True) is None
             if not has_attention:
@@ -103,9 +106,14 @@ class SentenceViewer:
             ]
             if request.has_layers and has_attention:
                 try:
-                    maps = self._layers(ids, outputs[0], request.changes)
+                    measures = self._measures()
+                    if measure not in measures or (request.changes and measure != "attention"):
+                        missing["measure"] = self._why_not(measure)
+                        measure = "attention"
+                    maps = self._layers(ids, outputs[0], request.changes, measure)
                 except HeedfulError as error:
                     missing["layers"] = str(error)
+                    measure = "attention"
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -119,6 +127,8 @@ class SentenceViewer:
             was_cut=was_cut,
             outputs=tuple(outputs),
             maps=tuple(maps),
+            measure=measure,
+            measures=measures,
             searches=tuple(searches),
             reference=request.reference,
             length_penalty=config.length_penalty,
@@ -280,13 +290,29 @@ class SentenceViewer:
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
-    def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
-        """Weights of each layer and head, in PyTorch."""
+    def _measures(self) -> tuple[str, ...]:
+        """Measures that are defined for the model, in PyTorch."""
         with needed_for("the attention of each layer and head"):
-            from heedful.inspection.layers import layer_weights
+            from heedful.inspection.measures.table import MEASURES, why_not
+        model = self._translator.model()
+        return tuple(name for name in MEASURES if not why_not(model, name))
+
+    def _why_not(self, measure: str) -> str:
+        """Reason why a measure is not shown."""
+        from heedful.inspection.measures.table import why_not
+
+        reason = why_not(self._translator.model(), measure)
+        return reason or f"{measure} is not computed for changed attention; undo the changes, or choose attention"
+
+    def _layers(
+        self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]], measure: str
+    ) -> list[WeightMap]:
+        """Weights, or shares by another measure, of each layer and head, in PyTorch."""
+        with needed_for("the attention of each layer and head"):
+            from heedful.inspection.measures.table import measured_layers
             from heedful.inspection.override import AttentionChange, changed_attention
         model = self._translator.model()
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         with changed_attention(model, checked):
-            layers = layer_weights(model, as_inputs([ids]), output.ids)
+            layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
         return [WeightMap(one.role, one.layer, one.weights) for one in layers]

@@ -130,11 +130,24 @@ def source_shares(model: Seq2Seq, source: InputArrays, output: Sequence[int], na
     if name == "value-norm" and isinstance(model, Transformer):
         cross = [one for one in attention_sublayers(model, source, [*output]) if one.role == "cross"]
         return _array(torch.stack([summed_value_norms(one) for one in cross[-LAST_LAYERS:]]).mean(dim=0))
-    layers = [one for one in measured_layers(model, source, output, name) if one.role == "cross"]
+    layers = [one.weights for one in measured_layers(model, source, output, name) if one.role == "cross"]
     if not layers:
         raise UsageError(f"{name}: this model has no attention over the source")
+    return joined_layers(layers, name)
+
+
+def joined_layers(layers: Sequence[NDArray[np.float32]], name: str) -> NDArray[np.float32]:
+    """Join the layers of the attention over the source: the last one, or the mean of the upper ones.
+
+    Args:
+        layers: [head, output, source] shares by a measure, the lowest layer first; at least one.
+        name: name of the measure.
+
+    Returns:
+        [output, source] mean over the heads.
+    """
     used = layers[-1:] if MEASURES[name].is_joined else layers[-LAST_LAYERS:]
-    return np.stack([one.weights.mean(axis=0) for one in used]).mean(axis=0)
+    return np.stack([one.mean(axis=0) for one in used]).mean(axis=0)
 
 
 def _sublayers(model: Seq2Seq, source: InputArrays, output: Sequence[int]) -> list[AttentionSublayer]:
