@@ -29,6 +29,19 @@ if TYPE_CHECKING:
     from heedful.pages.sentence import SentenceView
 
 
+Reference = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help="Translation to look for in the search; the page says where it left the beam.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Measure = Annotated[
+    MeasureName, typer.Option(metavar="|".join(MEASURE_NAMES), help="Measure of the influence of words that is shown.")
+]
+
+
 def run(
     model: ModelPath,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.", show_default=False)],
@@ -38,21 +51,8 @@ def run(
     png: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the attention as a picture.", rich_help_panel=FILES)
     ] = None,
-    reference: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT",
-            help="Translation to look for in the search; the page says where it left the beam.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "",
-    measure: Annotated[
-        MeasureName,
-        typer.Option(
-            metavar="|".join(MEASURE_NAMES),
-            help="Measure of the influence of words, beside the attention weights.",
-        ),
-    ] = "attention",
+    reference: Reference = "",
+    measure: Measure = "attention",
     beam: Beam = None,
     engine: Engine = "auto",
     device: Device = "auto",

@@ -1,7 +1,7 @@
 """View of one sentence: its translation with everything that the page shows of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, final
 
@@ -60,6 +60,19 @@ class ViewRequest:
 
 
 @final
+@dataclass(frozen=True)
+class _Layers:
+    """Maps of every layer and head by one measure."""
+
+    maps: tuple[WeightMap, ...] = ()
+    measure: MeasureName = "attention"
+    measures: tuple[str, ...] = ()
+    """Measures that are defined for the model."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parts that cannot be given, each with the reason."""
+
+
+@final
 class SentenceViewer:
     """Maker of views with one model."""
 
@@ -91,8 +104,7 @@ class SentenceViewer:
         missing: dict[str, str] = {}
         outputs: list[Output] = []
         searches: list[TracedSearch] = []
-        maps: list[WeightMap] = []
-        measure, measures = request.measure, ()
+        layers = _Layers()
         if len(ids) > 1:
             has_attention = backend.supports_scoring(need_alignment=True) is None
             if not has_attention:
@@ -105,15 +117,8 @@ class SentenceViewer:
                 self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
             ]
             if request.has_layers and has_attention:
-                try:
-                    measures = self._measures()
-                    if measure not in measures or (request.changes and measure != "attention"):
-                        missing["measure"] = self._why_not(measure)
-                        measure = "attention"
-                    maps = self._layers(ids, outputs[0], request.changes, measure)
-                except HeedfulError as error:
-                    missing["layers"] = str(error)
-                    measure = "attention"
+                layers = self._layers(ids, outputs[0], request)
+                missing |= layers.missing
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -126,9 +131,9 @@ class SentenceViewer:
             source=Words.of(ids.tolist(), self._source.pieces(ids.tolist())),
             was_cut=was_cut,
             outputs=tuple(outputs),
-            maps=tuple(maps),
-            measure=measure,
-            measures=measures,
+            maps=layers.maps,
+            measure=layers.measure,
+            measures=layers.measures,
             searches=tuple(searches),
             reference=request.reference,
             length_penalty=config.length_penalty,
@@ -290,29 +295,23 @@ class SentenceViewer:
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
-    def _measures(self) -> tuple[str, ...]:
-        """Measures that are defined for the model, in PyTorch."""
-        with needed_for("the attention of each layer and head"):
-            from heedful.inspection.measures.table import MEASURES, why_not
-        model = self._translator.model()
-        return tuple(name for name in MEASURES if not why_not(model, name))
-
-    def _why_not(self, measure: str) -> str:
-        """Reason why a measure is not shown."""
-        from heedful.inspection.measures.table import why_not
-
-        reason = why_not(self._translator.model(), measure)
-        return reason or f"{measure} is not computed for changed attention; undo the changes, or choose attention"
-
-    def _layers(
-        self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]], measure: str
-    ) -> list[WeightMap]:
-        """Weights, or shares by another measure, of each layer and head, in PyTorch."""
-        with needed_for("the attention of each layer and head"):
-            from heedful.inspection.measures.table import measured_layers
-            from heedful.inspection.override import AttentionChange, changed_attention
-        model = self._translator.model()
-        checked = [validate(AttentionChange, change, "changes") for change in changes]
-        with changed_attention(model, checked):
-            layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
-        return [WeightMap(one.role, one.layer, one.weights) for one in layers]
+    def _layers(self, ids: NDArray[np.int64], output: Output, request: ViewRequest) -> _Layers:
+        """Weights of each layer and head, or shares by another measure, in PyTorch."""
+        try:
+            with needed_for("the attention of each layer and head"):
+                from heedful.inspection.measures.table import MEASURES, measured_layers, why_not
+                from heedful.inspection.override import AttentionChange, changed_attention
+            model = self._translator.model()
+            measure, reason = request.measure, why_not(model, request.measure)
+            if request.changes and measure != "attention":
+                reason = f"{measure} is not computed for changed attention; undo the changes, or choose attention"
+            if reason:
+                measure = "attention"
+            checked = [validate(AttentionChange, change, "changes") for change in request.changes]
+            with changed_attention(model, checked):
+                layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
+        except HeedfulError as error:
+            return _Layers(missing={"layers": str(error)})
+        maps = tuple(WeightMap(one.role, one.layer, one.weights) for one in layers)
+        names = tuple(name for name in MEASURES if not why_not(model, name))
+        return _Layers(maps, measure, names, {"measure": reason} if reason else {})
