@@ -11,6 +11,10 @@ After Kim et al. 2017, section 4.2. `score` prints, over all test texts, the per
 words that are right where they stand, and of attention that lies inside the characters of the word (where the target is
 right); and the two-sided p of the difference in right words between each model and the one before it, by sign flips of
 the differences. Several models after one name (`chain=a.model,b.model`) are averaged. Decoding is greedy.
+
+    python benchmarks/segmentation.py draw attention.png softmax=softmax.model chain=chain.model
+
+`draw` draws the attention of the models to the first test text of `DRAWN_WORDS` words that all of them translate right.
 """
 
 import argparse
@@ -19,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.inspection.plot import save_heat_map
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.synthetic.segments import UnsegmentedText, generate
@@ -55,6 +60,7 @@ learning_rate = 0.005
 warmup_steps = 100
 """
 NUM_FLIPS = 10_000
+DRAWN_WORDS = 4
 
 
 def test_set() -> list[UnsegmentedText]:
@@ -90,6 +96,22 @@ def figures(model: Path, texts: list[UnsegmentedText]) -> NDArray[np.float64]:
     return np.array(rows)
 
 
+def draw(path: Path, rows: list[str]) -> None:
+    names, models = zip(*(row.split("=") for row in rows), strict=True)
+    for text in (text for text in test_set() if len(text.spans) == DRAWN_WORDS):
+        results = [
+            load(Path(each), kind=Translator).translate([text.source], beam=1, attention=True)[0] for each in models
+        ]
+        if all(result.text == text.target for result in results):
+            maps = [
+                result.attention[:DRAWN_WORDS, : len(text.source)] for result in results if result.attention is not None
+            ]
+            labels = [f"{word} {name}" for name in names for word in text.target.split()]
+            save_heat_map(path, [*text.source], labels, np.concatenate(maps))
+            print(text.source, text.target, sep="\n")
+            return
+
+
 def p_value(difference: NDArray[np.float64]) -> float:
     """Two-sided p of a mean of paired differences, by random flips of their signs."""
     random = np.random.default_rng(1)
@@ -121,9 +143,14 @@ def main() -> None:
     commands.add_parser("write").add_argument("folder", type=Path)
     scoring = commands.add_parser("score")
     scoring.add_argument("models", nargs="+", help="NAME=MODEL,MODEL...")
+    drawing = commands.add_parser("draw")
+    drawing.add_argument("path", type=Path)
+    drawing.add_argument("models", nargs="+", help="NAME=MODEL")
     options = parser.parse_args()
     if options.command == "write":
         write(options.folder)
+    elif options.command == "draw":
+        draw(options.path, options.models)
     else:
         score(options.models)
 

@@ -134,7 +134,7 @@ class Spans(NamedTuple):
     """Whether the root has one dependent: then it joins another head only while it has none."""
 
     def halves_of_joined(self, width: int) -> Tensor:
-        """Pairs of spans that join two heads facing each other.
+        """Compute the scores of pairs of spans that join two heads facing each other.
 
         Args:
             width: distance of the heads, 1 or more.
@@ -150,7 +150,7 @@ class Spans(NamedTuple):
         return halves.masked_fill(is_root & (torch.arange(width, device=halves.device) > 0), -torch.inf)
 
     def halves_of_complete(self, width: int) -> Tensor:
-        """Pairs of spans that form a head with all its dependents on one side.
+        """Compute the scores of pairs of spans that form a head with all its dependents on one side.
 
         Args:
             width: of the whole, 1 or more.

@@ -47,12 +47,12 @@ def _by_node(spans: Tensor, nodes: Tensor) -> Tensor:
     return spans.gather(-1, widths.clamp(min=0).expand(spans.shape)).masked_fill(widths <= 0, 0.0)
 
 
-def _taken(chart: Tensor, rows: Tensor, columns: Tensor, fill: float) -> Tensor:
+def _part(chart: Tensor, rows: Tensor, columns: Tensor, fill: float) -> Tensor:
     """Rows and columns of a chart; a number where either is outside of it."""
     last = chart.shape[-1] - 1
     is_there = ((rows >= 0) & (rows <= last))[:, None] & (columns >= 0) & (columns <= last)
-    taken = chart.index_select(-2, rows.clamp(0, last)).index_select(-1, columns.clamp(0, last))
-    return taken.masked_fill(~is_there, fill)
+    part = chart.index_select(-2, rows.clamp(0, last)).index_select(-1, columns.clamp(0, last))
+    return part.masked_fill(~is_there, fill)
 
 
 def _by_end(complete: Tensor, nodes: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def _by_end(complete: Tensor, nodes: Tensor) -> Tensor:
 def _halves_of_joined(complete: Tensor, width: Tensor, nodes: Tensor, is_single_root: bool) -> Tensor:
     """[sentence, left end, split] as of `Spans.halves_of_joined`, -inf beyond the last split."""
     right, left = complete.unbind(1)
-    left = _taken(left, nodes.shape[0] - 1 - width - nodes, width - 1 - nodes, -torch.inf)
+    left = _part(left, nodes.shape[0] - 1 - width - nodes, width - 1 - nodes, -torch.inf)
     halves = right + left
     is_barred = is_single_root & (nodes[:, None] == 0) & (nodes > 0)
     return halves.masked_fill((nodes >= width) | is_barred, -torch.inf)
@@ -72,8 +72,8 @@ def _halves_of_joined(complete: Tensor, width: Tensor, nodes: Tensor, is_single_
 
 def _halves_of_complete(complete: Tensor, incomplete: Tensor, width: Tensor, nodes: Tensor) -> Tensor:
     """[sentence, 2, head, split] as of `Spans.halves_of_complete`, -inf beyond the last split."""
-    rest = _taken(_by_end(complete, nodes), nodes + width, width - 1 - nodes, -torch.inf)
-    return (_taken(incomplete, nodes, nodes + 1, -torch.inf) + rest).masked_fill(nodes >= width, -torch.inf)
+    rest = _part(_by_end(complete, nodes), nodes + width, width - 1 - nodes, -torch.inf)
+    return (_part(incomplete, nodes, nodes + 1, -torch.inf) + rest).masked_fill(nodes >= width, -torch.inf)
 
 
 def _mirrored(joined: Tensor, width: Tensor, nodes: Tensor, fill: float) -> Tensor:
@@ -115,14 +115,14 @@ def _outside(complete: Tensor, incomplete: Tensor, lengths: Tensor, nodes: Tenso
         width: Tensor, by_head: Tensor, by_end: Tensor, arcs: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         column = width.reshape(1)
-        whole = by_head.index_select(-1, column) + _taken(by_end, nodes + width, column, 0.0)
+        whole = by_head.index_select(-1, column) + _part(by_end, nodes + width, column, 0.0)
         parts = whole * shares(_halves_of_complete(complete, incomplete, width, nodes), -1)
-        arcs = arcs + _taken(parts, nodes, nodes - 1, 0.0)
-        by_end = by_end + _taken(parts, nodes - width, width - 1 - nodes, 0.0)
+        arcs = arcs + _part(parts, nodes, nodes - 1, 0.0)
+        by_end = by_end + _part(parts, nodes - width, width - 1 - nodes, 0.0)
         right, left = arcs.index_select(-1, column).squeeze(-1).unbind(1)
         joined = right + _mirrored(left, width, nodes, 0.0)[:, 1]
         parts = joined[..., None] * shares(_halves_of_joined(complete, width, nodes, is_single_root), -1)
-        mirrored = _taken(parts, nodes.shape[0] - 1 - width - nodes, width - 1 - nodes, 0.0)
+        mirrored = _part(parts, nodes.shape[0] - 1 - width - nodes, width - 1 - nodes, 0.0)
         return width - 1, by_head + torch.stack([parts, mirrored], dim=1), by_end, arcs
 
     nothing = torch.zeros_like(complete)

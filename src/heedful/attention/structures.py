@@ -112,10 +112,11 @@ class ChainDistribution:
         """Compute the log probability of sequences.
 
         Args:
-            states: [*batch, position] or [sample, *batch, position]; at masked positions they are ignored.
+            states: [*sequence, position], where the axes of sequences are those of the batch, or one of samples before
+                them; at masked positions states are ignored.
 
         Returns:
-            [*batch] or [sample, *batch] with gradients; 0 for an empty chain, -inf for impossible sequences.
+            [*sequence] with gradients; 0 for an empty chain, -inf for impossible sequences.
         """
         chain = self._compact()
         num_items, num_positions = chain.order.shape
@@ -311,11 +312,12 @@ class TreeDistribution:
         """Compute the log probability of trees.
 
         Args:
-            heads: [*batch, node] or [sample, *batch, node] projective trees; heads of the root and of nodes beyond the
-                sentence are ignored. Heads that are no projective tree are not recognised.
+            heads: [*tree, node] projective trees, where the axes of trees are those of the batch, or one of samples
+                before them. Heads of the root and of nodes beyond the sentence are ignored; that heads are a projective
+                tree is not checked.
 
         Returns:
-            [*batch] or [sample, *batch] with gradients; 0 for a sentence without words, -inf where an arc is forbidden.
+            [*tree] with gradients; 0 for a sentence without words, -inf where an arc is forbidden.
         """
         chart = shifted_arcs(self.scores, self.lengths)
         num_items, num_nodes = chart.arcs.shape[:2]

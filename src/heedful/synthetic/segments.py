@@ -97,14 +97,14 @@ def _text(source: random.Random, words: list[tuple[str, str]], number: int) -> U
         ends.append(ends[-1] + len(words[index][0]))
     order: list[int] = []
     modifiers: list[int] = []
-    for place, index in enumerate(drawn):
-        if index < NUM_MODIFIERS and place < number - 1:
-            modifiers.append(place)
+    for position, index in enumerate(drawn):
+        if index < NUM_MODIFIERS and position < number - 1:
+            modifiers.append(position)
         else:
-            order += [place, *modifiers]
+            order += [position, *modifiers]
             modifiers = []
     return UnsegmentedText(
         "".join(words[index][0] for index in drawn),
-        " ".join(words[drawn[place]][1] for place in order),
-        tuple((ends[place], ends[place + 1]) for place in order),
+        " ".join(words[drawn[position]][1] for position in order),
+        tuple((ends[position], ends[position + 1]) for position in order),
     )
