@@ -125,7 +125,7 @@ def exported_takes_any_size(attention: Attention, combination: Combination) -> N
     module = Attend(attention, case)
     batch, query = Dim("batch"), Dim("query")
     num_roots = num_keys - num_queries
-    key = Dim("key")
+    key = Dim("key") if not is_tree(combination) else query + num_roots if num_roots else query
     shapes = ({0: batch, 1: query}, {0: batch, 1: key}, {0: batch, 1: key}, {0: batch})
     program = export(module, (*case.inputs, torch.tensor(LENGTHS)), dynamic_shapes=shapes).module()
     sizes = [(3, 7, 6), (1, 2, 9), (2, 3, 70)]
