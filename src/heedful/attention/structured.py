@@ -184,7 +184,7 @@ class ProjectiveTree(Normalizer):
         return 1.0
 
     def why_not_exported(self) -> str | None:
-        return "a tree needs a loop over spans, and graphs of ONNX are written here without loops"
+        return "a tree needs a loop over spans, and exported graphs have no loops"
 
     def why_not(self, num_queries: int, num_keys: int) -> str | None:
         if 0 <= num_keys - num_queries <= 1 and num_keys > 0:
