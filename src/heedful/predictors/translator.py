@@ -287,7 +287,7 @@ class Translator(Predictor):
         translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens))
         seconds = time.perf_counter() - started
         num_replaced = sum(bool(one.unreplaced) for one in translations)
-        keys = tuple(metrics) or default_metrics(self.text.target_units)
+        keys = tuple(metrics) or self.metrics
         if num_replaced and not metrics:
             keys = (
                 "bleu",
@@ -311,8 +311,16 @@ class Translator(Predictor):
             if one.attention is not None
         ]
 
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
-        return self.measure(read_items(find_pairs(paths, columns)))
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit the translations."""
+        return default_metrics(self.text.target_units)
+
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        return [output.text for output in self.stream(sources, self.search, batch_tokens=DEFAULT_BATCH_TOKENS)]
+
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
+        return read_items(find_pairs(paths, columns))
 
     def _translate_window(
         self,

@@ -153,6 +153,9 @@ class Translation(Task[PairFile, TranslationData]):
         report = (*pairs.report, *(f"{one.side} vectors: {one}" for one in pretrained))
         return replace(data, pairs=pairs, pretrained=pretrained, facts=facts, report=report)
 
+    def trial_sizes(self, experiment: Experiment) -> tuple[int | bool, ...]:
+        return (8, 8, experiment.text.is_shared)
+
     def initialize(self, model: nn.Module, data: TranslationData) -> None:
         place_vectors(_seq2seq(model), [*data.pretrained])
 
