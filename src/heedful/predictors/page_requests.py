@@ -8,6 +8,7 @@ from pydantic import Field
 from heedful.config import Config, validate
 from heedful.errors import HeedfulError, UsageError, did_you_mean
 from heedful.pages.record import points, read_run
+from heedful.pages.sentence import MeasureName
 from heedful.pages.training import samples_of
 from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
 from heedful.predictors.translator import Translator
@@ -30,6 +31,8 @@ class PageView(Config):
     changes: tuple[dict[str, Any], ...] = Field(default=(), max_length=50)
     traced: bool = False
     layers: bool = False
+    measure: MeasureName = "attention"
+    """Measure that the maps of layers and heads show."""
 
 
 @final
@@ -85,6 +88,7 @@ class PageRequests:
             has_layers=wanted.layers,
             traced_beams=(wanted.beam or 5,) if wanted.traced else (),
             changes=wanted.changes,
+            measure=wanted.measure,
         )
         tree = viewer.view(request).to_dict() | {"model": name}
         if wanted.changes:

@@ -1,7 +1,7 @@
 """View of one sentence: its translation with everything that the page shows of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, final
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.config import validate
 from heedful.errors import HeedfulError, UsageError, needed_for
-from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, Stepwise
@@ -55,6 +55,21 @@ class ViewRequest:
     """Changes of attention, fields of `heedful.inspection.override.AttentionChange`; they need PyTorch."""
     reference: str = ""
     """Translation whose departure from the beam is shown."""
+    measure: MeasureName = "attention"
+    """Measure of the influence of positions that the maps show."""
+
+
+@final
+@dataclass(frozen=True)
+class _Layers:
+    """Maps of every layer and head by one measure."""
+
+    maps: tuple[WeightMap, ...] = ()
+    measure: MeasureName = "attention"
+    measures: tuple[str, ...] = ()
+    """Measures that are defined for the model."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parts that cannot be given, each with the reason."""
 
 
 @final
@@ -89,7 +104,7 @@ class SentenceViewer:
         missing: dict[str, str] = {}
         outputs: list[Output] = []
         searches: list[TracedSearch] = []
-        maps: list[WeightMap] = []
+        layers = _Layers()
         if len(ids) > 1:
             has_attention = backend.supports_scoring(need_alignment=True) is None
             if not has_attention:
@@ -102,10 +117,8 @@ class SentenceViewer:
                 self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
             ]
             if request.has_layers and has_attention:
-                try:
-                    maps = self._layers(ids, outputs[0], request.changes)
-                except HeedfulError as error:
-                    missing["layers"] = str(error)
+                layers = self._layers(ids, outputs[0], request)
+                missing |= layers.missing
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -118,7 +131,9 @@ class SentenceViewer:
             source=Words.of(ids.tolist(), self._source.pieces(ids.tolist())),
             was_cut=was_cut,
             outputs=tuple(outputs),
-            maps=tuple(maps),
+            maps=layers.maps,
+            measure=layers.measure,
+            measures=layers.measures,
             searches=tuple(searches),
             reference=request.reference,
             length_penalty=config.length_penalty,
@@ -280,13 +295,23 @@ class SentenceViewer:
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
-    def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
-        """Weights of each layer and head, in PyTorch."""
-        with needed_for("the attention of each layer and head"):
-            from heedful.inspection.layers import layer_weights
-            from heedful.inspection.override import AttentionChange, changed_attention
-        model = self._translator.model()
-        checked = [validate(AttentionChange, change, "changes") for change in changes]
-        with changed_attention(model, checked):
-            layers = layer_weights(model, as_inputs([ids]), output.ids)
-        return [WeightMap(one.role, one.layer, one.weights) for one in layers]
+    def _layers(self, ids: NDArray[np.int64], output: Output, request: ViewRequest) -> _Layers:
+        """Weights of each layer and head, or shares by another measure, in PyTorch."""
+        try:
+            with needed_for("the attention of each layer and head"):
+                from heedful.inspection.measures.table import MEASURES, measured_layers, why_not
+                from heedful.inspection.override import AttentionChange, changed_attention
+            model = self._translator.model()
+            measure, reason = request.measure, why_not(model, request.measure)
+            if request.changes and measure != "attention":
+                reason = f"{measure} is not computed for changed attention; undo the changes, or choose attention"
+            if reason:
+                measure = "attention"
+            checked = [validate(AttentionChange, change, "changes") for change in request.changes]
+            with changed_attention(model, checked):
+                layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
+        except HeedfulError as error:
+            return _Layers(missing={"layers": str(error)})
+        maps = tuple(WeightMap(one.role, one.layer, one.weights) for one in layers)
+        names = tuple(name for name in MEASURES if not why_not(model, name))
+        return _Layers(maps, measure, names, {"measure": reason} if reason else {})

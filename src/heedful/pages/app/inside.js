@@ -14,6 +14,14 @@ function headName(head) {
   return head === 'mean' ? t('mean') : t('head', Number(head) + 1);
 }
 
+// Rollout and ALTI have no single heads, and gradients no layers.
+function mapName(measure, role, layer, head) {
+  const parts = [t(role)];
+  if (measure !== 'gradients') parts.push(t('layer', layer.layer + 1));
+  if (!['rollout', 'alti', 'gradients'].includes(measure)) parts.push(headName(head));
+  return parts.join(' · ');
+}
+
 export function insideView(page) {
   const { state, data } = page;
   const output = data.outputs[0];
@@ -41,19 +49,34 @@ export function insideView(page) {
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
       shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat })),
     page.notice(),
+    measureCard(page),
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
     h('div', { class: 'split' },
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
-      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, `${t(role)} · ${t('layer', layer.layer + 1)} · ${headName(head)}`), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
+      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(data.measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
         grid.node, grid.status, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
     overrideCard(page, role, layer, head, map),
   ];
   return h('div', { class: 'stack' }, parts);
 }
 
+// Chooser of the measure; an offline file holds one, and names the command for the others.
+function measureCard(page) {
+  const { data, state } = page;
+  if (!data.measures?.length) return null;
+  const chooser = page.isLive
+    ? segments(t('measure'), data.measures.map((one) => [one, t(`measure-${one}`)]), data.measure, (measure) => { page.set({ measure, role: 'cross', layer: -1, head: 'mean', cell: null }); page.load(); })
+    : h('strong', { id: 'measure' }, t(`measure-${data.measure}`));
+  return h('section', { class: 'card', id: 'measures', 'aria-label': t('measure') }, h('div', { class: 'head' }, h('h2', {}, t('measure')), h('span', { class: 'grow' }), chooser),
+    h('p', { class: 'small faint' }, t(`about-${data.measure}`)),
+    page.isLive ? null : h('p', { class: 'small faint' }, t('otherMeasures')),
+    data.missing.measure && state.measure !== data.measure ? h('p', { class: 'notice' }, t('missingMeasure', data.missing.measure)) : null);
+}
+
 function overrideCard(page, role, layer, head, map) {
   const { state, data } = page;
-  if (!page.isLive) return null;
+  // Layers and heads of other measures are not those of the attention that is changed.
+  if (!page.isLive || (data.measure ?? 'attention') !== 'attention') return null;
   if (data.missing.layers) return h('p', { class: 'notice' }, t('noOverride', data.missing.layers));
   if (role === 'alignment') return null;
   const place = { role, layer: layer.layer, head: head === 'mean' ? -1 : Number(head) };

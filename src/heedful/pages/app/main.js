@@ -13,7 +13,7 @@ const VIEWS = { translate: translateView, inside: insideView, search: searchView
 const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'learn'];
 const DELAY = 300;
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true };
+const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, measure: 'attention' };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }
@@ -57,8 +57,8 @@ const page = {
   },
   change(changes) { this.set({ changes }); this.load(); },
   request() {
-    const { text, model, prefix, beam, alpha, changes } = this.state;
-    return { text, model, prefix, beam, alpha, changes, traced: this.state.view === 'search', layers: this.state.view === 'inside' };
+    const { text, model, prefix, beam, alpha, changes, measure } = this.state;
+    return { text, model, prefix, beam, alpha, changes, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
   },
   async load() {
     if (!this.isLive) return;
