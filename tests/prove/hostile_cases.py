@@ -189,6 +189,12 @@ COMMAND_LINES: Final = (
     ),
 )
 BY_NAME: Final = {command.name: command for command in COMMAND_LINES}
+READ_AS_STREAMS: Final = (
+    ("translate-file", "test.src"),
+    ("answer", "stories.jsonl"),
+    ("answer-onnx", "stories.jsonl"),
+)
+"""Commands and the files that they read line by line, from pipes too."""
 USER_FILES: Final = (".tsv", ".src", ".tgt", ".gz", ".csv", ".links", "test.jsonl", "stories.jsonl")
 """Names of files whose content a user writes: there is nothing that a changed one could differ from."""
 
@@ -257,8 +263,8 @@ def read_cases(root: Path) -> Iterator[Case]:
             for damage in DAMAGES:
                 if command.damages == "few" and damage.name not in ("empty", "cut", "flipped-0", "fifo", "endless"):
                     continue
-                if (command.name, name, damage.name) == ("translate-file", "test.src", "fifo"):
-                    continue  # translate reads pipes, and waits for a writer as every program does
+                if damage.name == "fifo" and (command.name, name) in READ_AS_STREAMS:
+                    continue  # pipes are read too, and wait for a writer as in every program
                 # A run may be deleted: what is shown of it is then shown no more.
                 # A flipped bit of a log may give another number: only what is computed with has checksums.
                 is_shown = "/run/" in name and command.name.startswith(("info", "report"))
