@@ -9,11 +9,14 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 
+With --layers, the ONNX engine also gives the attention of every layer and head of a Transformer, so that
+`heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
 Examples:
   heedful export pairs.model --to onnx
+  heedful export pairs.model --to onnx --layers
   heedful export pairs.model --to ctranslate2 --int8
   heedful export pairs.model --to huggingface marian
 """
@@ -41,6 +44,9 @@ def run(
         Path | None, typer.Argument(metavar="OUT", help="Folder to write with --to huggingface.", show_default=False)
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
+    ] = False,
     device: IdleDevice = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -53,6 +59,8 @@ def run(
     """
     use_threads(threads)
     messages = Messages(quiet)
+    if layers and to != "onnx":
+        raise UsageError("export: --layers is for --to onnx")
     if (to == "huggingface") != (out is not None) or (int8 and out is not None):
         raise UsageError(
             "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
@@ -80,7 +88,15 @@ def run(
 
     messages.say(f"{model}: writing the engine and comparing it with PyTorch")
     most = predictor.text.max_tokens
-    print(export_engine(predictor.model(), predictor.folder, to, int8, predictor.backends.draw, most).summary())
+    network, draw = predictor.model(), predictor.backends.draw
+
+    def write_layers(folder: Path) -> None:
+        from heedful.inspection.exported_layers import export_layers
+
+        export_layers(network, folder, most, draw)
+
+    exported = export_engine(network, predictor.folder, to, int8, draw, most, write_layers if layers else None)
+    print(exported.summary())
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

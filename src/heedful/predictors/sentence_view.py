@@ -1,6 +1,7 @@
 """View of one sentence: its translation with everything that the page shows of it."""
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, final
@@ -14,6 +15,7 @@ from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, W
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, Stepwise
+from heedful.runtime.onnx_layers import LAYERS, OnnxLayers
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.beam import search
 from heedful.search.choices import token_choices
@@ -31,7 +33,6 @@ NUM_CHOICES: Final = 6
 """Number of alternatives of a token."""
 MOST_CONTINUED: Final = 40
 """Longest output, in pieces, whose alternatives are all continued in advance."""
-NO_LAYERS: Final = "heedful inspect MODEL TEXT --engine torch"
 
 
 @final
@@ -55,6 +56,8 @@ class ViewRequest:
     """Changes of attention, fields of `heedful.inspection.override.AttentionChange`; they need PyTorch."""
     reference: str = ""
     """Translation whose departure from the beam is shown."""
+    cancelled: Callable[[], bool] | None = None
+    """Function called before every step of a search, which ends once it returns True."""
 
 
 @final
@@ -65,6 +68,8 @@ class SentenceViewer:
         self._translator = translator
         self._source: Final[Tokenizer] = translator.source_tokenizer
         self._target: Final[Tokenizer] = translator.target_tokenizer
+        self._layers_graph: OnnxLayers | None = None
+        self._cancelled: Callable[[], bool] | None = None
 
     def view(self, request: ViewRequest) -> SentenceView:
         """Translate a text and collect what the page shows.
@@ -82,6 +87,7 @@ class SentenceViewer:
             each alternative of each token.
         """
         translator = self._translator
+        self._cancelled = request.cancelled
         ids, was_cut = encode_source(self._source, request.text, translator.text)
         config = self.search_config(request)
         backend = self._changed(request.changes) if request.changes else self._backend(config)
@@ -105,7 +111,12 @@ class SentenceViewer:
                 try:
                     maps = self._layers(ids, outputs[0], request.changes)
                 except HeedfulError as error:
-                    missing["layers"] = str(error)
+                    if translator.folder.facts.get("kind") == "transformer" or request.changes:
+                        name = shlex.quote(translator.folder.path.name)
+                        missing["layers"] = f"{error}; or: heedful export {name} --to onnx --layers"
+                    elif (weights := outputs[0].weights) is not None:
+                        # The only attention of an RNN is the one that every engine reports while it generates.
+                        maps = [WeightMap("cross", 0, weights[None])]
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -196,6 +207,7 @@ class SentenceViewer:
             need_alignment=has_attention,
             prefixes=prefixes,
             trace=trace,
+            cancelled=self._cancelled,
         )
 
     def _choices(
@@ -281,7 +293,10 @@ class SentenceViewer:
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
     def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
-        """Weights of each layer and head, in PyTorch."""
+        """Weights of each layer and head: from an ONNX engine that gives them, else from PyTorch."""
+        if not changes and (layers := self._exported_layers()):
+            weights = layers.weights(as_inputs([ids]), output.ids)
+            return [WeightMap(role, layer, each) for (role, layer), each in weights.items()]
         with needed_for("the attention of each layer and head"):
             from heedful.inspection.layers import layer_weights
             from heedful.inspection.override import AttentionChange, changed_attention
@@ -290,3 +305,13 @@ class SentenceViewer:
         with changed_attention(model, checked):
             layers = layer_weights(model, as_inputs([ids]), output.ids)
         return [WeightMap(one.role, one.layer, one.weights) for one in layers]
+
+    def _exported_layers(self) -> OnnxLayers | None:
+        """Graph of the attention of every layer, if this engine was exported with it."""
+        engine = self._translator.backends.engine
+        exported = self._translator.backends.exported.get("onnx")
+        if engine not in ("auto", "onnx") or exported is None or exported.fault or not exported.parity.is_exact:
+            return None
+        if self._layers_graph is None and (path := exported.path / LAYERS).is_file():
+            self._layers_graph = OnnxLayers(path)
+        return self._layers_graph
