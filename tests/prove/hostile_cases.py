@@ -189,7 +189,7 @@ COMMAND_LINES: Final = (
     ),
 )
 BY_NAME: Final = {command.name: command for command in COMMAND_LINES}
-USER_FILES: Final = (".tsv", ".src", ".tgt", ".gz", ".csv", ".links", "test.jsonl")
+USER_FILES: Final = (".tsv", ".src", ".tgt", ".gz", ".csv", ".links", "test.jsonl", "stories.jsonl")
 """Names of files whose content a user writes: there is nothing that a changed one could differ from."""
 
 
@@ -233,6 +233,8 @@ def fingerprint(command: Command, folder: Path, out: bytes) -> dict[str, str]:
             found[name] = str(sorted((key, value) for key, value in facts["files"].items() if key != "config.toml"))
         elif path.is_file():
             content = path.read_bytes()
+            if path.suffix == ".jsonl":  # without a damaged engine the model itself answers, to the same four digits
+                content = re.sub(rb"(\d\.\d{4})\d+", rb"\1", content)
             found[name] = str(len(content)) if path.suffix in (".zip", ".tar", ".html") else sha256(content).hexdigest()
         else:
             found[name] = "missing"

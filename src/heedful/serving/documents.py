@@ -81,7 +81,7 @@ class SubtitleFile(DocumentFile):
 class MarkedFile(DocumentFile):
     """Document of XML elements; a paragraph keeps the format of its first words.
 
-    A paragraph is a list of places in the XML, and ends at a line break or a tab too, so that these stay.
+    A paragraph is a list of slots in the XML, and ends at a line break or a tab too, so that these stay.
     """
 
     def __init__(self, content: bytes, most_bytes: int) -> None:
@@ -102,27 +102,27 @@ class MarkedFile(DocumentFile):
             raise
         except Exception as error:  # any error of the parser: the file is not what it claims to be
             raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
-        self._paragraphs: Final = [each for each in paragraphs if "".join(place.text for place in each).strip()]
+        self._paragraphs: Final = [each for each in paragraphs if "".join(slot.text for slot in each).strip()]
 
     kind: ClassVar[str]
     """Name of the format in messages."""
 
     @abstractmethod
-    def _open(self, content: io.BytesIO) -> Iterable[list["Place"]]:
-        """Parse the document and give the places of each paragraph."""
+    def _open(self, content: io.BytesIO) -> Iterable[list["TextSlot"]]:
+        """Parse the document and give the slots of each paragraph."""
 
     @abstractmethod
     def _save(self, content: io.BytesIO) -> None:
         """Write the document."""
 
     def paragraphs(self) -> list[str]:
-        return ["".join(place.text for place in paragraph) for paragraph in self._paragraphs]
+        return ["".join(slot.text for slot in paragraph) for paragraph in self._paragraphs]
 
     def write(self, outputs: Sequence[str]) -> bytes:
         for paragraph, output in zip(self._paragraphs, outputs, strict=True):
-            first = next(index for index, place in enumerate(paragraph) if place.text.strip())
-            for index, place in enumerate(paragraph):
-                place.text = output if index == first else ""
+            first = next(index for index, slot in enumerate(paragraph) if slot.text.strip())
+            for index, slot in enumerate(paragraph):
+                slot.text = output if index == first else ""
         written = io.BytesIO()
         self._save(written)
         return written.getvalue()
@@ -130,7 +130,7 @@ class MarkedFile(DocumentFile):
 
 @final
 @dataclass
-class Place:
+class TextSlot:
     """Text of an XML element, or the text that follows its end."""
 
     element: Any
@@ -152,7 +152,7 @@ class WordFile(MarkedFile):
 
     kind = "Word document"
 
-    def _open(self, content: io.BytesIO) -> Iterable[list[Place]]:
+    def _open(self, content: io.BytesIO) -> Iterable[list[TextSlot]]:
         with needed_for("Word documents"):
             import docx
             from docx.oxml.ns import qn
@@ -162,15 +162,15 @@ class WordFile(MarkedFile):
             parts += [each._element for each in (section.header, section.footer) if not each.is_linked_to_previous]
         text = qn("w:t")
         for part in parts:
-            places: list[Place] = []
+            slots: list[TextSlot] = []
             for element in part.iter(text, *map(qn, ("w:p", "w:br", "w:cr", "w:tab"))):
                 if element.tag == text:
                     element.set(qn("xml:space"), "preserve")
-                    places.append(Place(element))
+                    slots.append(TextSlot(element))
                 else:
-                    yield places
-                    places = []
-            yield places
+                    yield slots
+                    slots = []
+            yield slots
 
     def _save(self, content: io.BytesIO) -> None:
         self._document.save(content)
@@ -182,33 +182,33 @@ class OpenDocumentFile(MarkedFile):
 
     kind = "OpenDocument text"
 
-    def _open(self, content: io.BytesIO) -> Iterable[list[Place]]:
+    def _open(self, content: io.BytesIO) -> Iterable[list[TextSlot]]:
         with needed_for("OpenDocument files"):
             import odfdo
         self._document: Any = odfdo.Document(content)
         for each in self._document.body.get_elements("//text:p|//text:h"):
-            places: list[Place] = []
-            for place in _places(each):
-                if place is None:
-                    yield places
-                    places = []
+            slots: list[TextSlot] = []
+            for slot in _slots(each):
+                if slot is None:
+                    yield slots
+                    slots = []
                 else:
-                    places.append(place)
-            yield places
+                    slots.append(slot)
+            yield slots
 
     def _save(self, content: io.BytesIO) -> None:
         self._document.save(content)
 
 
-def _places(element: Any) -> Iterator[Place | None]:
+def _slots(element: Any) -> Iterator[TextSlot | None]:
     """Places inside an OpenDocument element in the order of reading; None where a part of the text ends."""
-    yield Place(element)
+    yield TextSlot(element)
     for child in element.children:
         if child.tag in ("text:line-break", "text:tab", "text:note", "office:annotation", "draw:frame"):
             yield None  # the paragraphs in notes and frames are found by themselves
         else:
-            yield from _places(child)
-        yield Place(child, is_tail=True)
+            yield from _slots(child)
+        yield TextSlot(child, is_tail=True)
 
 
 def decode_text(content: bytes) -> str:
