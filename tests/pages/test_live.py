@@ -178,7 +178,7 @@ def test_the_key_is_asked_for_sent_and_forgotten_with_the_tab(browser: Any, tran
         tab.page.wait_for_function(SHOWN, arg=expected.text)
         assert tab.page.evaluate("[JSON.stringify(sessionStorage), JSON.stringify(localStorage), location.href]") == [
             '{"heedful.key":"secret"}',
-            "{}",
+            '{"heedful.theme":"auto"}',
             tab.page.url,
         ]
         assert "secret" not in tab.page.url
