@@ -31,6 +31,7 @@ from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, us
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.captioner import Captioner
     from heedful.predictors.translator import Translator
 
 
@@ -59,8 +60,6 @@ def run(
     """
     use_threads(threads)
     messages = Messages(quiet)
-    if layers and to != "onnx":
-        raise UsageError("export: --layers is for --to onnx")
     if (to == "huggingface") != (out is not None) or (int8 and out is not None):
         raise UsageError(
             "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
@@ -72,6 +71,8 @@ def run(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
+    if layers and not (to == "onnx" and isinstance(predictor, Translator)):
+        raise UsageError("export: --layers is for --to onnx and models that translate")
     if isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
         from heedful.export.labels import export_classifier
@@ -84,11 +85,16 @@ def run(
         return
     if to == "huggingface" or not isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
+    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
+    _export_engine(predictor, to, int8, layers)
+
+
+def _export_engine(
+    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool
+) -> None:
     from heedful.export.engine import export_engine
 
-    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    most = predictor.text.max_tokens
-    network, draw = predictor.model(), predictor.backends.draw
+    network, draw, most = predictor.model(), predictor.backends.draw, predictor.text.max_tokens
 
     def write_layers(folder: Path) -> None:
         from heedful.inspection.exported_layers import export_layers

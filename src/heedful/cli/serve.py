@@ -132,10 +132,8 @@ def run(
         catalog = open_models(models, engine, choose_device(device))
         suggested = Suggestions(suggestions) if suggestions else None
         service = Service(catalog, limits, keys, suggested, LinksFile(links) if links else None)
-        server = make_server(
-            guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins),
-            limits,
-        )
+        names = Hosts(host, allow_host or ())
+        server = make_server(guarded(make_app_with_page(service), service, names, origins), limits)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
         bound.listen(BACKLOG)  # from here on clients may connect

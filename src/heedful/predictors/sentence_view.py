@@ -108,15 +108,8 @@ class SentenceViewer:
                 self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
             ]
             if request.has_layers and has_attention:
-                try:
-                    maps = self._layers(ids, outputs[0], request.changes)
-                except HeedfulError as error:
-                    if translator.folder.facts.get("kind") == "transformer" or request.changes:
-                        name = shlex.quote(translator.folder.path.name)
-                        missing["layers"] = f"{error}; or: heedful export {name} --to onnx --layers"
-                    elif (weights := outputs[0].weights) is not None:
-                        # The only attention of an RNN is the one that every engine reports while it generates.
-                        maps = [WeightMap("cross", 0, weights[None])]
+                maps, reason = self._maps(ids, outputs[0], request.changes)
+                missing |= {"layers": reason} if reason else {}
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -292,11 +285,24 @@ class SentenceViewer:
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
+    def _maps(
+        self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[WeightMap], str]:
+        """Weights of each layer and head, and why there are none."""
+        try:
+            return self._layers(ids, output, changes), ""
+        except HeedfulError as error:
+            folder = self._translator.folder
+            if output.weights is not None and folder.facts.get("kind") != "transformer" and not changes:
+                # The only attention of an RNN is the one that every engine reports while it generates.
+                return [WeightMap("cross", 0, output.weights[None])], ""
+            return [], f"{error}; or: heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
+
     def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
         """Weights of each layer and head: from an ONNX engine that gives them, else from PyTorch."""
         if not changes and (layers := self._exported_layers()):
-            weights = layers.weights(as_inputs([ids]), output.ids)
-            return [WeightMap(role, layer, each) for (role, layer), each in weights.items()]
+            computed = layers.weights(as_inputs([ids]), output.ids)
+            return [WeightMap(role, layer, weights) for (role, layer), weights in computed.items()]
         with needed_for("the attention of each layer and head"):
             from heedful.inspection.layers import layer_weights
             from heedful.inspection.override import AttentionChange, changed_attention
