@@ -58,6 +58,9 @@ CHINESE: Final = {
         "前向是独热向量，反向当作 softmax(scores / temperature)"
     ),
     "softmax((scores + Gumbel noise) / temperature)": "softmax((scores + Gumbel 噪声) / temperature)",
+    "Independent choice of each key: weights[j] = sigmoid(scores[j]) = p(z_j = 1), where keys do not interact": (
+        "每个键各自选或不选：weights[j] = sigmoid(scores[j]) = p(z_j = 1)，键与键互不影响"
+    ),
     "Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query": (
         "分段注意力：weights[j] = p(z_j = 1)，每个查询有一条链 z ∈ {0, 1}^keys"
     ),
@@ -163,5 +166,4 @@ CHINESE: Final = {
     "yes": "可以",
     "no": "不行",
     "in the values only": "仅对值",
-    "fixed numbers of queries and keys": "查询数和键数须固定",
 }

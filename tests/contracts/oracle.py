@@ -21,13 +21,14 @@ from heedful.attention.reference import (
     projective_tree,
     reference_attention,
     reference_scores,
+    sigmoid,
     softmax,
     sparsemax,
 )
 from heedful.attention.simplex import Entmax, Sparsemax
 from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough, gumbel_noise
-from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
+from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
 from tests.attention.cases import Case, per_item
 
 Oracle = Callable[[Any, Scores, list[list[float]]], Weights]
@@ -69,6 +70,7 @@ ORACLES: Mapping[type[Normalizer], Oracle] = {
     Sampled: _drawn,
     StraightThrough: _drawn,
     GumbelSoftmax: _relaxed,
+    Sigmoid: lambda _, scores, noise: by_row(sigmoid)(scores),
     LinearChain: _chain,
     NormalizedLinearChain: _normalized_chain,
     ProjectiveTree: lambda _, scores, noise: projective_tree(scores),

@@ -25,8 +25,8 @@ from tests.contracts.ways import Combination
 LENGTHS = [4, 2]
 
 
-def is_bound(combination: Combination) -> bool:
-    """Whether the number of nodes is a constant of every graph: a tree is computed span after span."""
+def is_tree(combination: Combination) -> bool:
+    """Whether queries and keys are the same words."""
     return NORMALIZERS[combination.normalizer].scope == "matrix"
 
 
@@ -116,14 +116,21 @@ class Attend(nn.Module):
 
 
 def exported_takes_any_size(attention: Attention, combination: Combination) -> None:
-    """Exported with symbols for the numbers of items, queries and keys, it answers for others of them alike."""
+    """Exported with symbols for the numbers of items, queries and keys, it answers for others of them alike.
+
+    Queries and keys of a tree are the same words, with a root before the keys or without it.
+    """
     case = make(combination, (2,))
+    num_queries, num_keys = case.allowed.shape[-2:]
     module = Attend(attention, case)
-    batch, query = Dim("batch"), Dim.STATIC if is_bound(combination) else Dim("query")
-    key = Dim.STATIC if is_bound(combination) else Dim("key")
+    batch, query = Dim("batch"), Dim("query")
+    num_roots = num_keys - num_queries
+    key = Dim("key") if not is_tree(combination) else query + num_roots if num_roots else query
     shapes = ({0: batch, 1: query}, {0: batch, 1: key}, {0: batch, 1: key}, {0: batch})
     program = export(module, (*case.inputs, torch.tensor(LENGTHS)), dynamic_shapes=shapes).module()
-    sizes = [(3, *case.allowed.shape[-2:])] if is_bound(combination) else [(3, 7, 6), (1, 2, 9), (2, 3, 70)]
+    sizes = [(3, 7, 6), (1, 2, 9), (2, 3, 70)]
+    if is_tree(combination):
+        sizes = [(3, number, number + num_roots) for number in (2, 3, 6, 30)]
     for num_items, num_queries, num_keys in sizes:
         name, *_ = combination
         other = make_case(name, "none", (num_items,), num_queries, num_keys, seed=5)

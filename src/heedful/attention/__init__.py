@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from heedful.attention.simplex import Entmax, Sparsemax
     from heedful.attention.softmax import SOFTMAX, Softmax
     from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
-    from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
+    from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
+    from heedful.attention.structures import ChainDistribution, TreeDistribution
     from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Attended",
     "Biased",
     "Boxcar",
+    "ChainDistribution",
     "Choice",
     "Concat",
     "Constant",
@@ -78,9 +80,11 @@ __all__ = [
     "ScaledDot",
     "Score",
     "ScoreBias",
+    "Sigmoid",
     "Softmax",
     "Sparsemax",
     "StraightThrough",
+    "TreeDistribution",
     "Triangular",
     "Uniform",
     "attend",
@@ -136,7 +140,8 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.attention.simplex": ("Entmax", "Sparsemax"),
     "heedful.attention.softmax": ("SOFTMAX", "Softmax"),
     "heedful.attention.stochastic": ("GumbelSoftmax", "Hard", "Sampled", "StraightThrough"),
-    "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree"),
+    "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree", "Sigmoid"),
+    "heedful.attention.structures": ("ChainDistribution", "TreeDistribution"),
 }
 
 

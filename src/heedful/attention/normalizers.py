@@ -6,7 +6,7 @@ from heedful.attention.interface import Normalizer
 from heedful.attention.simplex import Entmax, Sparsemax
 from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
-from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree
+from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
 
 NORMALIZERS: Final[dict[str, type[Normalizer]]] = {
     "softmax": Softmax,
@@ -16,6 +16,7 @@ NORMALIZERS: Final[dict[str, type[Normalizer]]] = {
     "sampled": Sampled,
     "straight_through": StraightThrough,
     "gumbel_softmax": GumbelSoftmax,
+    "sigmoid": Sigmoid,
     "linear_chain": LinearChain,
     "normalized_linear_chain": NormalizedLinearChain,
     "projective_tree": ProjectiveTree,

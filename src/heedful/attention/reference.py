@@ -232,6 +232,18 @@ def hard(scores: list[float]) -> list[float]:
     return [1.0 if index == best else 0.0 for index in range(len(scores))]
 
 
+def sigmoid(scores: list[float]) -> list[float]:
+    """Weigh each key by itself: 1 / (1 + exp(-score)).
+
+    Args:
+        scores: any number.
+
+    Returns:
+        As many weights.
+    """
+    return [1 / (1 + math.exp(-score)) for score in scores]
+
+
 def linear_chain(scores: list[float], transition: Weights, start: list[float], stop: list[float]) -> list[float]:
     """Sum over all 2^keys sequences of states: the probability that a key is in state 1.
 

@@ -17,6 +17,35 @@ from heedful.errors import ShapeError
 
 @final
 @dataclass(frozen=True, eq=False)
+class Sigmoid(Normalizer):
+    """Independent choice of each key: weights[j] = sigmoid(scores[j]) = p(z_j = 1), where keys do not interact.
+
+    Kim et al. 2017, arXiv:1702.00887, section 3.1: `LinearChain` without transitions.
+
+    Each weight lies in [0, 1]; a query may attend any number of keys, including none.
+
+    Cost: an exponential per score.
+    """
+
+    provides = frozenset({"weights", "log_normalizer", "argmax"})
+    weights_lie_in = "box"
+    is_shift_invariant = False
+
+    @property
+    def inverse_temperature(self) -> float:
+        return 1.0
+
+    def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
+        weights, terms = scores.sigmoid(), functional.softplus(scores)
+        if allowed is None:
+            total = terms.sum(dim=-1)
+            return Normalized(weights, total if scores.shape[-1] else torch.full_like(total, -torch.inf))
+        total = terms.masked_fill(~allowed, 0.0).sum(dim=-1).masked_fill(~allowed.any(dim=-1), -torch.inf)
+        return Normalized(weights.masked_fill(~allowed, 0.0), total)
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class LinearChain(Normalizer):
     """Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query.
 
@@ -142,6 +171,9 @@ class ProjectiveTree(Normalizer):
     Cost: about ten exponentials per score and key, keys^3 in total; all scores in memory.
     """
 
+    is_single_root: bool = False
+    """Whether exactly one word depends on the root."""
+
     provides = frozenset({"weights", "argmax", "entropy"})
     weights_lie_in = "sub-simplex"
     scope: ClassVar[Scope] = "matrix"
@@ -155,7 +187,7 @@ class ProjectiveTree(Normalizer):
         return "a tree needs a loop over spans, and exported graphs have no loops"
 
     def why_not(self, num_queries: int, num_keys: int) -> str | None:
-        if num_keys - num_queries in {0, 1} and num_keys > 0:
+        if 0 <= num_keys - num_queries <= 1 and num_keys > 0:
             return None
         return (
             "a tree needs queries and keys that are the same words (the keys may have a root before them), as in "
@@ -169,13 +201,14 @@ class ProjectiveTree(Normalizer):
         rootless = num_keys - num_queries
         arcs = functional.pad(scores.mT, (rootless, 0))
         if allowed is None:
-            weights = projective_tree_marginals(arcs).weights
+            weights = projective_tree_marginals(arcs, is_single_root=self.is_single_root).weights
         else:
-            weights = _masked_tree(arcs, functional.pad(allowed.expand(scores.shape).mT, (rootless, 0), value=False))
+            arcs_allowed = functional.pad(allowed.expand(scores.shape).mT, (rootless, 0), value=False)
+            weights = _masked_tree(arcs, arcs_allowed, self.is_single_root)
         return Normalized(weights[..., rootless:].mT)
 
 
-def _masked_tree(arcs: Tensor, allowed: Tensor) -> Tensor:
+def _masked_tree(arcs: Tensor, allowed: Tensor, is_single_root: bool) -> Tensor:
     """Compute marginals of the arcs between allowed nodes, compacted so that there are no gaps."""
     is_head, is_dependent = allowed.any(dim=-1), allowed.any(dim=-2)
     is_dependent[..., 0] = True  # the root needs no head
@@ -183,7 +216,7 @@ def _masked_tree(arcs: Tensor, allowed: Tensor) -> Tensor:
     order = (~present).int().argsort(dim=-1, stable=True)
     hidden = _reordered(arcs.masked_fill(~allowed, -torch.inf), order)
     lengths = (present.sum(dim=-1) - 1).clamp(min=0)
-    return _reordered(projective_tree_marginals(hidden, lengths).weights, order.argsort(dim=-1))
+    return _reordered(projective_tree_marginals(hidden, lengths, is_single_root).weights, order.argsort(dim=-1))
 
 
 def _reordered(arcs: Tensor, order: Tensor) -> Tensor:

@@ -62,6 +62,8 @@ class AttentionConfig(Config):
     """Order of entmax: 1 is softmax, 2 is sparsemax."""
     is_hard: bool = False
     """Whether gumbel_softmax attends to the drawn key alone, with the gradient of the relaxed weights."""
+    is_single_root: bool = False
+    """Whether exactly one word depends on the root of a projective tree."""
     half_width: int = Field(default=10, ge=1, le=MOST_SIZE)
     """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
     softmax_over: Literal["window", "source"] = "window"
@@ -119,7 +121,7 @@ class AttentionConfig(Config):
         return self
 
 
-_SETTINGS: Final = ("temperature", "alpha", "is_hard")
+_SETTINGS: Final = ("temperature", "alpha", "is_hard", "is_single_root")
 """Settings that apply to a normalizer if its constructor takes them."""
 _SCORE_SETTINGS: Final = ("bandwidth", "has_query_bias")
 """Settings that apply to a score if its constructor takes them."""
