@@ -6,7 +6,7 @@ heedful train aligned/pairs.tsv --dev aligned/dev.tsv --set training.alignment_w
 heedful align aligned.model aligned/gold.tsv --gold aligned/gold.links
 
 Pairs stand in two aligned files, in one with tabs, or in one with ` ||| ` between source and target. No link made by
-hand is learned from: the diagonal, IBM model 1 and training know the pairs alone.
+hand is learned from: the diagonal, the IBM models and training know the pairs alone.
 """
 
 import argparse
@@ -38,11 +38,12 @@ def diagonal(num_source: int, num_target: int) -> Links:
 
 
 def baselines(pairs: Pairs, gold: dict[int, GoldLinks]) -> dict[str, AlignmentScores]:
-    """Measure the diagonal, and IBM model 1 of all pairs in both directions, joined by grow-diag."""
+    """Measure the diagonal, and IBM models 1 and 2 of all pairs in both directions, joined by grow-diag."""
     words = [(words_of(source), words_of(target)) for source, target in pairs]
     found = {
         "diagonal": [diagonal(len(source), len(target)) for source, target in words],
         "IBM model 1": align_pairs(words, "grow-diag"),
+        "IBM model 2": align_pairs(words, "grow-diag", model="ibm2"),
     }
     return {name: score_alignments([each[i] for i in gold], [*gold.values()]) for name, each in found.items()}
 

@@ -11,6 +11,7 @@ from heedful.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
+    from heedful.inspection.capture import capture
     from heedful.pipelines import pipeline
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
@@ -25,6 +26,7 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "capture",
     "compare",
     "load",
     "pipeline",
@@ -34,6 +36,7 @@ __all__ = [
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
 # would make every module of the package depend on all others.
 _LAZY = {
+    "capture": ("heedful.inspection.capture", "capture"),
     "compare": ("heedful.comparison.compare", "compare_grid"),
     "train": ("heedful.recipe", "train_model"),
     "pipeline": ("heedful.pipelines", "pipeline"),

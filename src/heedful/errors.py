@@ -14,6 +14,7 @@ HeedfulError          1    base class; the code of an error without a more speci
 ├── ShapeError          2    tensor axes that must agree differ (Python interface)
 ├── NeedError           2    the normalizer or kernel cannot provide a requested attention summary
 ├── KernelUnsupported   2    a kernel chosen by name cannot compute the request
+├── CaptureChanged      2    a model computes other outputs while its attention is recorded
 ├── EndedElsewhere      *    another process ended the training and prints the reason; exit code of that process
 └── Stopped           130    a signal ended the run after saving; 143 for SIGTERM
 
@@ -54,6 +55,10 @@ class ShapeError(UsageError, ValueError):
 
 class NeedError(UsageError, ValueError):
     """Request for an attention summary that the normalizer or kernel cannot provide."""
+
+
+class CaptureChanged(UsageError):
+    """Outputs of a model that differ while its attention is recorded."""
 
 
 class KernelUnsupported(UsageError, ValueError):

@@ -197,6 +197,23 @@ def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
     return experiment
 
 
+def check_buildable(recipe: Recipe) -> None:
+    """Refuse settings that no model can be built with, before any data are read.
+
+    Args:
+        recipe: preset and settings.
+
+    Raises:
+        ConfigError: a setting is invalid, or belongs to another task.
+        UsageError: the task is unknown.
+        ValueError: sizes do not fit together.
+    """
+    task = _task(recipe)
+    experiment = _resolve(task, recipe, {})
+    with torch.device("meta"):
+        task.build_model(experiment, task.trial_sizes(experiment))
+
+
 def _lead(
     run: _Run,
     ranks: Ranks,

@@ -130,6 +130,9 @@ class ToyTask(Task):
     def adapted(self, data, experiment):
         return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss"}}
 
+    def trial_sizes(self, experiment):
+        return (3,)
+
     def sampler(self, experiment, folder, data):
         return ToySampler(folder)
 
@@ -153,7 +156,12 @@ class ToyPredictor(Predictor):
     def measure(self, items):
         raise NotImplementedError
 
-    def measure_files(self, paths, columns):
+    metrics = ()
+
+    def predict(self, sources):
+        raise NotImplementedError
+
+    def read_items(self, paths, columns):
         raise NotImplementedError
 '''
 

@@ -1,11 +1,14 @@
 """`heedful inspect` shows one sentence as text, as an offline page and as a picture."""
 
+import base64
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from heedful.pages.sentence import MEASURE_NAMES
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 
@@ -40,6 +43,27 @@ def test_without_files_the_attention_is_text(trained: Trained):
     assert "abc" in done.out
 
 
+@pytest.mark.parametrize("measure", MEASURE_NAMES)
+def test_each_measure_is_shown_as_text_and_page(trained: Trained, tmp_path: Path, measure: str):
+    page = tmp_path / "page.html"
+    assert heedful("inspect", trained.model, "abc", "--measure", measure, "--html", page).code == 0
+    view = view_of(page)
+    assert (view["measure"], view["measures"]) == (measure, list(MEASURE_NAMES))
+    roles = [one["role"] for one in view["maps"]]
+    assert roles == (["cross"] if measure == "gradients" else ["cross", "encoder", "decoder"])
+    for one in view["maps"]:
+        assert unpacked(one).sum(axis=-1) == pytest.approx(1.0, abs=1e-4)
+    text = heedful("inspect", trained.model, "abc", "--measure", measure)
+    plain = heedful("inspect", trained.model, "abc")
+    assert (text.code, text.err) == (0, "")
+    assert "weight" in text.out
+    assert text.out.split("\n")[:3] == plain.out.split("\n")[:3]  # the output and its probabilities
+
+
+def unpacked(one: dict) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(one["data"]), dtype="<f4").reshape(one["shape"])
+
+
 def test_a_picture_is_drawn(trained: Trained, tmp_path: Path):
     done = heedful("inspect", trained.model, "abc", "--png", tmp_path / "map.png")
     assert (done.code, done.out) == (0, f"{tmp_path / 'map.png'}\n")
@@ -48,7 +72,15 @@ def test_a_picture_is_drawn(trained: Trained, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("  ",), "TEXT is blank"), (("abc", "--engine", "nosuch"), "nosuch"), (("abc", "--png", "map.xyz"), ".xyz")],
+    [
+        (("abc", "--measure", "atli"), "atli"),
+        (("abc", "--measure", ""), "--measure"),
+        (("abc", "--measure"), "--measure"),
+        (("abc", "--measure", "alti\0"), "measure"),
+        (("  ",), "TEXT is blank"),
+        (("abc", "--engine", "nosuch"), "nosuch"),
+        (("abc", "--png", "map.xyz"), ".xyz"),
+    ],
 )
 def test_bad_usage_is_one_line(trained: Trained, arguments: tuple[str, ...], message: str):
     done = heedful("inspect", trained.model, *arguments)

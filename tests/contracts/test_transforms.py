@@ -37,7 +37,7 @@ def kept(transform: Transform) -> list[Combination]:
         Combination(score, "none", "softmax", 3, 4) for score in ("scaled_dot", "additive", "location", "gaussian")
     ]
     trees = [
-        Combination("scaled_dot", "none", name, 4, 4) for name, each in NORMALIZERS.items() if each.scope == "matrix"
+        Combination("additive", "none", name, 4, 4) for name, each in NORMALIZERS.items() if each.scope == "matrix"
     ]
     return [*scores, *trees, *(Combination("dot", "none", normalizer, 3, 4) for normalizer in NORMALIZERS)]
 

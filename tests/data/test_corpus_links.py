@@ -105,9 +105,9 @@ def test_parts_are_aligned_by_themselves_and_stay_with_their_pairs(tmp_path: Pat
     monkeypatch.setattr(corpus_links, "MAX_PLACES", places // 2 + 1)
     sizes: list[int] = []
 
-    def watched(part: list[tuple[list[str], list[str]]], method: str) -> list[list[tuple[int, int]]]:
+    def watched(part: list[tuple[list[str], list[str]]], method: str, model: str) -> list[list[tuple[int, int]]]:
         sizes.append(len(part))
-        return align_pairs(part, method)  # type: ignore[arg-type]
+        return align_pairs(part, method, model=model)  # type: ignore[arg-type]
 
     monkeypatch.setattr(corpus_links, "align_pairs", watched)
     linked = link_corpus(corpus, tokenizers, tmp_path)

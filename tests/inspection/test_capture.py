@@ -1,5 +1,8 @@
 """Captured weights are those of the attentions, under the names of their modules."""
 
+import math
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
@@ -52,12 +55,29 @@ def test_every_attention_is_recorded_under_the_name_of_its_module(transformer: S
     assert not captured.weights("encoder_layers.0.self_attention")[1, :, :, 2:].any()  # padding
 
 
-def test_capturing_changes_nothing_but_rounding(transformer: Seq2Seq):
-    with torch.no_grad():
-        plain = transformer(TokenInputs(SOURCE, LENGTHS), TARGET).features
-        with capture(transformer):
-            watched = transformer(TokenInputs(SOURCE, LENGTHS), TARGET).features
-    torch.testing.assert_close(watched, plain)
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
+def test_capturing_changes_nothing(name: str, is_training: bool, request: pytest.FixtureRequest):
+    model = request.getfixturevalue(name).train(is_training).double()
+    features: list[torch.Tensor] = []
+    for watching in (nullcontext(), capture(model, check=True)):
+        torch.manual_seed(3)
+        with watching:
+            features.append(model(TokenInputs(SOURCE, LENGTHS), TARGET).features)
+        features.append(torch.get_rng_state())
+    assert torch.equal(features[0], features[2])
+    assert torch.equal(features[1], features[3])
+
+
+def test_entropy_is_that_of_each_head(transformer: Seq2Seq):
+    with torch.no_grad(), capture(transformer) as captured:
+        transformer(TokenInputs(SOURCE, LENGTHS), TARGET)
+    name = "decoder_layers.1.cross_attention"
+    rows = captured.weights(name)[1, 1].tolist()
+    slow = sum(-sum(weight * math.log(weight) for weight in row if weight) for row in rows) / len(rows)
+    assert captured.entropy(name).shape == (2, 2)
+    assert captured.entropy(name)[1, 1].item() == pytest.approx(slow, rel=1e-5)
+    assert captured.entropy(name)[1].max() <= math.log(2) + 1e-6  # the second source has two tokens
 
 
 def test_steps_are_joined_along_the_queries(rnnsearch: Seq2Seq):

@@ -95,6 +95,12 @@ def test_weights_that_do_not_fit_are_refused_by_name(fault: Callable[[dict[str, 
         load_model(open_folder(path), (9, 7, False))
 
 
+def test_a_model_of_another_task_is_refused(tmp_path: Path):
+    make_folder(tmp_path / "m")
+    with pytest.raises(FileRefused, match=r"config.toml: damaged: a transformer is no model for the task of .*copy"):
+        load_model(open_folder(tmp_path / "m"), (9, 7))
+
+
 def test_rubbish_for_weights_is_refused(tmp_path: Path):
     path = tmp_path / "m"
     make_folder(path)

@@ -91,6 +91,21 @@ def test_a_head_is_switched_off_and_on_again(browser: Any, address: str):
     tab.close()
 
 
+def test_another_measure_changes_the_map_and_the_address(browser: Any, address: str):
+    tab = Tab(browser, address + "#view=inside&text=fade")
+    tab.page.wait_for_selector("#measures")
+    buttons = tab.page.locator("#measures .segments button")
+    assert buttons.all_text_contents() == ["Attention", "Value norm", "Rollout", "ALTI", "Gradients"]
+    seen = {tab.page.evaluate("() => document.querySelector('#view canvas').toDataURL()")}
+    for index, name in ((3, "alti"), (4, "gradients")):
+        buttons.nth(index).click()
+        tab.page.wait_for_selector(f"#measures button:nth-child({index + 1})[aria-pressed=true]")
+        assert f"measure={name}" in tab.page.url
+        seen.add(tab.page.evaluate("() => document.querySelector('#view canvas').toDataURL()"))
+    assert len(seen) == 3
+    tab.close()
+
+
 def test_a_weight_is_set_by_a_click_on_its_cell(browser: Any, address: str):
     tab = Tab(browser, address + "#text=fade&view=inside&role=cross&layer=0&head=0&unit=piece&cell=[1,2]")
     tab.page.wait_for_selector("[data-change=set]")

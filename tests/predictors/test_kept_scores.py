@@ -47,7 +47,14 @@ class Slow(Predictor):
         self.measured.append(items)
         return Scored(len(items))
 
-    def measure_files(self, paths: tuple[Path, ...], columns: object) -> Measured:
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ()
+
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+    def read_items(self, paths: tuple[Path, ...], columns: object) -> Any:
         raise NotImplementedError
 
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from heedful.errors import ConfigError, UsageError
+from heedful.inspection.measures.table import MEASURES
+from heedful.pages.sentence import MEASURE_NAMES
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -33,6 +35,21 @@ def test_parts_are_computed_only_where_asked_for(requests: PageRequests):
     view = requests.view({"text": "fade"})
     assert (view["maps"], view["searches"], view["model"]) == ([], [], "words")
     assert len(requests.view({"text": "fade", "traced": True, "beam": 3})["searches"][0]["nodes"]) > 3
+
+
+def test_a_measure_is_shown_where_it_is_defined_and_attention_otherwise(requests: PageRequests):
+    views = {name: requests.view({"text": "abc", "layers": True, "measure": name}) for name in MEASURE_NAMES}
+    for name, view in views.items():
+        assert (view["measure"], view["measures"], view["missing"]) == (name, list(MEASURE_NAMES), {})
+    assert len({json.dumps(view["maps"]) for view in views.values()}) == len(views)
+    change = {"role": "cross", "layer": 0, "kind": "off"}
+    changed = requests.view({"text": "abc", "layers": True, "measure": "alti", "changes": [change]})
+    assert changed["measure"] == "attention"
+    assert "undo the changes" in changed["missing"]["measure"]
+
+
+def test_the_measures_are_those_of_the_table():
+    assert tuple(MEASURES) == MEASURE_NAMES
 
 
 def test_changes_come_with_the_output_without_them(requests: PageRequests):

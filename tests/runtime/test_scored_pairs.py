@@ -110,6 +110,20 @@ def test_words_and_tokens_are_linked_as_their_attention_says():
     assert ScoredPair("a", "b", (-1.0,), ("a",), ("b",)).token_alignment() == []
 
 
+def test_a_model_that_aligns_the_token_it_reads_is_asked_one_step_later():
+    backend = Stepwise("toy", lambda with_weights: Toy(vocab_size=7, has_weights=with_weights), 30)
+    later = list(PairScorer(backend, CHARACTERS, WORDS, TEXT, steps_later=1).score(PAIRS, True, 99))
+    at_once = list(reader().score(PAIRS, True, 99))
+    for one, other in zip(later, at_once, strict=True):
+        assert one.attention is not None
+        assert np.array_equal(one.attention, other.attention)  # type: ignore[arg-type]
+        target_words = list(range(len(one.target_pieces) - 1))
+        source_words = CHARACTERS.word_indices(CHARACTERS.encode(one.source)[:7])
+        assert list(one.alignment or ()) == word_links(one.attention[1:], source_words, target_words)
+        assert {target for _, target in one.token_alignment()} <= set(target_words)
+    assert [one.alignment for one in later] != [one.alignment for one in at_once]
+
+
 def test_a_target_word_averages_its_tokens():
     attention = np.array([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]])
     assert word_links(attention, [0, 1], [0, 0, 1]) == [(0, 0), (1, 1)]

@@ -1,12 +1,14 @@
 """A dictionary counted from links, on disk and in use, and links found from pairs alone by IBM model 1."""
 
 import gzip
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -214,6 +216,59 @@ def test_links_are_the_most_probable_of_the_slow_reference(pairs: list[Pair], nu
             assert translation[chosen.get(position), word] == pytest.approx(best)
 
 
+# IBM model 2 with a diagonal prior.
+def slow_prior(source: Sequence[str], target: Sequence[str], place: int) -> list[float]:
+    """Probability of each source position, and last of the empty word."""
+    near = [math.exp(-4.0 * abs((left + 1) / len(source) - (place + 1) / len(target))) for left in range(len(source))]
+    return [0.92 * each / sum(near) for each in near] + [0.08]
+
+
+def slow_second(pairs: Sequence[Pair], num_iterations: int) -> dict[tuple[str | None, str], float]:
+    """exp(E[log t(target | source)]) from loops and dictionaries."""
+    translation: dict[tuple[str | None, str], float] = defaultdict(lambda: 1.0)
+    for _ in range(num_iterations):
+        expected: dict[tuple[str | None, str], float] = defaultdict(float)
+        for source, target in pairs:
+            for place, word in enumerate(target):
+                prior = slow_prior(source, target, place)
+                shares = [share * translation[other, word] for other, share in zip((*source, None), prior, strict=True)]
+                for other, share in zip((*source, None), shares, strict=True):
+                    expected[other, word] += share / sum(shares)
+        totals: dict[str | None, float] = defaultdict(float)
+        for (other, _), value in expected.items():
+            totals[other] += value + 0.01
+        translation = defaultdict(
+            float,
+            {
+                key: math.exp(float(digamma(value + 0.01)) - float(digamma(totals[key[0]])))
+                for key, value in expected.items()
+            },
+        )
+    return translation
+
+
+def digamma(value: float) -> torch.Tensor:
+    return torch.digamma(torch.tensor(value, dtype=torch.float64))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=4), st.integers(1, 4))
+def test_links_of_the_second_model_are_those_of_its_slow_reference(pairs: list[Pair], num_iterations: int):
+    translation = slow_second([pair for pair in pairs if all(pair)], num_iterations)
+    for (source, target), links in zip(pairs, align_pairs(pairs, "forward", num_iterations, "ibm2"), strict=True):
+        chosen = {position: left for left, position in links}
+        for position, word in enumerate(target if source else []):
+            prior = slow_prior(source, target, position)
+            products = [share * translation[other, word] for other, share in zip((*source, None), prior, strict=True)]
+            assert products[chosen.get(position, len(source))] == pytest.approx(max(products), rel=1e-6)
+
+
+def test_only_the_second_model_knows_positions():
+    pairs = pairs_of("a a a | x x x")
+    assert align_pairs(pairs, "forward", model="ibm1") == [[(0, 0), (0, 1), (0, 2)]]
+    assert align_pairs(pairs, "forward", model="ibm2") == [[(0, 0), (1, 1), (2, 2)]]
+
+
 def test_words_are_told_apart_by_where_else_they_occur():
     assert align_pairs(PAIRS, "forward") == [[(0, 0), (1, 1)]] * 3
     learned = learn_dictionary(PAIRS, align_pairs(PAIRS), min_count=1)
@@ -263,6 +318,8 @@ def test_empty_and_huge_pairs_have_no_links_and_teach_nothing():
 def test_wrong_settings_are_refused():
     with pytest.raises(UsageError, match="no method 'intersect'; did you mean 'intersection'"):
         align_pairs(PAIRS, "intersect")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no alignment model 'ibm3'; did you mean 'ibm"):
+        align_pairs(PAIRS, model="ibm3")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="num_iterations must be 1 or more, got 0"):
         align_pairs(PAIRS, num_iterations=0)
 

@@ -119,6 +119,17 @@ def test_the_step_adds_it_with_its_weight_and_its_gradient(name: str):
     assert (loss_at(1e-5) - loss_at(-1e-5)) / 2e-5 == pytest.approx(size, rel=1e-4)
 
 
+def test_links_are_taught_to_the_step_that_reads_the_token():
+    model = make_model("transformer-pre")
+    tensors = batch()
+    model(TokenInputs(tensors[0], tensors[1]), tensors[2], need=("weights",))
+    early = LINKS[LINKS[:, 1] < tensors[2].shape[1] - 1]
+    shifted = early + torch.tensor([0, 1, 0])
+    later = PairStep(model, 0.1, 0.7, steps_later=1)(*tensors, early)
+    assert torch.equal(later.total, PairStep(model, 0.1, 0.7)(*tensors, shifted).total)
+    assert not torch.equal(later.total, PairStep(model, 0.1, 0.7)(*tensors, early).total)
+
+
 def test_without_links_or_weight_the_model_is_not_asked_for_weights(monkeypatch: pytest.MonkeyPatch):
     model = make_model("transformer-pre")
     asked: list[object] = []

@@ -18,7 +18,7 @@ from heedful.attention.call_checks import (
     require_size,
     table_mask,
 )
-from heedful.attention.editing import edited
+from heedful.attention.editing import edited, editor
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores
@@ -152,8 +152,14 @@ def attend(
     # torch.compile cannot trace the callback, so compiled code is not observed; an exported graph is recorded with it.
     is_traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
     watch = None if is_traced else observer.get()
-    wanted = _names(need) | _WATCHED if watch else _names(need)
+    wanted = _names(need)
     normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
+    if watch and editor.get() is None and not wanted >= _WATCHED:
+        # Weights are computed in a second call, so that the first one is as unwatched: its kernel, its random numbers.
+        attend(query, key, value, score=score, mask=mask, normalizer=normalizer, need=wanted | _WATCHED)
+        watch = None
+    elif watch:
+        wanted |= _WATCHED
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)

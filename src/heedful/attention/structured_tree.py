@@ -62,7 +62,8 @@ def projective_tree_marginals(
     """
     chart = shifted_arcs(scores, lengths)
     if torch.compiler.is_exporting():
-        weights, log_normalizer = exported_tree_marginals(chart.arcs, chart.lengths, is_single_root)
+        # PyTorch's loops have no gradient yet, so an exported graph gives none to the scores.
+        weights, log_normalizer = exported_tree_marginals(chart.arcs.detach(), chart.lengths, is_single_root)
     else:
         # The compiler refuses a rule of forward mode, and records nothing that would ask for it.
         function = _RecordedInsideOutside if torch.compiler.is_compiling() else _InsideOutside

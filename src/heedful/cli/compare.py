@@ -1,4 +1,4 @@
-"""Train a grid of variants on one corpus and print a table of results.
+"""Train a grid of variants on one corpus and print a table of results; for any task.
 
 GRID is a TOML file: "base" has the settings that all rows share, "rows" the name and changes of each row, and every
 combination of "axes" is a row too; see examples/compare_attention.toml. Every row sees the same pairs, seeds and
@@ -14,6 +14,7 @@ Examples:
   heedful compare grid.toml pairs.tsv --gold-pairs links.tsv --gold links.txt
   heedful compare grid.toml train.de train.en --test test.de --test test.en
   heedful compare grid.toml pairs.tsv --seeds 1,2,3
+  heedful compare grid.toml reviews.tsv --task classification
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from heedful.cli.completion import completed, tasks
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
@@ -74,6 +76,16 @@ MinutesPerRun = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Task of all rows; see: heedful list tasks.",
+        show_default="the grid's, or translation",
+        rich_help_panel=_TRAINING,
+        autocompletion=completed(tasks),
+    ),
+]
 Seeds = Annotated[
     str,
     typer.Option(
@@ -88,6 +100,7 @@ Seeds = Annotated[
 def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="TOML file with the grid.", show_default=False)],
     data: DataPaths,
+    task: TaskName = "",
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
@@ -115,6 +128,7 @@ def run(
         grid,
         *data,
         out=out or "",
+        task=task,
         dev=dev or (),
         test=test or (),
         columns=parse_columns(columns),

@@ -5,6 +5,7 @@ The page is one HTML file that needs no network. Without --html and --png, the a
 Examples:
   heedful inspect pairs.model 'Where are you?' --html page.html
   heedful inspect pairs.model 'Where are you?' --png map.png
+  heedful inspect pairs.model 'Where are you?' --measure alti
   heedful inspect pairs.model Morning --reference Morgen --html page.html
 """
 
@@ -19,12 +20,26 @@ from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, SEARCH, Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
 from heedful.errors import ResourceError, UsageError
+from heedful.pages.sentence import MEASURE_NAMES, MeasureName
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from heedful.pages.sentence import SentenceView
+
+
+Reference = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help="Translation to look for in the search; the page says where it left the beam.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Measure = Annotated[
+    MeasureName, typer.Option(metavar="|".join(MEASURE_NAMES), help="Measure of the influence of words that is shown.")
+]
 
 
 def run(
@@ -36,14 +51,8 @@ def run(
     png: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the attention as a picture.", rich_help_panel=FILES)
     ] = None,
-    reference: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT",
-            help="Translation to look for in the search; the page says where it left the beam.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "",
+    reference: Reference = "",
+    measure: Measure = "attention",
     beam: Beam = None,
     engine: Engine = "auto",
     device: Device = "auto",
@@ -70,12 +79,18 @@ def run(
     translator = load_to_run(model, engine, device, kind=Translator)
     messages = Messages(quiet)
     beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
-    request = ViewRequest(text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference)
+    request = ViewRequest(
+        text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference, measure=measure
+    )
     viewer = SentenceViewer(translator)
     tell_engine(translator, viewer.search_config(request), False, messages)
     view = viewer.view(request)
     if view.was_cut:
         messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
+    if measure != "attention" and view.measure != measure:
+        raise UsageError(
+            f"inspect: --measure {measure}: {view.missing.get('measure') or view.missing.get('layers', '')}"
+        )
     for part, command in view.missing.items():
         messages.warn(f"no {part}: {command}")
     tested = evaluation(translator.folder.path, str(translator.folder.facts.get("weights", "")))
@@ -121,9 +136,14 @@ def _weights(view: "SentenceView") -> "tuple[tuple[str, ...], tuple[str, ...], N
     from heedful.text.links import merge_weights
 
     output = view.outputs[0]
-    if output.weights is None:
+    shares = output.weights
+    if shares is None:
         raise UsageError(f"{view.model}: this model has no attention to draw; the page (--html) shows the search")
-    weights = merge_weights(output.weights, view.source.word_of, output.words.word_of)
+    if view.measure != "attention":
+        from heedful.inspection.measures.table import joined_layers
+
+        shares = joined_layers([one.weights for one in view.maps if one.role == "cross"], view.measure)
+    weights = merge_weights(shares, view.source.word_of, output.words.word_of)
     return view.source.words, output.words.words, weights
 
 

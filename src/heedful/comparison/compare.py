@@ -15,6 +15,7 @@ from heedful.comparison.tables import length_rows, remarks, score_rows, to_markd
 from heedful.config import merge, validate
 from heedful.data.rows import Columns
 from heedful.errors import UsageError
+from heedful.models.store import DEFAULT_TASK
 from heedful.pages.document import listed, table
 from heedful.recipe import Started, train
 from heedful.tasks.interface import Recipe
@@ -86,6 +87,7 @@ def compare_grid(
     grid: str | Path,
     *data: str | Path,
     out: str | Path = "",
+    task: str = "",
     dev: Paths = (),
     test: Paths = (),
     columns: Columns = (1, 2),
@@ -105,6 +107,7 @@ def compare_grid(
         grid: a TOML file, see `heedful.comparison.grid.Grid`.
         data: one file of pairs, of any format that `find_pairs` reads, or two aligned files.
         out: the folder for runs and tables; empty = named after the grid.
+        task: name of the task; empty = the grid's.
         dev: validation files.
         test: test files.
         columns: 1-based columns of source and target.
@@ -143,12 +146,16 @@ def compare_grid(
         test=_paths(test),
         columns=columns,
         languages=languages,
+        task=task or settings.task,
         settings=(f"training.max_minutes={float(minutes_per_run)}",) if minutes_per_run else (),
         device=device,
     )
     gold_settings = dict(gold) if isinstance(gold, Mapping) else {"links": str(gold)} if gold else {}
     by_hand = validate(GoldSettings, merge(settings.gold.model_dump(mode="json"), gold_settings), "gold")
+    if recipe.task not in ("", DEFAULT_TASK) and by_hand.links:
+        raise UsageError(f"compare: {recipe.task} has no word alignments: leave out the manual links")
     options = ["--out", str(out)] if out else []
+    options += ["--task", task] if task else []
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
     plan = Plan(

@@ -1,4 +1,4 @@
-"""Evaluation of one run: outputs, reference perplexity, further figures."""
+"""Evaluation of one run: outputs, and for translations reference perplexity and further figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +11,12 @@ from heedful.comparison.run_result import Items, RunResult
 from heedful.config import validate
 from heedful.data.prepare import EvaluationSet
 from heedful.evaluation.interface import Setting, corpus_score
+from heedful.evaluation.labels import score_labels
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
 from heedful.files import digest
+from heedful.predictors.interface import Predictor
+from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.perplexity import perplexity
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
@@ -84,7 +87,7 @@ MEASURES: Final[dict[str, Measure]] = {
 def evaluate_run(
     folder: Path, items: Items, training: Mapping[str, object], ensemble: Sequence[Path] = ()
 ) -> RunResult:
-    """Evaluate the selected model of a run, or an ensemble: translate the items and score their references.
+    """Evaluate the selected model of a run, or an ensemble: predict the items' outputs and score their references.
 
     Args:
         folder: the model's folder.
@@ -95,17 +98,25 @@ def evaluate_run(
     Returns:
         The result of the run.
     """
-    translator = load(folder, str(training["device"]), "torch", ensemble, kind=Translator)
-    measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
-    outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
-    reference_perplexity = perplexity(translator, measured)
+    predictor = load(folder, str(training["device"]), "torch", ensemble)
     settings = [(each / CONFIG).read_text(encoding="utf-8") for each in (folder, *ensemble)]
-    names = (str(translator.folder.facts[f"{side}_tokenizer"]) for side in ("source", "target"))
+    names = (str(name) for key, name in predictor.folder.facts.items() if key.endswith("tokenizer"))
     fields = {
         **training,
         "settings": "\n".join(settings),
         "tokenizers": [digest(folder / name) for name in names],
         "versions": f"heedful {__version__}, PyTorch {torch.__version__}, threads {torch.get_num_threads()}",
+        **(_translated(predictor, items) if isinstance(predictor, Translator) else _predicted(predictor, items)),
+    }
+    return validate(RunResult, fields)
+
+
+def _translated(translator: Translator, items: Items) -> dict[str, object]:
+    """Outputs and figures of translations."""
+    measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
+    outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
+    reference_perplexity = perplexity(translator, measured)
+    return {
         "outputs": [output.text for output in outputs],
         "perplexity": reference_perplexity.per_token,
         "bits_per_character": reference_perplexity.bits_per_character,
@@ -115,4 +126,12 @@ def evaluate_run(
             if (figure := figure_of(translator, measured, outputs)) is not None
         },
     }
-    return validate(RunResult, fields)
+
+
+def _predicted(predictor: Predictor, items: Items) -> dict[str, object]:
+    """Outputs of any other task, and the macro-F1 of labels."""
+    outputs = predictor.predict(items.sources)
+    if not isinstance(predictor, LabelPredictor):
+        return {"outputs": outputs}
+    report = score_labels(outputs, [texts[0] for texts in items.references])
+    return {"outputs": outputs, "measures": {"macro_f1": report.macro_f1}}

@@ -67,6 +67,8 @@ class Grid(Config):
     """Grid of model variants: all combinations of the axes, then the listed rows; the shared settings apply to each."""
 
     title: str = ""
+    task: str = ""
+    """Task of all rows; empty = translation."""
     baseline: str = ""
     """Row that all others are compared with; empty = the first."""
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)

@@ -39,13 +39,15 @@ def report_page(
     ]
     if rows := length_rows(comparison):
         parts.append(
-            f"<h2>By source length</h2>\n<p>{escape(comparison.metric.name)} with 95 % intervals, by the number of "
-            f"{escape(comparison.length_unit)} in the source; in brackets the number of sources.</p>"
+            f"<h2>By {comparison.measured_side} length</h2>\n<p>{escape(comparison.metric.name)} with 95 % intervals, "
+            f"by the number of {escape(comparison.length_unit)} in the {comparison.measured_side}; in brackets the "
+            "number of sources.</p>"
         )
         if picture:
             data = base64.b64encode(picture).decode("ascii")
             words = (
-                f"{comparison.metric.name} by source length, one panel for each row; the table below has the figures"
+                f"{comparison.metric.name} by {comparison.measured_side} length, one panel for each row; the table "
+                "below has the figures"
             )
             parts.append(f'<p><img alt="{escape(words)}" src="data:image/png;base64,{data}"></p>')
         parts.append(table(rows, comparison.baseline))

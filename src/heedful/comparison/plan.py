@@ -5,15 +5,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from heedful.comparison.evaluation import MEASURES
 from heedful.comparison.gold import Gold
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
-from heedful.data.corpus import find_pairs
 from heedful.data.same_data import DataWatch
-from heedful.tasks.interface import Recipe
+from heedful.models.store import DEFAULT_TASK
+from heedful.tasks.interface import Recipe, Task
+from heedful.tasks.table import find_task
 
 
 @final
@@ -92,7 +93,12 @@ class Plan:
         if row.members:
             return run_key({"members": [self.key(by_name[name], seed, data) for name in row.members]})
         recipe = self.run(row, seed)
-        changes = {"preset": recipe.preset, "settings": recipe.settings, "languages": recipe.languages}
+        changes: dict[str, Any] = {
+            "preset": recipe.preset,
+            "settings": recipe.settings,
+            "languages": recipe.languages,
+            **({"task": recipe.task} if recipe.task else {}),
+        }
         return run_key({**changes, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
 
     def context(self) -> list[str]:
@@ -120,9 +126,24 @@ def watch_data(recipe: Recipe) -> DataWatch:
 
     Raises:
         DataError: a file cannot be read.
+        UsageError: there is no such task.
     """
-    parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-    return DataWatch({name: find_pairs([*paths], recipe.columns) for name, paths in parts.items() if paths})
+    return DataWatch(task_of(recipe).find(recipe))
+
+
+def task_of(recipe: Recipe) -> Task[Any, Any]:
+    """Return the task of a comparison.
+
+    Args:
+        recipe: recipe of the comparison.
+
+    Returns:
+        The task; translation where the recipe names none.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    return find_task(recipe.task or DEFAULT_TASK)
 
 
 def fingerprints(watch: DataWatch) -> dict[str, str]:
@@ -155,6 +176,7 @@ def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) 
     command_words += ["--columns", ",".join(map(str, recipe.columns))] if recipe.columns != (1, 2) else []
     command_words += ["--languages", ":".join(recipe.languages)] if all(recipe.languages) else []
     if "train" in words:
+        command_words += ["--task", recipe.task] if recipe.task else []
         command_words += ["--preset", recipe.preset] if recipe.preset else []
         command_words += [word for setting in recipe.settings for word in ("--set", setting)]
     return shlex.join([*command_words, *options])

@@ -8,29 +8,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
-import torch
-
 from heedful.comparison.evaluation import evaluate_run
 from heedful.comparison.gold import AER, alignment_error
 from heedful.comparison.grid import Row
-from heedful.comparison.plan import Plan, fingerprints, shell_command, watch_data
+from heedful.comparison.plan import Plan, fingerprints, shell_command, task_of, watch_data
 from heedful.comparison.run_result import Items, RunResult, find_run_result, read_record, run_key, write_record
 from heedful.comparison.save_tables import write_tables
 from heedful.comparison.summary import Comparison
 from heedful.config import validate
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.prepare import EvaluationSet
 from heedful.data.same_data import DataWatch
 from heedful.data.split import MIN_PAIRS
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
-from heedful.evaluation.metrics.table import default_metrics
-from heedful.experiment import build_model, load_experiment
+from heedful.models.store import DEFAULT_TASK
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started
+from heedful.recipe import Started, check_buildable
 from heedful.tasks.interface import Recipe
-from heedful.tasks.table import TASKS
 from heedful.text.tokenizer import TextConfig
 from heedful.training.lock import locked
 from heedful.training.progress import Outcome
@@ -181,11 +178,7 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
 def _impossible(recipe: Recipe) -> str:
     """Reason why a row cannot be trained, found before training; empty where it can."""
     try:
-        experiment = load_experiment(recipe.preset, recipe.config, recipe.settings)
-        if experiment.model.kind not in TASKS["translation"].kinds:
-            return f"model.kind: a {experiment.model.kind} does not translate"
-        with torch.device("meta"):
-            build_model(experiment, (8, 8, experiment.text.is_shared))
+        check_buildable(recipe)
     except (HeedfulError, ValueError) as error:
         return str(error)
     return ""
@@ -252,23 +245,12 @@ def _check_held_out(recipe: Recipe) -> None:
     Raises:
         DataError: no evaluation file was given, and there are too few pairs to hold any out.
     """
-    if recipe.dev or recipe.test:
-        return
+    if recipe.dev or recipe.test or task_of(recipe).name != DEFAULT_TASK:
+        return  # other tasks say so before they train
     enough = 10 * MIN_PAIRS
     pairs = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
     if sum(1 for _ in islice(pairs, enough)) < enough:
         raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
-
-
-def _test_set(started: Started) -> EvaluationSet:
-    """Return the test set of a translation run.
-
-    Raises:
-        UsageError: the run is of another task.
-    """
-    if not isinstance(started.data.test, EvaluationSet):
-        raise UsageError(f"compare: compares models for translation, not for {started.experiment.task}")
-    return started.data.test
 
 
 def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Items:
@@ -278,16 +260,19 @@ def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Item
         DataError: there is neither.
     """
     recipe = plan.recipe
-    chosen = _test_set(started)
+    predictor = load(started.folder)
+    chosen = started.data.test
     if not len(chosen) and recipe.dev:
-        chosen = EvaluationSet.of(find_pairs([*recipe.dev], recipe.columns))
+        chosen = predictor.read_items(recipe.dev, recipe.columns)
     if not len(chosen):
-        raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
+        raise DataError(f"{recipe.data[0]}: too few examples to hold out a test set: give --test")
     return Items(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
-        target_language=load(started.folder, kind=Translator).target_language,
-        is_validation=not len(_test_set(started)),
-        default_metrics=default_metrics(started.experiment.text.target_units)[:2],
+        target_language=predictor.target_language,
+        trained_unit="examples" if isinstance(predictor, LabelPredictor) else "target tokens",
+        are_images=isinstance(predictor, Captioner),
+        is_validation=not len(started.data.test),
+        default_metrics=predictor.metrics[:2],
         data=run_key({"data": data, "columns": recipe.columns}),
     )

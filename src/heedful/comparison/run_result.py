@@ -46,9 +46,9 @@ class RunResult(Config):
     device: str
     versions: str
     """Versions of heedful and PyTorch."""
-    perplexity: float
-    """Perplexity per target token of the references."""
-    bits_per_character: float
+    perplexity: float | None = None
+    """Perplexity per target token of the references; None where outputs are not generated from texts."""
+    bits_per_character: float | None = None
     measures: dict[str, float] = Field(default_factory=dict)
     """Further figures by column key; see `heedful.comparison.summary.COLUMNS`."""
     gold: str = ""
@@ -58,12 +58,16 @@ class RunResult(Config):
 
 
 class Items(Config):
-    """Sources and references that all rows are evaluated on."""
+    """Sources and references that all rows are evaluated on; a label or an answer is a reference too."""
 
     sources: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
     target_language: str
     """Language code such as ``de``; may be empty."""
+    trained_unit: str = "target tokens"
+    """Noun for the units that training is counted in."""
+    are_images: bool = False
+    """Whether the sources are paths of images, so that only references have a length."""
     is_validation: bool
     """Whether the items are the validation set, on which models were selected, because there is no test set."""
     default_metrics: tuple[str, ...]

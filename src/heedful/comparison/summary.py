@@ -1,7 +1,7 @@
 """Summary of a comparison: figures of every row over its seeds, against the baseline, and by source length."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final, final
 
@@ -22,7 +22,7 @@ class Column:
 
     Attributes:
         key: a field of `RunResult`, or a key of `RunResult.measures`.
-        title: heading as printed.
+        title: heading as printed; {unit} stands for the noun of the units that training is counted in.
         digits: number of digits after the decimal point.
     """
 
@@ -33,12 +33,13 @@ class Column:
 
 COLUMNS: Final = (
     Column("num_parameters", "parameters", 0),
+    Column("macro_f1", "macro-F1 %", 2),
     Column("perplexity", "perplexity", 2),
     Column("bleu_before_unknown", "BLEU before unknown replacement", 2),
     Column("aer", "AER %", 1),
     Column("attention_entropy", "weights' entropy", 2),
-    Column("tokens_per_second", "target tokens/s", 0),
-    Column("num_target_tokens", "target tokens", 0),
+    Column("tokens_per_second", "{unit}/s", 0),
+    Column("num_target_tokens", "{unit}", 0),
     Column("seconds", "seconds", 0),
 )
 """All columns; a column for which no run has a figure is left out of the table."""
@@ -112,7 +113,9 @@ class Comparison:
         baseline: name of the row that the others are compared with.
         metrics: metrics by key, in order; the first is the primary one.
         signatures: signatures of the metrics, by key.
-        length_unit: unit of source lengths, ``words`` or ``characters``.
+        length_unit: unit of lengths, ``words`` or ``characters``.
+        measured_side: what has these lengths: ``source``, or ``reference`` where sources are images.
+        trained_unit: noun for the units that training is counted in.
         num_items: number of sources evaluated.
         rows: rows with a run, in the grid's order.
         missing: for each row without a run, the reason by its name.
@@ -124,6 +127,8 @@ class Comparison:
     metrics: Mapping[str, Metric]
     signatures: Mapping[str, str]
     length_unit: str
+    measured_side: str
+    trained_unit: str
     num_items: int
     rows: tuple[RowSummary, ...]
     missing: Mapping[str, str]
@@ -136,7 +141,11 @@ class Comparison:
 
     def columns(self) -> list[Column]:
         """Return the columns with a figure of at least one row."""
-        return [column for column in COLUMNS if any(column.key in row.figures for row in self.rows)]
+        return [
+            replace(column, title=column.title.format(unit=self.trained_unit))
+            for column in COLUMNS
+            if any(column.key in row.figures for row in self.rows)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values that JSON can hold."""
@@ -147,6 +156,7 @@ class Comparison:
                 key: {"name": each.name, "signature": self.signatures[key]} for key, each in self.metrics.items()
             },
             "length_unit": self.length_unit,
+            "measured_side": self.measured_side,
             "num_items": self.num_items,
             "rows": [_row_dict(row) for row in self.rows],
             "missing": dict(self.missing),
@@ -207,7 +217,7 @@ def summarise(
     references = [list(texts) for texts in items.references]
     choice = choose_tokenizer(items.target_language, (text for texts in references for text in texts))
     metrics = {key: build_metric(key, Setting(choice.tokenizer)) for key in metric_keys}
-    length_unit, lengths = text_lengths(items.sources)
+    length_unit, lengths = text_lengths([texts[0] for texts in references] if items.are_images else items.sources)
     edges = tuple(length_edges) or even_edges(lengths)
     metric = next(iter(metrics.values()))
     statistics = {
@@ -244,6 +254,8 @@ def summarise(
         metrics=metrics,
         signatures=signatures,
         length_unit=length_unit,
+        measured_side="reference" if items.are_images else "source",
+        trained_unit=items.trained_unit,
         num_items=len(items.sources),
         rows=rows,
         missing=missing,

@@ -89,7 +89,10 @@ def to_text(comparison: Comparison) -> str:
     text = f"{comparison.title}\n\n" if comparison.title else ""
     text += table(score_rows(comparison))
     if rows := length_rows(comparison):
-        text += f"\n{comparison.metric.name} by source length in {comparison.length_unit} (sources)\n" + table(rows)
+        text += (
+            f"\n{comparison.metric.name} by {comparison.measured_side} length in {comparison.length_unit} (sources)\n"
+            + table(rows)
+        )
     return text + "\n" + "".join(f"note: {line}\n" for line in remarks(comparison))
 
 
@@ -106,8 +109,8 @@ def to_markdown(comparison: Comparison, command: str) -> str:
     text = f"# {_escaped(comparison.title or 'Comparison')}\n\n```sh\n{command}\n```\n\n"
     text += _markdown(score_rows(comparison))
     if rows := length_rows(comparison):
-        unit = comparison.length_unit
-        text += f"\n{comparison.metric.name} by source length in {unit} (number of sources), 95 % intervals:\n\n"
+        lengths = f"{comparison.measured_side} length in {comparison.length_unit}"
+        text += f"\n{comparison.metric.name} by {lengths} (number of sources), 95 % intervals:\n\n"
         text += _markdown(rows)
     return text + "\n" + "".join(f"- {_escaped(line)}.\n" for line in remarks(comparison))
 

@@ -1,7 +1,7 @@
 """Token alignments of all training pairs, learned from the pairs alone, for guided alignment.
 
-Words are aligned by IBM model 1 in both directions (`align_pairs`), and a link between words becomes links between all
-their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
+Words are aligned by IBM model 1 or 2 in both directions (`align_pairs`), and a link between words becomes links between
+all their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.errors import FileRefused, NewerFormat
-from heedful.text.dictionary import align_pairs
+from heedful.text.dictionary import AlignmentModel, align_pairs
 from heedful.text.links import Links
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
 
@@ -29,13 +29,16 @@ Words = list[tuple[int, ...]]
 """Positions of the tokens of each word."""
 
 
-def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> EncodedCorpus:
+def link_corpus(
+    corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path, model: AlignmentModel = "ibm1"
+) -> EncodedCorpus:
     """Align the tokens of a corpus; links are computed once, or again where their files are damaged.
 
     Args:
         corpus: encoded pairs.
         tokenizers: of source and target.
         folder: folder of the link files.
+        model: the alignment model.
 
     Returns:
         The corpus with `links`, the source and target positions of each pair's alignment.
@@ -53,7 +56,7 @@ def link_corpus(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], 
     except FileRefused:
         pass
     longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
-    columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers))
+    columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers, model))
     write_encoded(folder, columns, longest)
     return _with_links(corpus, folder)
 
@@ -90,7 +93,7 @@ def read_linked(data: Path) -> EncodedCorpus:
 
 
 def _token_links(
-    corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
+    corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], model: AlignmentModel
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Positions of linked tokens of each pair; EOS has no links."""
     source, target = (_SideWords(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True))
@@ -101,7 +104,7 @@ def _token_links(
     for part in range(num_parts):
         indices = range(part, len(corpus), num_parts)
         pairs = [(source.texts(index), target.texts(index)) for index in indices]
-        for index, links in zip(indices, align_pairs(pairs, "grow-diag"), strict=True):
+        for index, links in zip(indices, align_pairs(pairs, "grow-diag", model=model), strict=True):
             alignments[index] = links
     for index, links in enumerate(alignments):
         yield broadcast_links(links, source.words(index), target.words(index))

@@ -25,6 +25,16 @@ class LabelledTexts:
     def __getitem__(self, selection: slice) -> "LabelledTexts":
         return LabelledTexts(self.texts[selection], self.labels[selection])
 
+    @property
+    def sources(self) -> list[str]:
+        """The texts."""
+        return self.texts
+
+    @property
+    def references(self) -> list[list[str]]:
+        """The label of each text."""
+        return [[label] for label in self.labels]
+
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "LabelledTexts":
         """Collect labelled texts from the rows of a file.

@@ -24,6 +24,7 @@ from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
 from heedful.text.counts import counted
+from heedful.text.dictionary import AlignmentModel
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
@@ -216,19 +217,19 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
-def link_words(prepared: Prepared, folder: Path) -> Prepared:
+def link_words(prepared: Prepared, folder: Path, model: AlignmentModel = "ibm1") -> Prepared:
     """Align the words of the training pairs, or reuse the links of an earlier call.
 
     Args:
         prepared: result of `prepare`.
         folder: the model folder; links go to its `run/data/links`.
+        model: the alignment model.
 
     Returns:
         The same data, with links of its training pairs.
     """
-    train = link_corpus(
-        prepared.train, (prepared.source_tokenizer, prepared.target_tokenizer), folder / "run" / "data" / "links"
-    )
+    tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
+    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links", model)
     num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
     return replace(
         prepared, train=train, report=(*prepared.report, f"{num_links:,} alignment links for guided alignment")

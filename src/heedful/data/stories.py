@@ -45,6 +45,16 @@ class Stories:
         """Answer of each story."""
         return [story.answer for story in self.stories]
 
+    @property
+    def sources(self) -> list[str]:
+        """Facts and question of each story in one line."""
+        return self.texts
+
+    @property
+    def references(self) -> list[list[str]]:
+        """Answer of each story."""
+        return [[label] for label in self.labels]
+
 
 def story_line(story: Story) -> str:
     """Write facts and question in one line.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final, final
 
@@ -210,4 +210,4 @@ def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 
         (40.0, 'better')
     """
     system, other = (np.stack([flags, np.ones(len(flags))], axis=1) for flags in (right, baseline))
-    return replace(paired_bootstrap(ExactMatch(), system, other, seed=seed), metric="accuracy")
+    return paired_bootstrap(ExactMatch(name="accuracy"), system, other, seed=seed)

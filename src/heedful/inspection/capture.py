@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from heedful.attention.dispatch import observer
 from heedful.attention.interface import Attended, Score
 from heedful.errors import ShapeError, UsageError, did_you_mean
+from heedful.inspection.compared_calls import compared_calls
+from heedful.inspection.torch_attention import TorchRecorder
 
 
 @final
@@ -46,29 +48,56 @@ class Captured:
             )
         return torch.cat(parts, dim=-2)
 
+    def entropy(self, name: str) -> Tensor:
+        """Compute the entropy of each head, averaged over its queries.
+
+        Args:
+            name: a key of `calls`.
+
+        Returns:
+            [batch, head] mean entropy in nats, from 0 (one key) to log(number of keys); [batch] without a head axis.
+            Queries that attend to nothing are left out.
+
+        Raises:
+            UsageError: no attention of that name was called.
+            ShapeError: the calls cannot be joined; see `weights`.
+        """
+        weights = self.weights(name)
+        total = torch.special.entr(weights).sum(dim=-1)
+        return total.sum(dim=-1) / weights.any(dim=-1).sum(dim=-1).clamp_min(1)
+
 
 @contextmanager
-def capture(model: nn.Module) -> Generator[Captured]:
-    """Record every call of `attend` in a model within the context.
+def capture(model: nn.Module, check: bool = False) -> Generator[Captured]:
+    """Record every attention of a model within the context, and change nothing that it computes.
 
-    Kernels that never write weights out are replaced within the context by slower ones that do; results stay the same
-    up to rounding. Calls with scores that are not part of the model are not recorded, and contexts may be nested.
-    Recorded tensors keep their autograd graph: run under `torch.no_grad` where no gradients are needed.
+    Recorded are the calls of `attend` in heedful's models and layers, and those of `torch.nn.MultiheadAttention`,
+    alone or in an unchanged `torch.nn.TransformerEncoder`, `TransformerDecoder` or `Transformer`. An attention that
+    returns no weights by itself runs a second time beside the first to compute them, without dropout, so outputs and
+    random numbers are those of the model alone. Fast forms of whole models (`accelerate`) are replaced within the
+    context; their results are the same up to rounding, but their dropout draws other numbers.
+
+    Calls with scores that are not part of the model, modules with a `forward` of their own, and compiled code are not
+    recorded. Contexts may be nested. Recorded tensors keep their autograd graph: run under `torch.no_grad` where no
+    gradients are needed.
 
     Args:
         model: model whose module names become the keys of the record.
+        check: whether every call of the model runs a second time, with the same random numbers and outside the context,
+            and its outputs are compared.
 
     Yields:
         The record, which grows with every call.
 
+    Raises:
+        CaptureChanged: `check` found outputs that differ by more than rounding.
+
     Example:
-        >>> from heedful.layers.multihead import MultiheadAttention
-        >>> layers = nn.ModuleDict({"first": MultiheadAttention(8, num_heads=2)})
-        >>> with capture(layers) as captured:
-        ...     heads = layers["first"].project(torch.ones(1, 5, 8), 0, 3)
-        ...     _ = layers["first"].attend(*heads)
+        >>> layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), 2).eval()
+        >>> with torch.no_grad(), capture(layers, check=True) as captured:
+        ...     _ = layers(torch.ones(1, 5, 8))
         >>> {name: list(captured.weights(name).shape) for name in captured.calls}
-        {'first': [1, 2, 5, 5]}
+        {'layers.0.self_attn': [1, 2, 5, 5], 'layers.1.self_attn': [1, 2, 5, 5]}
     """
     names = {module: name for name, module in model.named_modules() if isinstance(module, Score)}
     captured = Captured()
@@ -81,8 +110,20 @@ def capture(model: nn.Module) -> Generator[Captured]:
         if outer is not None:
             outer(score, attended)
 
-    token = observer.set(record)
-    try:
+    def record_torch(name: str, attended: Attended) -> None:
+        captured.calls.setdefault(name, []).append(attended)
+
+    recorder = TorchRecorder(model, record_torch)
+
+    @contextmanager
+    def recording() -> Generator[None]:
+        token = observer.set(record)
+        recorder.install()
+        try:
+            yield
+        finally:
+            recorder.remove()
+            observer.reset(token)
+
+    with compared_calls(model, recording) if check else recording():
         yield captured
-    finally:
-        observer.reset(token)

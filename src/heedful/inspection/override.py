@@ -91,6 +91,9 @@ def changed_attention(model: nn.Module, changes: Sequence[AttentionChange], step
     Yields:
         Nothing.
     """
+    if not changes:
+        yield
+        return
     owners = _owners(model)
     num_seen: dict[tuple[Role, int], int] = {}
     outer = observer.get()

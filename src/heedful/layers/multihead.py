@@ -1,5 +1,6 @@
 """Multi-head attention: several small attentions side by side, each with its own projections."""
 
+from dataclasses import replace
 from typing import final
 
 import torch
@@ -348,16 +349,18 @@ class MultiheadAttention(nn.Module):
             bias = bias.masked_fill(~(allowed | empty), -torch.inf)
         dropout, scale = self.dropout if self.training else 0.0, self.score.scale
         watch = None if torch.compiler.is_compiling() else observer.get()
+        weights = None
         if need_weights or watch:
             weights = torch.softmax((query * scale) @ key.mT + bias, dim=-1)
             weights = weights if empty is None else weights.masked_fill(empty, 0.0)
+        if need_weights and weights is not None:
             context = functional.dropout(weights, dropout).to(value.dtype) @ value
             attended = Attended(context, "plain", weights)
         else:
             context = functional.scaled_dot_product_attention(query, key, value, bias, dropout, scale=scale)
             attended = Attended(context if empty is None else context.masked_fill(empty, 0.0), "sdpa")
         if watch:
-            watch(self.score, attended)
+            watch(self.score, replace(attended, weights=weights))
         return attended
 
     def _join_heads(self, context: Tensor) -> Tensor:

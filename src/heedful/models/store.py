@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,6 +90,26 @@ def _write_config(folder: Path, text: str) -> None:
         stream.write(text)
 
 
+def takes_sizes(config: object, sizes: Sequence[Any]) -> bool:
+    """Tell whether a model's configuration can build a model of some sizes.
+
+    Args:
+        config: configuration of a model, of any task.
+        sizes: sizes that the data of a task give.
+
+    Returns:
+        Whether its `build` takes as many sizes.
+    """
+    build = getattr(config, "build", None)
+    if not callable(build):
+        return False
+    try:
+        signature(build).bind(*sizes)
+    except TypeError:
+        return False
+    return True
+
+
 def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -> nn.Module:
     """Load the PyTorch model of a folder.
 
@@ -101,10 +122,15 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
         The model in evaluation mode.
 
     Raises:
-        FileRefused: the weights do not fit the configuration.
+        FileRefused: the configuration is of another task's model, or the weights do not fit it.
     """
     tree = read_toml(folder.path / CONFIG)
     settings = validate(StoredSettings, {key: tree[key] for key in StoredSettings.model_fields if key in tree})
+    if not takes_sizes(settings.model, sizes):
+        raise FileRefused(
+            f"{folder.path / CONFIG}: damaged: a {settings.model.kind} is no model for the task of "
+            f"{folder.path / MANIFEST}; copy the folder again"
+        )
     path = folder.file("weights")
     try:
         weights = load_file(path)

@@ -4,13 +4,17 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.pages.words import Words
 from heedful.search.trace import SearchTrace
+
+MeasureName = Literal["attention", "value-norm", "rollout", "alti", "gradients"]
+"""Measure of the influence of positions, a key of `heedful.inspection.measures.table.MEASURES`."""
+MEASURE_NAMES: Final[tuple[MeasureName, ...]] = get_args(MeasureName)
 
 VIEW_FORMAT: Final = 1
 """Version of the page's data."""
@@ -155,12 +159,16 @@ class SentenceView:
     outputs: tuple[Output, ...]
     """Best first."""
     maps: tuple[WeightMap, ...] = ()
+    measure: MeasureName = "attention"
+    """Measure that the maps show."""
+    measures: tuple[str, ...] = ()
+    """Measures that are defined for the model; empty where PyTorch is missing."""
     searches: tuple[TracedSearch, ...] = ()
     reference: str = ""
     length_penalty: str = "power"
     alpha: float = 1.0
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Parts that this engine cannot give, each with the command that makes it: layers, attention, search."""
+    """Parts that this engine cannot give, each with the command that makes it: layers, attention, search, measure."""
 
     def to_dict(self) -> dict[str, Any]:
         """List the fields for JSON.
@@ -178,6 +186,8 @@ class SentenceView:
             "wasCut": self.was_cut,
             "outputs": [output.to_dict() for output in self.outputs],
             "maps": [one.to_dict() for one in self.maps],
+            "measure": self.measure,
+            "measures": list(self.measures),
             "searches": [one.to_dict() for one in self.searches],
             "reference": self.reference,
             "lengthPenalty": self.length_penalty,

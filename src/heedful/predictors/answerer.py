@@ -114,23 +114,31 @@ class Answerer(LabelPredictor):
         Returns:
             Scores of the answers, and the share of supporting facts attended.
         """
-        return self.measure_files((Path(path),))
+        return self.measure(self.read_items((Path(path),)))
 
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> AnswerReport:
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        return [answer.answer for answer in self.stream(map(_story_of, sources))]
+
+    def read_items(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> Stories:
         items = Stories(tuple(answered_stories(find_stories(paths))))
         if not len(items):
             raise DataError(f"{paths[0]}: no stories")
-        return self.measure(items)
+        return items
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         views: list[AttentionView] = []
-        parts = (source.split(SEPARATOR) for source in sources)
-        for one in self.stream(Story(tuple(facts), question) for *facts, question in parts):
+        for one in self.stream(map(_story_of, sources)):
             if one.weights is not None and one.story.facts:
                 steps = [f"step {step}" for step in range(1, len(one.weights) + 1)]
                 title = f"{one.story.question} → {one.answer}"
                 views.append(AttentionMap(title, one.story.facts, steps, one.weights.tolist()))
         return views
+
+
+def _story_of(line: str) -> Story:
+    """Story of a line that has its facts and question."""
+    *facts, question = line.split(SEPARATOR)
+    return Story(tuple(facts), question)
 
 
 def _by_fact(weights: Floats | None, num_encoded: int, num_facts: int) -> Floats | None:

@@ -180,19 +180,18 @@ class Captioner(Predictor):
         Returns:
             Scores with signatures, of all images and by length of the caption.
         """
-        return self.measure_files(tuple(Path(path) for path in paths), columns).report
+        return self.measure(self.read_items(tuple(Path(path) for path in paths), columns)).report
 
     def measure(self, items: Any) -> MeasuredTranslations:
         if not isinstance(items, EvaluationSet):
             raise TypeError(f"a captioner is measured on images with captions, got {type(items).__name__}")
         self.backends.searching(self.search)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        outputs = [caption.text for caption in self.stream(items.sources, self.search)]
+        outputs = self.predict(items.sources)
         seconds = time.perf_counter() - started
-        metrics = caption_metrics(self.text.target_units)
         # Lengths are those of the captions, because the name of an image says nothing about it.
         lengths = [texts[0] for texts in items.references]
-        report = evaluate(outputs, items.references, lengths, metrics=metrics)
+        report = evaluate(outputs, items.references, lengths, metrics=self.metrics)
         return MeasuredTranslations(outputs, report, seconds, self.search.beam)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
@@ -210,7 +209,15 @@ class Captioner(Predictor):
             if one.attention is not None
         ]
 
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit the captions."""
+        return caption_metrics(self.text.target_units)
+
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        return [caption.text for caption in self.stream(sources, self.search)]
+
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
         file = CaptionFile(paths, columns)
         rows = [pair for pair in file.pairs if pair.source.strip() and pair.target.strip()]
         for pair in rows:
@@ -219,7 +226,7 @@ class Captioner(Predictor):
         items = EvaluationSet.of(pair._replace(source=str(file.image(pair))) for pair in rows)
         if not len(items):
             raise DataError(f"{paths[0]}: no row has an image and a caption; name their columns with --columns")
-        return self.measure(items)
+        return items
 
     def _read(self, image: Image) -> NDArray[Any]:
         """Pixels or features of an image.

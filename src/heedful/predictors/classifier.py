@@ -140,12 +140,12 @@ class Classifier(LabelPredictor):
         Returns:
             Accuracy, macro-F1 and scores of each label.
         """
-        return self.measure_files(tuple(Path(path) for path in paths), columns)
+        return self.measure(self.read_items(tuple(Path(path) for path in paths), columns))
 
     def measure(self, items: Any) -> LabelReport:
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
-        return score_labels([classification.label for classification in self.stream(items.texts)], items.labels)
+        return score_labels(self.predict(items.texts), items.labels)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -157,8 +157,11 @@ class Classifier(LabelPredictor):
             if one.attention is not None
         ]
 
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> LabelReport:
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        return [classification.label for classification in self.stream(sources)]
+
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
         items = LabelledTexts.of(find_pairs(paths, columns))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
-        return self.measure(items)
+        return items

@@ -39,8 +39,8 @@ class Measured(Protocol):
         ...
 
 
-class Items(Protocol):
-    """Evaluation items of a task, which can be counted and sliced."""
+class Sliceable(Protocol):
+    """Items that can be counted and sliced."""
 
     def __len__(self) -> int:
         """Count the items."""
@@ -51,7 +51,21 @@ class Items(Protocol):
         ...
 
 
-ItemsT = TypeVar("ItemsT", bound=Items)
+class Items(Sliceable, Protocol):
+    """Evaluation items of a task."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Source of each item, as `Predictor.predict` takes it."""
+        ...
+
+    @property
+    def references(self) -> Sequence[Sequence[str]]:
+        """Right outputs of each item, one at least."""
+        ...
+
+
+ItemsT = TypeVar("ItemsT", bound=Sliceable)
 
 
 def spaced(items: ItemsT, number: int) -> ItemsT:
@@ -112,14 +126,50 @@ class Predictor(ABC):
         """
         return []
 
+    @property
+    def target_language(self) -> str:
+        """Language code of the outputs; empty if unknown, or if they are no texts."""
+        return ""
+
+    @property
     @abstractmethod
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:
-        """Score the model on an evaluation file, as `heedful evaluate` does.
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit the outputs, the primary one first."""
+
+    @abstractmethod
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        """Predict the output of each source: its translation, label, answer or caption.
+
+        Args:
+            sources: texts, stories in one line, or paths of images.
+
+        Returns:
+            One output for each source, in order.
+        """
+
+    @abstractmethod
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> Items:
+        """Read evaluation items.
 
         Args:
             paths: one file, or two aligned files.
             columns: columns of source and target, or text and label, by 1-based number or by name.
 
         Returns:
+            The items, at least one.
+
+        Raises:
+            DataError: the file is unusable, or has no items.
+        """
+
+    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:
+        """Score the model on an evaluation file, as `heedful evaluate` does.
+
+        Args:
+            paths: as for `read_items`.
+            columns: as for `read_items`.
+
+        Returns:
             The scores.
         """
+        return self.measure(self.read_items(paths, columns))

@@ -65,6 +65,11 @@ class LabelPredictor(Predictor, ABC):
         self._run: LabelRun | None = None
         self._model: LabelModel | None = None
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit labels."""
+        return ("accuracy",)
+
     def __repr__(self) -> str:
         labels = f"{len(self.labels):,} labels"
         return (

@@ -11,6 +11,7 @@ from heedful.config import Config, validate
 from heedful.errors import EXTRAS, HeedfulError, MissingExtra, UsageError, did_you_mean
 from heedful.pages.evaluation import evaluation
 from heedful.pages.record import points, read_run
+from heedful.pages.sentence import MeasureName
 from heedful.pages.training import samples_of
 from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
 from heedful.predictors.translator import Translator
@@ -35,6 +36,8 @@ class PageView(Config):
     """Translation whose departure from the beam is shown."""
     traced: bool = False
     layers: bool = False
+    measure: MeasureName = "attention"
+    """Measure that the maps of layers and heads show."""
 
 
 @final
@@ -93,6 +96,7 @@ class PageRequests:
             changes=wanted.changes,
             reference=wanted.reference,
             cancelled=cancelled,
+            measure=wanted.measure,
         )
         tree: dict[str, Any] = viewer.view(request).to_dict() | {"model": name}
         if find_spec("torch") is None:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, final
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.config import validate
 from heedful.errors import HeedfulError, UsageError, needed_for
-from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, Stepwise
@@ -58,6 +58,21 @@ class ViewRequest:
     """Translation whose departure from the beam is shown."""
     cancelled: Callable[[], bool] | None = None
     """Function called before every step of a search, which ends once it returns True."""
+    measure: MeasureName = "attention"
+    """Measure of the influence of positions that the maps show."""
+
+
+@final
+@dataclass(frozen=True)
+class _Layers:
+    """Maps of every layer and head by one measure."""
+
+    maps: tuple[WeightMap, ...] = ()
+    measure: MeasureName = "attention"
+    measures: tuple[str, ...] = ()
+    """Measures that are defined for the model."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parts that cannot be given, each with the reason."""
 
 
 @final
@@ -95,7 +110,7 @@ class SentenceViewer:
         missing: dict[str, str] = {}
         outputs: list[Output] = []
         searches: list[TracedSearch] = []
-        maps: list[WeightMap] = []
+        layers = _Layers()
         if len(ids) > 1:
             has_attention = backend.supports_scoring(need_alignment=True) is None
             if not has_attention:
@@ -108,8 +123,8 @@ class SentenceViewer:
                 self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
             ]
             if request.has_layers and has_attention:
-                maps, reason = self._maps(ids, outputs[0], request.changes)
-                missing |= {"layers": reason} if reason else {}
+                layers = self._layers(ids, outputs[0], request)
+                missing |= layers.missing
         facts = translator.folder.facts
         source, target = facts.get("languages", ("", ""))
         return SentenceView(
@@ -122,7 +137,9 @@ class SentenceViewer:
             source=Words.of(ids.tolist(), self._source.pieces(ids.tolist())),
             was_cut=was_cut,
             outputs=tuple(outputs),
-            maps=tuple(maps),
+            maps=layers.maps,
+            measure=layers.measure,
+            measures=layers.measures,
             searches=tuple(searches),
             reference=request.reference,
             length_penalty=config.length_penalty,
@@ -285,32 +302,44 @@ class SentenceViewer:
         checked = [validate(AttentionChange, change, "changes") for change in changes]
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
-    def _maps(
-        self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[WeightMap], str]:
-        """Weights of each layer and head, and why there are none."""
+    def _layers(self, ids: NDArray[np.int64], output: Output, request: ViewRequest) -> _Layers:
+        """Weights of each layer and head, or shares by another measure: in PyTorch where it is installed."""
         try:
-            return self._layers(ids, output, changes), ""
+            with needed_for("the attention of each layer and head"):
+                from heedful.inspection.measures.table import MEASURES, measured_layers, why_not
+                from heedful.inspection.override import AttentionChange, changed_attention
+            model = self._translator.model()
+            measure, reason = request.measure, why_not(model, request.measure)
+            if request.changes and measure != "attention":
+                reason = f"{measure} is not computed for changed attention; undo the changes, or choose attention"
+            if reason:
+                measure = "attention"
+            checked = [validate(AttentionChange, change, "changes") for change in request.changes]
+            with changed_attention(model, checked):
+                layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
         except HeedfulError as error:
-            folder = self._translator.folder
-            if output.weights is not None and folder.facts.get("kind") != "transformer" and not changes:
-                # The only attention of an RNN is the one that every engine reports while it generates.
-                return [WeightMap("cross", 0, output.weights[None])], ""
-            return [], f"{error}; or: heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
+            return self._without_torch(ids, output, request, str(error))
+        maps = tuple(WeightMap(one.role, one.layer, one.weights) for one in layers)
+        names = tuple(name for name in MEASURES if not why_not(model, name))
+        return _Layers(maps, measure, names, {"measure": reason} if reason else {})
 
-    def _layers(self, ids: NDArray[np.int64], output: Output, changes: Sequence[Mapping[str, Any]]) -> list[WeightMap]:
-        """Weights of each layer and head: from an ONNX engine that gives them, else from PyTorch."""
-        if not changes and (layers := self._exported_layers()):
-            computed = layers.weights(as_inputs([ids]), output.ids)
-            return [WeightMap(role, layer, weights) for (role, layer), weights in computed.items()]
-        with needed_for("the attention of each layer and head"):
-            from heedful.inspection.layers import layer_weights
-            from heedful.inspection.override import AttentionChange, changed_attention
-        model = self._translator.model()
-        checked = [validate(AttentionChange, change, "changes") for change in changes]
-        with changed_attention(model, checked):
-            layers = layer_weights(model, as_inputs([ids]), output.ids)
-        return [WeightMap(one.role, one.layer, one.weights) for one in layers]
+    def _without_torch(self, ids: NDArray[np.int64], output: Output, request: ViewRequest, reason: str) -> _Layers:
+        """Weights of each layer and head from an engine, where PyTorch cannot give them."""
+        missing = {} if request.measure == "attention" else {"measure": reason}
+        folder = self._translator.folder
+        if not request.changes:
+            try:
+                if layers := self._exported_layers():
+                    computed = layers.weights(as_inputs([ids]), output.ids)
+                    maps = tuple(WeightMap(role, layer, weights) for (role, layer), weights in computed.items())
+                    return _Layers(maps, missing=missing)
+            except HeedfulError as error:
+                reason = str(error)
+            if output.weights is not None and folder.facts.get("kind") != "transformer":
+                # The only attention of an RNN is the one that every engine reports while it generates.
+                return _Layers((WeightMap("cross", 0, output.weights[None]),), missing=missing)
+        command = f"heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
+        return _Layers(missing={"layers": f"{reason}; or: {command}"})
 
     def _exported_layers(self) -> OnnxLayers | None:
         """Graph of the attention of every layer, if this engine was exported with it."""

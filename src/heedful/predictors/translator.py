@@ -73,6 +73,8 @@ class Translator(Predictor):
         self.folder = folder
         self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
+        # The last target token has EOS after it, so the step that reads it is there.
+        self._steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
@@ -241,7 +243,8 @@ class Translator(Predictor):
         Yields:
             The scores of each pair, in order.
         """
-        reader = PairScorer(self.backends.scoring(attention), self.source_tokenizer, self.target_tokenizer, self.text)
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self._steps_later)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
@@ -285,7 +288,7 @@ class Translator(Predictor):
         translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens))
         seconds = time.perf_counter() - started
         num_replaced = sum(bool(one.unreplaced) for one in translations)
-        keys = tuple(metrics) or default_metrics(self.text.target_units)
+        keys = tuple(metrics) or self.metrics
         if num_replaced and not metrics:
             keys = (
                 "bleu",
@@ -311,8 +314,16 @@ class Translator(Predictor):
             if one.attention is not None
         ]
 
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> MeasuredTranslations:
-        return self.measure(read_items(find_pairs(paths, columns)))
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit the translations."""
+        return default_metrics(self.text.target_units)
+
+    def predict(self, sources: Sequence[str]) -> list[str]:
+        return [output.text for output in self.stream(sources, self.search, batch_tokens=DEFAULT_BATCH_TOKENS)]
+
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
+        return read_items(find_pairs(paths, columns))
 
     def _translate_window(
         self,
@@ -377,10 +388,12 @@ class Translator(Predictor):
                 text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
             )
         ended = [EOS] if hypothesis.finish_reason == "eos" else []
+        # An output that was cut has no step that reads its last token, which is then left without a link.
+        weights = hypothesis.weights[self._steps_later :]
         words = word_links(
-            hypothesis.weights,
+            weights,
             self.source_tokenizer.word_indices(ids[:-1].tolist()),
-            self.target_tokenizer.word_indices(hypothesis.token_ids),
+            self.target_tokenizer.word_indices(hypothesis.token_ids[: len(weights)]),
         )
         return Translation(
             text,

@@ -35,6 +35,7 @@ class ScoredPair:
         attention: [target piece, source piece] weights; None unless requested.
         alignment: links (source word, target word), 0-based; None unless requested.
         was_cut: whether a side was longer than the model accepts and was truncated.
+        steps_later: number of steps between the one that predicts a token and the one whose attention aligns it.
     """
 
     source: str
@@ -45,6 +46,7 @@ class ScoredPair:
     attention: NDArray[np.float32] | None = None
     alignment: tuple[tuple[int, int], ...] | None = None
     was_cut: bool = False
+    steps_later: int = 0
 
     def __repr__(self) -> str:
         has = ", with attention" if self.attention is not None else ""
@@ -82,7 +84,9 @@ class ScoredPair:
         """
         if self.attention is None:
             return []
-        return links_from_weights(self.attention, len(self.source_pieces) - 1, len(self.target_pieces) - 1)
+        return links_from_weights(
+            self.attention[self.steps_later :], len(self.source_pieces) - 1, len(self.target_pieces) - 1
+        )
 
 
 def word_links(weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
@@ -145,6 +149,9 @@ class PairScorer:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     text: TextConfig
+    steps_later: int = 0
+    """Number of steps between the one that predicts a token and the one whose attention aligns it: 1 where the model
+    learned to align the token that it reads."""
 
     def score(self, pairs: Sequence[TextPair], attention: bool, batch_tokens: int) -> Iterator[ScoredPair]:
         """Score pairs.
@@ -183,7 +190,8 @@ class PairScorer:
         links: tuple[tuple[int, int], ...] | None = None
         if decoding.weights is not None:
             source_words = self.source_tokenizer.word_indices(source[:-1])
-            links = tuple(word_links(decoding.weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
+            weights = decoding.weights[self.steps_later :]
+            links = tuple(word_links(weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
         return ScoredPair(
             *pair,
             tuple(decoding.log_probs.tolist()),
@@ -192,4 +200,5 @@ class PairScorer:
             decoding.weights,
             links,
             was_cut,
+            self.steps_later,
         )

@@ -145,6 +145,9 @@ class Captioning(Task[CaptionFile, CaptioningData]):
     def poor_scores(self) -> Mapping[str, float]:
         return {"bleu": 10.0, "exact_match": 20.0, "character_error_rate": 40.0}
 
+    def trial_sizes(self, experiment: Experiment) -> tuple[int, ...]:
+        return (*experiment.images.sizes, 8)
+
     def sampler(self, experiment: Experiment, folder: Path, data: CaptioningData | None) -> Sampler:
         stored = folder / "run/data"
         corpus = EncodedCorpus.read(stored) if data is None else data.train

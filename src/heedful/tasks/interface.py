@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
 from heedful.errors import ConfigError
 from heedful.experiment import Experiment, build_model
+from heedful.models.store import takes_sizes
 from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
 from heedful.runtime.exported import Exported
@@ -225,13 +225,24 @@ class Task(ABC, Generic[FileT, DataT]):
             ConfigError: the configured class builds models of another task.
         """
         config = experiment.model
-        model = build_model(experiment, sizes) if _takes(getattr(config, "build", None), sizes) else None
+        model = build_model(experiment, sizes) if takes_sizes(config, sizes) else None
         if not isinstance(model, self.model):
             raise ConfigError(
                 f"model.kind: {config.kind} makes no {self.model.__name__} of {len(sizes)} sizes, which "
                 f"{self.name} needs; name another kind or another task"
             )
         return model
+
+    @abstractmethod
+    def trial_sizes(self, experiment: Experiment) -> tuple[Any, ...]:
+        """Return small sizes like those that data give the model, to try settings before any data are read.
+
+        Args:
+            experiment: configuration.
+
+        Returns:
+            Sizes, as in `Prepared.sizes`.
+        """
 
     def initialize(self, model: nn.Module, data: DataT) -> None:
         """Replace initial parameters by those that the data provide, such as pretrained vectors; by default, none.
@@ -306,14 +317,3 @@ class Task(ABC, Generic[FileT, DataT]):
             For each engine its name and the function that writes it and compares it with PyTorch.
         """
         return {}
-
-
-def _takes(build: object, sizes: tuple[Any, ...]) -> bool:
-    """Whether a configuration's `build` can be called with sizes."""
-    if not callable(build):
-        return False
-    try:
-        signature(build).bind(*sizes)
-    except TypeError:
-        return False
-    return True

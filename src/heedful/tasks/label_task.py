@@ -197,6 +197,9 @@ class LabelTask(Task[FileT, LabelData]):
         }
         return merge(self.adapted(data, experiment), {"training": limits})
 
+    def trial_sizes(self, experiment: Experiment) -> tuple[int, ...]:
+        return (8, 8)
+
     def sampler(self, experiment: Experiment, folder: Path, data: LabelData | None) -> LabelSampler:
         corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
         return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed, self.arrays)

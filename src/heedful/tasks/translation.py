@@ -143,13 +143,18 @@ class Translation(Task[PairFile, TranslationData]):
         return POOR_SCORES
 
     def completed(self, data: TranslationData, experiment: Experiment, folder: Path) -> TranslationData:
-        pairs = link_words(data.pairs, folder) if experiment.training.alignment_weight else data.pairs
+        training = experiment.training
+        is_guided = training.alignment_weight > 0
+        pairs = link_words(data.pairs, folder, training.alignment_model) if is_guided else data.pairs
         pretrained = _pretrained(pairs, experiment)
         facts = dict(data.facts)
         if pretrained:
             facts["vectors"] = {one.side: str(one) for one in pretrained}
         report = (*pairs.report, *(f"{one.side} vectors: {one}" for one in pretrained))
         return replace(data, pairs=pairs, pretrained=pretrained, facts=facts, report=report)
+
+    def trial_sizes(self, experiment: Experiment) -> tuple[int | bool, ...]:
+        return (8, 8, experiment.text.is_shared)
 
     def initialize(self, model: nn.Module, data: TranslationData) -> None:
         place_vectors(_seq2seq(model), [*data.pretrained])
@@ -159,7 +164,9 @@ class Translation(Task[PairFile, TranslationData]):
         return PairSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
 
     def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
-        return PairStep(_seq2seq(model), experiment.training.label_smoothing, experiment.training.alignment_weight)
+        training = experiment.training
+        steps_later = int(training.alignment_step == "read")
+        return PairStep(_seq2seq(model), training.label_smoothing, training.alignment_weight, steps_later)
 
     def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         return Validator(data.pairs, experiment, data.languages[1])

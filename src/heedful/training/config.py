@@ -8,6 +8,9 @@ from heedful.config import MOST_STEPS, Config
 from heedful.training.optimizer import OptimizerConfig
 from heedful.training.precision import Precision
 
+AlignmentStep = Literal["predicted", "read"]
+"""Decoder step whose attention aligns a target word: the one that predicts it, or the next one, which reads it."""
+
 
 class TrainingConfig(Config):
     """Settings of training; a limit of 0 means no limit."""
@@ -20,6 +23,10 @@ class TrainingConfig(Config):
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
+    alignment_model: Literal["ibm1", "ibm2"] = "ibm1"
+    """IBM model 1 or 2, which finds the alignment links of the pairs."""
+    alignment_step: AlignmentStep = "predicted"
+    """Decoder step whose attention aligns a target word: the one that predicts the word, or the one that reads it."""
     clip_norm: float = Field(default=1.0, ge=0.0, le=1e6)
     """Largest L2 norm of the gradient, which is scaled down to it; 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()

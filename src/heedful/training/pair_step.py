@@ -14,7 +14,9 @@ from heedful.training.sequence_loss import sequence_loss
 class PairStep(TrainingStep):
     """A sequence-to-sequence model and the loss of its targets."""
 
-    def __init__(self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0) -> None:
+    def __init__(
+        self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0, steps_later: int = 0
+    ) -> None:
         """Combine model and loss.
 
         Args:
@@ -22,11 +24,14 @@ class PairStep(TrainingStep):
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
             alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
+            steps_later: number of steps between the one that predicts a token and the one whose attention is taught its
+                links; 1 = the step that reads the token, Chen et al. 2020, arXiv:2004.14837, section 3.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
+        self.steps_later = steps_later
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
@@ -48,5 +53,8 @@ class PairStep(TrainingStep):
         source, source_lengths, target_in, target_out, *more = tensors
         links = more[0] if more else None
         taught = links if self.alignment_weight else None
+        if taught is not None and self.steps_later:
+            # EOS has no links, so every taught step is one of the target.
+            taught = taught + taught.new_tensor([0, self.steps_later, 0])
         inputs = TokenInputs(source, source_lengths)
         return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.alignment_weight)

@@ -19,11 +19,12 @@ class ExactMatch:
 
     Attributes:
         lowercase: compare without regard to case.
+        name: name as printed; for labels it is "accuracy".
     """
 
     lowercase: bool = False
+    name: str = "exact match"
 
-    name = "exact match"
     unit = "%"
     higher_is_better = True
 

@@ -22,6 +22,7 @@ METRICS: dict[str, Callable[[Setting], Metric]] = {
     "rouge2": lambda setting: Rouge("2"),
     "rougeL": lambda setting: Rouge("L"),
     "exact_match": lambda setting: ExactMatch(setting.lowercase),
+    "accuracy": lambda setting: ExactMatch(setting.lowercase, "accuracy"),
     "wrong_outputs": lambda setting: WrongOutputs(setting.lowercase),
     "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
     "character_error_rate": lambda setting: CharacterErrorRate(setting.lowercase),
@@ -34,7 +35,7 @@ _SUITED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-_OTHER_NAMES: Final = {"accuracy": "accuracy", "macro_f1": "macro-F1"}
+_OTHER_NAMES: Final = {"macro_f1": "macro-F1"}
 """Names of scores in percent that are no metrics of texts."""
 
 

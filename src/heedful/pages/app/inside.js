@@ -41,6 +41,7 @@ export function insideView(page) {
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
       shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat })),
     page.notice(),
+    measureCard(page),
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
     h('div', { class: 'split' },
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
@@ -49,6 +50,19 @@ export function insideView(page) {
     overrideCard(page, role, layer, head, map),
   ];
   return h('div', { class: 'stack' }, parts);
+}
+
+// Chooser of the measure; an offline file holds one, and names the command for the others.
+function measureCard(page) {
+  const { data, state } = page;
+  if (!data.measures?.length) return null;
+  const chooser = page.isLive
+    ? segments(t('measure'), data.measures.map((one) => [one, t(`measure-${one}`)]), data.measure, (measure) => { page.set({ measure, role: 'cross', layer: -1, head: 'mean', cell: null }); page.load(); })
+    : h('strong', { id: 'measure' }, t(`measure-${data.measure}`));
+  return h('section', { class: 'card', id: 'measures', 'aria-label': t('measure') }, h('div', { class: 'head' }, h('h2', {}, t('measure')), h('span', { class: 'grow' }), chooser),
+    h('p', { class: 'small faint' }, t(`about-${data.measure}`)),
+    page.isLive ? null : h('p', { class: 'small faint' }, t('otherMeasures')),
+    data.missing.measure && state.measure !== data.measure ? h('p', { class: 'notice' }, t('missingMeasure', data.missing.measure)) : null);
 }
 
 function overrideCard(page, role, layer, head, map) {
