@@ -8,6 +8,7 @@ import pytest
 
 from heedful.errors import MissingExtra
 from heedful.pages.sentence import SentenceView
+from heedful.predictors import sentence_view
 from heedful.predictors.sentence_view import NUM_OUTPUTS, SentenceViewer, ViewRequest
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -86,7 +87,7 @@ def test_without_pytorch_an_onnx_engine_gives_the_layers(
     for one, other in zip(view.maps, expected.maps, strict=True):
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
     assert "layers" not in view.missing
-    (model / "engines" / "onnx" / "layers.onnx").unlink()
+    monkeypatch.setattr(sentence_view, "LAYERS", "absent.onnx")
     view = viewed(model)
     assert view.maps == ()
     assert view.missing["layers"].endswith("or: heedful export words.model --to onnx --layers")

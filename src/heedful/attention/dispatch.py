@@ -154,7 +154,8 @@ def attend(
     watch = None if is_traced else observer.get()
     wanted = _names(need)
     normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
-    if watch and editor.get() is None and not wanted >= _WATCHED:
+    is_alone = editor.get() is None and not torch.compiler.is_exporting()
+    if watch and is_alone and not wanted >= _WATCHED:
         # Weights are computed in a second call, so that the first one is as unwatched: its kernel, its random numbers.
         attend(query, key, value, score=score, mask=mask, normalizer=normalizer, need=wanted | _WATCHED)
         watch = None
