@@ -1,8 +1,11 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from heedful.pages.evaluation import evaluation
+from heedful.runtime.folder import open_folder
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained, write_pairs
 
@@ -109,3 +112,25 @@ def test_nothing_to_score(trained: Trained, tmp_path: Path):
     assert "no row has a source" in done.errors[0]
     write_pairs(data, 2)
     assert heedful("evaluate", trained.model, data).code == 0
+
+
+def test_a_recorded_evaluation_is_what_the_page_shows(trained: Trained, tmp_path: Path):
+    model = tmp_path / "copy.model"
+    shutil.copytree(trained.model, model)
+    done = heedful("evaluate", model, trained.data, "--limit", 20, "--record")
+    assert done.code == 0
+    assert f"heedful serve {model} shows them" in done.err
+    shown = evaluation(model, open_folder(model).facts["weights"])
+    assert [one["key"] for one in shown["metrics"]] == ["exact_match", "character_error_rate"]
+    assert f"{shown['metrics'][1]['score']:.2f} %" in done.out
+    assert shown["numItems"] == len(shown["worst"]) == 20
+    assert heedful("evaluate", model, trained.data, "--record", "--ensemble", trained.model).code == 2
+
+
+def test_a_record_that_cannot_be_written_is_one_line(trained: Trained, tmp_path: Path):
+    model = tmp_path / "copy.model"
+    shutil.copytree(trained.model, model)
+    (model / "run" / "evaluation.json").mkdir()
+    done = heedful("evaluate", model, trained.data, "--limit", 5, "--record")
+    assert done.code in (3, 5)
+    assert done.err.strip().splitlines()[-1].startswith("heedful: error: ")

@@ -38,7 +38,13 @@ class Tab:
     """Page in a browser that records errors and refuses requests to other machines."""
 
     def __init__(
-        self, browser: Any, address: str, width: int = 1280, language: str = "en-US", scheme: str = "light"
+        self,
+        browser: Any,
+        address: str,
+        ready: str = "#view > *",
+        width: int = 1280,
+        language: str = "en-US",
+        scheme: str = "light",
     ) -> None:
         self.faults: list[str] = []
         self.refused: list[str] = []
@@ -50,11 +56,11 @@ class Tab:
         self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.goto(address)
-        self.page.wait_for_selector("#view > *")
+        self.page.wait_for_selector(ready)
 
     def _check(self, route: Any) -> None:
         address = route.request.url
-        if address.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+        if address.startswith(("about:", "file:", "data:", "blob:", "http://127.0.0.1:")):
             route.continue_()
         else:
             self.refused.append(address)

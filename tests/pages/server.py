@@ -17,27 +17,36 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src '
 
 
 @contextmanager
-def served(translators: Mapping[str, Translator]) -> Generator[str]:
-    """Serve the page, and give its address."""
+def served(translators: Mapping[str, Translator], key: str = "") -> Generator[str]:
+    """Serve the page, and give its address; with a key, its data only to requests that carry it."""
     requests, lock = PageRequests(translators), Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             address = urlsplit(self.path)
             path = address.path.strip("/") or "index.html"
-            if path in requests.routes():
+            if path in requests.routes() and self._is_known():
                 self._answer(
                     lambda: requests.routes()[path](
                         *(v[0] for v in parse_qs(address.query, keep_blank_values=True).values())
                     )
                 )
                 return
+            if path in requests.routes():
+                return
             name = path.removeprefix("app/")
             self._send(200, page_files()[name], MEDIA_TYPES["." + name.rpartition(".")[2]])
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._answer(lambda: requests.view(body))
+            if self._is_known():
+                self._answer(lambda: requests.view(body))
+
+        def _is_known(self) -> bool:
+            if key in ("", self.headers.get("Authorization", "").removeprefix("Bearer ")):
+                return True
+            self._send(403, b'{"error": "Invalid API key"}', "application/json")
+            return False
 
         def _answer(self, make: Any) -> None:
             try:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,7 @@ ALL_TEXT = """() => {
 @pytest.mark.parametrize("view", VIEWS)
 def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
     chinese = sentence_view(("今天", "天气", "</s>"), ("很", "好", "</s>"), ("不", "错", "</s>"))
+    chinese = replace(chinese, reference="天气不错")
     tab = Tab(browser, written(tmp_path, chinese) + f"#view={view}", language="zh-CN")
     page = tab.page.evaluate(ALL_TEXT)
     allowed = {
@@ -241,4 +243,20 @@ def test_the_reader_s_own_numbers_change_scores_weights_and_context(browser: Any
     before = tab.page.locator("#regression path").get_attribute("d")
     tab.page.locator("#bandwidth").fill("2")
     assert tab.page.locator("#regression path").get_attribute("d") != before
+    tab.close()
+
+
+@pytest.mark.parametrize("piece", ["▁internationalisation", "国际化的翻译模型", "WWWWWWWWWW"])
+def test_labels_of_the_tree_do_not_reach_their_numbers(browser: Any, tmp_path: Path, piece: str):
+    view = sentence_view()
+    long = replace(view.searches[-1], pieces=dict.fromkeys(view.searches[-1].pieces, piece.removeprefix("▁")))
+    tab = Tab(browser, written(tmp_path, replace(view, searches=(long,))) + "#view=search")
+    gaps = tab.page.evaluate(
+        """() => [...document.querySelectorAll('.tree .node')].map((node) => {
+            const [label, number] = [...node.querySelectorAll('text')].map((text) => text.getBBox());
+            return number.x - label.x - label.width;
+        })"""
+    )
+    assert len(gaps) > 3
+    assert min(gaps) >= 0
     tab.close()

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
+from heedful.text.links import parse_pharaoh
 from tests.cli.conftest import Trained, trained  # noqa: F401
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.server import served
@@ -116,12 +119,16 @@ def test_a_weight_is_set_by_a_click_on_its_cell(browser: Any, address: str):
     tab.close()
 
 
-@pytest.mark.parametrize("view", ["compare", "training", "search"])
+@pytest.mark.parametrize("view", ["compare", "evaluate", "training", "search"])
 def test_views_of_a_server(browser: Any, address: str, view: str):
     tab = Tab(browser, address + f"#text=fade&view={view}")
-    tab.page.wait_for_selector(
-        {"compare": "#view .even svg.map", "training": "#view svg", "search": "#finished tr"}[view]
-    )
+    shown = {
+        "compare": "#view .even svg.map",
+        "evaluate": "#view .figure",
+        "training": "#view svg",
+        "search": "#finished tr",
+    }
+    tab.page.wait_for_selector(shown[view])
     if view == "compare":
         # The view is drawn again when the list of models arrives, so both conditions must hold at one moment.
         tab.page.wait_for_function(
@@ -141,3 +148,132 @@ def test_a_refusal_is_shown_as_text(browser: Any, address: str):
     assert "token 9999999 is not in the vocabulary" in tab.page.locator("[role=alert]").inner_text()
     tab.faults.clear()  # the browser logs the refused request itself
     tab.close()
+
+
+def test_an_override_changes_the_output_and_reset_brings_it_back(browser: Any, address: str, translator: Translator):
+    requests = PageRequests({"first": translator})
+    tried = (
+        (text, {"role": role, "layer": 0, "head": head, "kind": kind})
+        for text in ("fade", "cab", "deaf", "beadfac", "acedbf")
+        for role in ("cross", "encoder", "decoder")
+        for head in (-1, 0, 1)
+        for kind in ("off", "uniform")
+    )
+    text, change, before, after = next(
+        (text, change, view["unchanged"], view["outputs"][0]["text"])
+        for text, change in tried
+        if (view := requests.view({"text": text, "beam": 5, "changes": [change]}))["outputs"][0]["text"]
+        != view["unchanged"]
+    )
+    head = "mean" if change["head"] < 0 else change["head"]
+    tab = Tab(browser, f"{address}#text={text}&view=inside&role={change['role']}&layer=0&head={head}&unit=piece")
+    tab.page.locator(f"[data-change={change['kind']}]").click()
+    tab.page.wait_for_selector("#changed")
+    assert tab.page.locator("#changed").inner_text() == after != before
+    tab.page.locator("#tab-translate").click()
+    tab.page.wait_for_function(SHOWN, arg=after)
+    tab.page.locator("#tab-inside").click()
+    tab.page.locator("[data-change=reset]").click()
+    tab.page.wait_for_selector("#changed", state="detached")
+    tab.page.locator("#tab-translate").click()
+    tab.page.wait_for_function(SHOWN, arg=before)
+    tab.close()
+
+
+def test_the_key_is_asked_for_sent_and_forgotten_with_the_tab(browser: Any, translator: Translator):
+    with served({"first": translator}, key="secret") as address:
+        tab = Tab(browser, address + "#text=fade")
+        tab.page.wait_for_selector("#key")
+        tab.page.locator("#key").fill("wrong")
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector("form [role=alert]")
+        tab.page.locator("#key").fill("secret")
+        tab.page.get_by_role("button", name="Use this key").click()
+        (expected,) = translator.translate(["fade"], beam=5)
+        tab.page.wait_for_function(SHOWN, arg=expected.text)
+        assert tab.page.evaluate("[JSON.stringify(sessionStorage), JSON.stringify(localStorage), location.href]") == [
+            '{"heedful.key":"secret"}',
+            '{"heedful.theme":"auto"}',
+            tab.page.url,
+        ]
+        assert "secret" not in tab.page.url
+        tab.faults.clear()  # the browser logs the refused requests itself
+        tab.page.reload()
+        tab.page.wait_for_function(SHOWN, arg=expected.text)
+        tab.close()
+        other = Tab(browser, address + "#text=fade")
+        other.page.wait_for_selector("#key")
+        other.faults.clear()
+        other.close()
+
+
+def test_links_are_drawn_by_drag_and_by_keyboard_and_saved(browser: Any, address: str):
+    tab = Tab(browser, address + "#text=fa-de-cab")
+    tab.page.wait_for_selector("#output .word")
+    tab.page.locator("#correct").click()
+    tab.page.locator("[data-links=clear]").click()
+    assert tab.page.locator("#pharaoh").inner_text() == "–"
+    word = "#linking [data-side='{}'][data-index='{}']"
+    middles = [tab.page.locator(word.format(*place)).bounding_box() for place in ((0, 2), (1, 0))]
+    from_x, from_y, to_x, to_y = (
+        box[corner] + box[size] / 2 for box in middles for corner, size in (("x", "width"), ("y", "height"))
+    )
+
+    def drag() -> None:
+        tab.page.mouse.move(from_x, from_y)
+        tab.page.mouse.down()
+        tab.page.mouse.move((from_x + to_x) / 2, (from_y + to_y) / 2)
+        tab.page.mouse.move(to_x, to_y)
+        tab.page.mouse.up()
+
+    drag()
+    assert tab.page.locator("#pharaoh").inner_text() == "2-0"
+    tab.page.locator(word.format(0, 0)).focus()
+    for key in ("ArrowRight", "Enter", "ArrowDown", "Home", "Enter"):
+        tab.page.keyboard.press(key)
+    assert tab.page.locator("#pharaoh").inner_text() == "1-0 2-0"
+    drag()
+    assert tab.page.locator("#pharaoh").inner_text() == "1-0"
+    assert tab.page.locator("#linking path[data-link]").count() == 1
+    with tab.page.expect_download() as download:
+        tab.page.locator("[data-links=save]").click()
+    source, target, links = Path(download.value.path()).read_text("utf-8").removesuffix("\n").split("\t")
+    assert source.split() == tab.page.locator("#linking [data-side='0']").all_inner_texts()
+    assert target.split() == tab.page.locator("#linking [data-side='1']").all_inner_texts()
+    assert parse_pharaoh(links) == [(1, 0)]
+    tab.close()
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_the_worst_outputs_are_loaded_by_a_click(
+    browser: Any,
+    address: str,
+    translator: Translator,
+    monkeypatch: pytest.MonkeyPatch,
+    is_recorded: bool,
+):
+    bucket = {"shortest": 1, "longest": 4, "numItems": 9, "score": 30.0, "low": 20.0, "high": 40.0}
+    metric = {"key": "bleu", "name": "BLEU", "unit": "", "score": 25.0, "low": 20.0, "high": 30.0}
+    record = {
+        "metrics": [{**metric, "byLength": [bucket, bucket]}] if is_recorded else [],
+        "numItems": 18,
+        "lengthUnit": "words",
+        "worstBy": "BLEU",
+        "worst": [{"source": "fade", "reference": "FADED", "output": "F", "score": 1.0}],
+        "command": "heedful evaluate first TEST.tsv --record",
+    }
+    monkeypatch.setattr(PageRequests, "evaluation", lambda *_: record)
+    with served({"first": translator}) as place:
+        tab = Tab(browser, place + "#view=evaluate")
+        if not is_recorded:
+            tab.page.wait_for_selector("#view .notice")
+            assert record["command"] in tab.page.locator("#view").inner_text()
+        else:
+            assert tab.page.locator("svg.lengths rect").count() == 2
+            tab.page.locator(".worst button").click()
+            (expected,) = translator.translate(["fade"], beam=5)
+            tab.page.wait_for_function(SHOWN, arg=expected.text)
+            assert tab.page.locator("#source").input_value() == "fade"
+            assert "FADED" in tab.page.locator("#reference").inner_text()
+            assert "reference=FADED" in tab.page.url
+        tab.close()

@@ -25,6 +25,7 @@ def test_every_answer_is_json(requests: PageRequests):
         requests.models(),
         requests.view({"text": "fade", "traced": True, "layers": True}),
         requests.training(""),
+        requests.evaluation(""),
     )
     for answer in answers:
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer

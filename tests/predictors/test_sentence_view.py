@@ -1,13 +1,20 @@
 """A view shows what the search found, and goes on from any prefix."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from heedful.errors import MissingExtra
+from heedful.pages.sentence import SentenceView
+from heedful.predictors import sentence_view
 from heedful.predictors.sentence_view import NUM_OUTPUTS, SentenceViewer, ViewRequest
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import EOS
+from tests.cli.command import heedful
 from tests.cli.conftest import Trained, trained  # noqa: F401
 
 
@@ -57,3 +64,36 @@ def test_the_length_penalty_of_a_request_is_the_search_s(viewer: SentenceViewer)
     assert isinstance(config, SearchConfig)
     view = viewer.view(ViewRequest("fade", alpha=0.0))
     assert [one.score for one in view.outputs] == pytest.approx([one.log_prob for one in view.outputs])
+
+
+def test_without_pytorch_an_onnx_engine_gives_the_layers(
+    trained: Trained,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pytest.importorskip("onnxruntime")
+    model = tmp_path / "words.model"
+    shutil.copytree(trained.model, model)
+    done = heedful("export", model, "--to", "onnx", "--layers")
+    assert done.code == 0, done.err
+    expected = viewed(model)
+
+    def missing(_: Translator) -> None:
+        raise MissingExtra("torch", "train", "this")
+
+    monkeypatch.setattr(Translator, "model", missing)
+    view = viewed(model)
+    assert [(one.role, one.layer) for one in view.maps] == [(one.role, one.layer) for one in expected.maps]
+    for one, other in zip(view.maps, expected.maps, strict=True):
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
+    assert "layers" not in view.missing
+    monkeypatch.setattr(sentence_view, "LAYERS", "absent.onnx")
+    view = viewed(model)
+    assert view.maps == ()
+    assert view.missing["layers"].endswith("or: heedful export words.model --to onnx --layers")
+
+
+def viewed(model: Path) -> SentenceView:
+    translator = load(model)
+    assert isinstance(translator, Translator)
+    return SentenceViewer(translator).view(ViewRequest("fade"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import DamagedFile
-from heedful.serving.suggestions import Suggestions
+from heedful.errors import DamagedFile, HeedfulError
+from heedful.serving.suggestions import LinksFile, Suggestions
 
 
 def test_suggestions_are_appended(tmp_path: Path):
@@ -28,3 +28,18 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DamagedFile):
         Suggestions(tmp_path / "pipe")
+
+
+def test_links_are_appended_as_words_and_pharaoh_links(tmp_path: Path):
+    path = tmp_path / "links.tsv"
+    assert LinksFile(path).add("das  Haus", "the house", "1-1 0-0 0-0")
+    assert LinksFile(path).add("ja", "yes\tindeed", "0-1")
+    assert path.read_text("utf-8") == "das Haus\tthe house\t0-0 1-1\nja\tyes indeed\t0-1\n"
+    assert not LinksFile(path, most_bytes=50).add("ja", "yes", "0-0")
+
+
+@pytest.mark.parametrize("links", ["0-2", "2-0", "0", "0p0", "1-x"])
+def test_links_outside_the_pair_or_of_another_format_are_refused(tmp_path: Path, links: str):
+    with pytest.raises(HeedfulError, match="link"):
+        LinksFile(tmp_path / "links.tsv").add("das Haus", "the house", links)
+    assert (tmp_path / "links.tsv").read_bytes() == b""

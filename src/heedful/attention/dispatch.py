@@ -149,11 +149,13 @@ def attend(
         >>> attend(q, k, k, score=ScaledDot(8, 8), mask=padding(torch.tensor([5, 0]))).context.sum((1, 2)).tolist()
         [24.0, 0.0]
     """
-    # torch.compile cannot trace the callback, so compiled code is not observed.
-    watch = None if torch.compiler.is_compiling() else observer.get()
+    # torch.compile cannot trace the callback, so compiled code is not observed; an exported graph is recorded with it.
+    is_traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+    watch = None if is_traced else observer.get()
     wanted = _names(need)
     normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
-    if watch and editor.get() is None and not wanted >= _WATCHED:
+    is_alone = editor.get() is None and not torch.compiler.is_exporting()
+    if watch and is_alone and not wanted >= _WATCHED:
         # Weights are computed in a second call, so that the first one is as unwatched: its kernel, its random numbers.
         attend(query, key, value, score=score, mask=mask, normalizer=normalizer, need=wanted | _WATCHED)
         watch = None

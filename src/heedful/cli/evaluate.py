@@ -8,6 +8,7 @@ Examples:
   heedful evaluate pairs.model test.tsv
   heedful evaluate pairs.model test.de test.en --metrics bleu,chrf
   heedful evaluate new.model test.tsv --versus old.model --format json
+  heedful evaluate pairs.model test.tsv --record
 """
 
 import json
@@ -73,6 +74,14 @@ Limit = Annotated[
         min=0, max=MOST_ITEMS, metavar="INTEGER", help="Number of sources to score; 0 = all.", rich_help_panel=DATA
     ),
 ]
+Record = Annotated[
+    bool,
+    typer.Option(
+        "--record",
+        help="Store the scores and the worst outputs in the model folder, for the page.",
+        rich_help_panel=_MEASURES,
+    ),
+]
 BootstrapSeed = Annotated[
     int,
     typer.Option(
@@ -94,6 +103,7 @@ def run(
     lowercase: Lowercase = False,
     limit: Limit = 0,
     batch_tokens: BatchTokens = 4096,
+    record: Record = False,
     output_format: ReportFormat = "text",
     seed: BootstrapSeed = 12345,
     device: Device = "auto",
@@ -101,10 +111,18 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Score a model."""
+    """Score a model.
+
+    Raises:
+        UsageError: --record has nothing to store.
+    """
     use_threads(threads)
     messages = Messages(quiet)
+    if record and ensemble:
+        raise UsageError("evaluate: --record stores the scores of one model; leave out --ensemble")
     if (other := _other_task(model, engine, device)) is not None:
+        if record:
+            raise UsageError("evaluate: --record is for models that translate, whose scores the page shows")
         _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
@@ -137,6 +155,12 @@ def run(
         return evaluated, reference_perplexity
 
     scored = score(model)
+    if record:
+        from heedful.predictors.kept_scores import keep_evaluation
+        from heedful.runtime.folder import open_folder
+
+        keep_evaluation(open_folder(model), scored[0])
+        messages.say(f"{model}: scores stored; heedful serve {model} shows them")
     baseline = score(versus) if versus else None
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
 

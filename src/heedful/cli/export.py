@@ -9,11 +9,14 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 
+With --layers, the ONNX engine also gives the attention of every layer and head of a Transformer, so that
+`heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
 Examples:
   heedful export pairs.model --to onnx
+  heedful export pairs.model --to onnx --layers
   heedful export pairs.model --to ctranslate2 --int8
   heedful export pairs.model --to huggingface marian
 """
@@ -28,6 +31,7 @@ from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, us
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.captioner import Captioner
     from heedful.predictors.translator import Translator
 
 
@@ -41,6 +45,9 @@ def run(
         Path | None, typer.Argument(metavar="OUT", help="Folder to write with --to huggingface.", show_default=False)
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
+    ] = False,
     device: IdleDevice = "auto",
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -64,6 +71,8 @@ def run(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
+    if layers and not (to == "onnx" and isinstance(predictor, Translator)):
+        raise UsageError("export: --layers is for --to onnx and models that translate")
     if isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
         from heedful.export.labels import export_classifier
@@ -76,11 +85,24 @@ def run(
         return
     if to == "huggingface" or not isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
+    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
+    _export_engine(predictor, to, int8, layers)
+
+
+def _export_engine(
+    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool
+) -> None:
     from heedful.export.engine import export_engine
 
-    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    most = predictor.text.max_tokens
-    print(export_engine(predictor.model(), predictor.folder, to, int8, predictor.backends.draw, most).summary())
+    network, draw, most = predictor.model(), predictor.backends.draw, predictor.text.max_tokens
+
+    def write_layers(folder: Path) -> None:
+        from heedful.inspection.exported_layers import export_layers
+
+        export_layers(network, folder, most, draw)
+
+    exported = export_engine(network, predictor.folder, to, int8, draw, most, write_layers if layers else None)
+    print(exported.summary())
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

@@ -12,7 +12,7 @@ Examples:
 import sys
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -72,6 +72,7 @@ def run(
         if path is not None:
             refuse_overwriting(path, ())
     from heedful.cli.scoring import load_to_run, tell_engine
+    from heedful.pages.evaluation import evaluation
     from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
     from heedful.predictors.translator import Translator
 
@@ -92,15 +93,16 @@ def run(
         )
     for part, command in view.missing.items():
         messages.warn(f"no {part}: {command}")
-    _show(view, html, png, messages)
+    tested = evaluation(translator.folder.path, str(translator.folder.facts.get("weights", "")))
+    _show(view, {"evaluation": tested} if tested["metrics"] else {}, html, png, messages)
 
 
-def _show(view: "SentenceView", html: Path | None, png: Path | None, messages: Messages) -> None:
+def _show(view: "SentenceView", more: dict[str, Any], html: Path | None, png: Path | None, messages: Messages) -> None:
     from heedful.inspection.plot import save_heat_map
     from heedful.pages.bundle import offline_page
 
     if html is not None:
-        _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict()))
+        _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict() | more))
         print(html)
     if png is not None:
         if note := save_heat_map(png, *_weights(view), title=f"{view.text} → {view.outputs[0].text}"):

@@ -57,6 +57,12 @@ SuggestionsPath = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File that /suggest appends translations to.", rich_help_panel=FILES),
 ]
+LinksPath = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="File that word links corrected on the page are appended to.", rich_help_panel=FILES
+    ),
+]
 Characters = Annotated[
     int, typer.Option(min=1, max=1_000_000, metavar="INTEGER", help="Characters of a request.", rich_help_panel=LIMITS)
 ]
@@ -93,6 +99,7 @@ def run(
     api_key: ApiKey = None,
     api_key_file: ApiKeyFile = None,
     suggestions: SuggestionsPath = None,
+    links: LinksPath = None,
     characters: Characters = 5000,
     alternatives: Alternatives = 10,
     requests: Rate = 6000,
@@ -114,7 +121,7 @@ def run(
         from heedful.serving.limits import Limits
         from heedful.serving.server import BACKLOG, listen, make_server
         from heedful.serving.service import Service
-        from heedful.serving.suggestions import Suggestions
+        from heedful.serving.suggestions import LinksFile, Suggestions
 
     messages = Messages(quiet)
     origins = _checked(cors or ())
@@ -123,11 +130,10 @@ def run(
     limits = Limits(characters, alternatives, work, 500, requests, queue=waiting, answer_seconds=timeout)
     with listen(host, port) as bound:
         catalog = open_models(models, engine, choose_device(device))
-        service = Service(catalog, limits, keys, Suggestions(suggestions) if suggestions else None)
-        server = make_server(
-            guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins),
-            limits,
-        )
+        suggested = Suggestions(suggestions) if suggestions else None
+        service = Service(catalog, limits, keys, suggested, LinksFile(links) if links else None)
+        names = Hosts(host, allow_host or ())
+        server = make_server(guarded(make_app_with_page(service), service, names, origins), limits)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
         bound.listen(BACKLOG)  # from here on clients may connect

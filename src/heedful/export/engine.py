@@ -24,7 +24,13 @@ MOST_COMPARED: Final = 100
 
 
 def export_engine(
-    model: Seq2Seq, folder: ModelFolder, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int
+    model: Seq2Seq,
+    folder: ModelFolder,
+    kind: EngineKind,
+    is_int8: bool,
+    draw: InputDraw,
+    max_length: int,
+    write_more: Callable[[Path], None] | None = None,
 ) -> Exported:
     """Export an engine into a model folder.
 
@@ -35,6 +41,7 @@ def export_engine(
         is_int8: whether matrices are quantised to int8.
         draw: function that draws random sources of the kind that the model reads.
         max_length: maximum number of tokens of a source or an output.
+        write_more: function that writes further graphs into the folder of the engine; None = no more.
 
     Returns:
         The engine, with its measured parity.
@@ -51,6 +58,8 @@ def export_engine(
     path.parent.mkdir(exist_ok=True)
     with unfinished(path, is_folder=True) as temporary:
         backend = _write(model, temporary, kind, is_int8, draw, max_length)
+        if write_more is not None:
+            write_more(temporary)
         parity = _compared(model, backend, draw, max_length)
         if not is_int8 and not parity.is_exact:
             raise FileRefused(

@@ -18,6 +18,8 @@ METRICS: Final = "run/metrics.jsonl"
 HISTORY: Final = "run/history.jsonl"
 TEST: Final = "run/test.json"
 """File of the test scores and of the entry in `heedful.json` about the weights that they belong to."""
+EVALUATION: Final = "run/evaluation.json"
+"""File of the scores that `heedful evaluate --record` stored, in the same format."""
 CONFIG_PLACES: Final = ("run/experiment.toml", "config.toml")
 
 
@@ -53,6 +55,18 @@ class _EventKinds(Kinds):
 
 
 @final
+class _BucketKinds(Kinds):
+    """Kinds of the entries of a score by source length."""
+
+    shortest: int
+    longest: int
+    num_items: int
+    score: Finite
+    low: Finite
+    high: Finite
+
+
+@final
 class _ResultKinds(Kinds):
     """Kinds of the entries of one test score."""
 
@@ -60,6 +74,19 @@ class _ResultKinds(Kinds):
     score: float
     low: float
     high: float
+    metric: str = ""
+    signature: str = ""
+    by_length: list[_BucketKinds] = Field(default=[])
+
+
+@final
+class _OutputKinds(Kinds):
+    """Kinds of the entries of one of the worst outputs."""
+
+    source: str
+    references: list[str]
+    output: str
+    score: Finite
 
 
 @final
@@ -69,6 +96,10 @@ class _ScoresKinds(Kinds):
     weights: str = ""
     text: str = ""
     results: list[_ResultKinds] = Field(default=[])
+    num_items: int = 0
+    length_unit: str = ""
+    worst_by: str = ""
+    worst: list[_OutputKinds] = Field(default=[])
 
 
 @final
@@ -173,11 +204,12 @@ def read_validations(model: Path) -> list[dict[str, Any]]:
     return _lines(model / METRICS, METRICS_FORMAT, _ValidationKinds)
 
 
-def read_scores(model: Path) -> dict[str, Any]:
+def read_scores(model: Path, name: str = TEST) -> dict[str, Any]:
     """Read the test scores stored in a model folder.
 
     Args:
         model: the folder.
+        name: `TEST` or `EVALUATION`.
 
     Returns:
         The scores; empty if there are none, or if they are damaged and so have to be computed again.
@@ -186,7 +218,7 @@ def read_scores(model: Path) -> dict[str, Any]:
         NewerFormat: a newer heedful wrote them.
     """
     try:
-        scores = read_facts(model / TEST, TEST_SCORES_FORMAT, "")
+        scores = read_facts(model / name, TEST_SCORES_FORMAT, "")
     except NewerFormat:
         raise
     except (OSError, FileRefused):

@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from heedful.errors import ResourceError
 from heedful.formats import TEST_SCORES_FORMAT
-from heedful.pages.record import TEST, read_scores
-from heedful.predictors.interface import Items, Predictor, spaced
+from heedful.pages.record import EVALUATION, TEST, read_scores
+from heedful.predictors.interface import Items, Measured, Predictor, spaced
 from heedful.records import write_facts
+from heedful.runtime.folder import ModelFolder
 
 NUM_TRIED: Final = 50
 """Number of items that are predicted first where time is limited, to estimate how many can be."""
@@ -43,6 +45,27 @@ def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], 
     facts = {"weights": weights, "text": text, "num_left_out": num_left_out, **measured.to_dict()}
     write_facts(path, TEST_SCORES_FORMAT, facts)
     return text
+
+
+def keep_evaluation(folder: ModelFolder, measured: Measured) -> None:
+    """Store the scores of an evaluation in a model's folder, for the page; those of its training stay.
+
+    Args:
+        folder: folder of the evaluated model.
+        measured: the scores.
+
+    Raises:
+        ResourceError: the folder cannot be written to.
+        FileRefused: a folder, a pipe or a device is in the place of the file.
+    """
+    path = folder.path / EVALUATION
+    facts = {"weights": folder.facts["weights"], "text": measured.summary(), **measured.to_dict()}
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_facts(path, TEST_SCORES_FORMAT, facts)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ResourceError(f"{path}: not written: {reason}; leave out --record, or make it writable") from None
 
 
 def _fitting(predictor: Predictor, items: Items, seconds: float) -> Items:

@@ -1,12 +1,15 @@
 """Answers to the page's requests: models, views of sentences, and records of training, as JSON values."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import Annotated, Any, Final, final
 
 from pydantic import Field
 
 from heedful.config import Config, validate
-from heedful.errors import HeedfulError, UsageError, did_you_mean
+from heedful.errors import EXTRAS, HeedfulError, MissingExtra, UsageError, did_you_mean
+from heedful.pages.evaluation import evaluation
 from heedful.pages.record import points, read_run
 from heedful.pages.sentence import MeasureName
 from heedful.pages.training import samples_of
@@ -29,6 +32,8 @@ class PageView(Config):
     beam: int = Field(default=0, ge=0, le=MOST_BEAM)
     alpha: float | None = Field(default=None, ge=0.0, le=10.0, allow_inf_nan=False)
     changes: tuple[dict[str, Any], ...] = Field(default=(), max_length=50)
+    reference: str = Field(default="", max_length=MOST_CHARACTERS)
+    """Translation whose departure from the beam is shown."""
     traced: bool = False
     layers: bool = False
     measure: MeasureName = "attention"
@@ -64,11 +69,12 @@ class PageRequests:
         ]
         return {"models": listed}
 
-    def view(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def view(self, body: Mapping[str, Any], cancelled: Callable[[], bool] | None = None) -> dict[str, Any]:
         """Translate a sentence and collect what the page shows.
 
         Args:
             body: fields of `PageView`.
+            cancelled: called before every step of a search, which ends once it returns True.
 
         Returns:
             Fields of `SentenceView`; with changes of attention also "unchanged", the output without them.
@@ -88,11 +94,16 @@ class PageRequests:
             has_layers=wanted.layers,
             traced_beams=(wanted.beam or 5,) if wanted.traced else (),
             changes=wanted.changes,
+            reference=wanted.reference,
+            cancelled=cancelled,
             measure=wanted.measure,
         )
-        tree = viewer.view(request).to_dict() | {"model": name}
+        tree: dict[str, Any] = viewer.view(request).to_dict() | {"model": name}
+        if find_spec("torch") is None:
+            reason = str(MissingExtra("torch", EXTRAS["torch"], "changing attention"))
+            tree["missing"] = {**tree["missing"], "override": reason}
         if wanted.changes:
-            plain = viewer.view(ViewRequest(wanted.text, wanted.prefix, wanted.beam, wanted.alpha, has_layers=False))
+            plain = viewer.view(replace(request, has_layers=False, traced_beams=(), changes=()))
             tree["unchanged"] = plain.outputs[0].text if plain.outputs else ""
         return tree
 
@@ -132,16 +143,32 @@ class PageRequests:
         finite = {name: [[step, value] for step, value in curve if value == value] for name, curve in curves.items()}
         return {"curves": finite, "samples": samples, "best": int(run.best.get("step", 0)), "metric": run.metric}
 
+    def evaluation(self, model: str) -> dict[str, Any]:
+        """Return the scores of a model on a test set that are stored in its folder.
+
+        Args:
+            model: name of a loaded model; empty = the first.
+
+        Returns:
+            Values of `heedful.pages.evaluation.evaluation`.
+
+        Raises:
+            UsageError: there is no such model.
+        """
+        folder = self._translators[self._named(model)].folder
+        return evaluation(folder.path, str(folder.facts.get("weights", "")))
+
     def routes(self) -> dict[str, Callable[..., dict[str, Any]]]:
         """List the requests by their path.
 
         Returns:
-            Functions; `page/view` takes a body, `page/training` the name of a model.
+            Functions; `page/view` takes a body; `page/training` and `page/evaluation` take the name of a model.
         """
         return {
             "page/models": self.models,
             "page/view": self.view,
             "page/training": self.training,
+            "page/evaluation": self.evaluation,
         }
 
     def _named(self, model: str) -> str:

@@ -1,6 +1,7 @@
 """View of one sentence: its translation with everything that the page shows of it."""
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, final
@@ -14,6 +15,7 @@ from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, Tr
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.runtime.engine import Backend, Stepwise
+from heedful.runtime.onnx_layers import LAYERS, OnnxLayers
 from heedful.runtime.scored_pairs import encode_source
 from heedful.search.beam import search
 from heedful.search.choices import token_choices
@@ -31,7 +33,6 @@ NUM_CHOICES: Final = 6
 """Number of alternatives of a token."""
 MOST_CONTINUED: Final = 40
 """Longest output, in pieces, whose alternatives are all continued in advance."""
-NO_LAYERS: Final = "heedful inspect MODEL TEXT --engine torch"
 
 
 @final
@@ -55,6 +56,8 @@ class ViewRequest:
     """Changes of attention, fields of `heedful.inspection.override.AttentionChange`; they need PyTorch."""
     reference: str = ""
     """Translation whose departure from the beam is shown."""
+    cancelled: Callable[[], bool] | None = None
+    """Function called before every step of a search, which ends once it returns True."""
     measure: MeasureName = "attention"
     """Measure of the influence of positions that the maps show."""
 
@@ -80,6 +83,8 @@ class SentenceViewer:
         self._translator = translator
         self._source: Final[Tokenizer] = translator.source_tokenizer
         self._target: Final[Tokenizer] = translator.target_tokenizer
+        self._layers_graph: OnnxLayers | None = None
+        self._cancelled: Callable[[], bool] | None = None
 
     def view(self, request: ViewRequest) -> SentenceView:
         """Translate a text and collect what the page shows.
@@ -97,6 +102,7 @@ class SentenceViewer:
             each alternative of each token.
         """
         translator = self._translator
+        self._cancelled = request.cancelled
         ids, was_cut = encode_source(self._source, request.text, translator.text)
         config = self.search_config(request)
         backend = self._changed(request.changes) if request.changes else self._backend(config)
@@ -211,6 +217,7 @@ class SentenceViewer:
             need_alignment=has_attention,
             prefixes=prefixes,
             trace=trace,
+            cancelled=self._cancelled,
         )
 
     def _choices(
@@ -296,7 +303,7 @@ class SentenceViewer:
         return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
 
     def _layers(self, ids: NDArray[np.int64], output: Output, request: ViewRequest) -> _Layers:
-        """Weights of each layer and head, or shares by another measure, in PyTorch."""
+        """Weights of each layer and head, or shares by another measure: in PyTorch where it is installed."""
         try:
             with needed_for("the attention of each layer and head"):
                 from heedful.inspection.measures.table import MEASURES, measured_layers, why_not
@@ -311,7 +318,35 @@ class SentenceViewer:
             with changed_attention(model, checked):
                 layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
         except HeedfulError as error:
-            return _Layers(missing={"layers": str(error)})
+            return self._without_torch(ids, output, request, str(error))
         maps = tuple(WeightMap(one.role, one.layer, one.weights) for one in layers)
         names = tuple(name for name in MEASURES if not why_not(model, name))
         return _Layers(maps, measure, names, {"measure": reason} if reason else {})
+
+    def _without_torch(self, ids: NDArray[np.int64], output: Output, request: ViewRequest, reason: str) -> _Layers:
+        """Weights of each layer and head from an engine, where PyTorch cannot give them."""
+        missing = {} if request.measure == "attention" else {"measure": reason}
+        folder = self._translator.folder
+        if not request.changes:
+            try:
+                if layers := self._exported_layers():
+                    computed = layers.weights(as_inputs([ids]), output.ids)
+                    maps = tuple(WeightMap(role, layer, weights) for (role, layer), weights in computed.items())
+                    return _Layers(maps, missing=missing)
+            except HeedfulError as error:
+                reason = str(error)
+            if output.weights is not None and folder.facts.get("kind") != "transformer":
+                # The only attention of an RNN is the one that every engine reports while it generates.
+                return _Layers((WeightMap("cross", 0, output.weights[None]),), missing=missing)
+        command = f"heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
+        return _Layers(missing={"layers": f"{reason}; or: {command}"})
+
+    def _exported_layers(self) -> OnnxLayers | None:
+        """Graph of the attention of every layer, if this engine was exported with it."""
+        engine = self._translator.backends.engine
+        exported = self._translator.backends.exported.get("onnx")
+        if engine not in ("auto", "onnx") or exported is None or exported.fault or not exported.parity.is_exact:
+            return None
+        if self._layers_graph is None and (path := exported.path / LAYERS).is_file():
+            self._layers_graph = OnnxLayers(path)
+        return self._layers_graph

@@ -12,6 +12,7 @@ from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
 from heedful.evaluation.report import Report
+from heedful.evaluation.worst import ScoredOutput
 from heedful.inspection.weighted_words import EOS_PIECES
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
@@ -124,6 +125,8 @@ class MeasuredTranslations:
     """Number of outputs whose unknown words were replaced."""
     unreplaced: Report | None = None
     """Scores before unknown words were replaced; None where nothing was replaced."""
+    worst: tuple[str, tuple[ScoredOutput, ...]] = ("", ())
+    """Key of a metric, and the outputs that it scores worst."""
 
     def __repr__(self) -> str:
         return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
@@ -155,7 +158,13 @@ class MeasuredTranslations:
         Returns:
             Values that JSON can hold.
         """
-        return self.report.to_dict()
+        metric, outputs = self.worst
+        return {
+            **self.report.to_dict(),
+            "beam": self.beam,
+            "worst_by": metric,
+            "worst": [output.to_dict() for output in outputs],
+        }
 
 
 def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:

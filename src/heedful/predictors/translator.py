@@ -20,6 +20,7 @@ from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
+from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.interface import Predictor
@@ -302,7 +303,9 @@ class Translator(Predictor):
 
         outputs = [one.text for one in translations]
         before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
-        return MeasuredTranslations(outputs, report(outputs), seconds, search_config.beam, num_replaced, before)
+        scored = report(outputs)
+        worst = worst_outputs(items, outputs, scored.results)
+        return MeasuredTranslations(outputs, scored, seconds, search_config.beam, num_replaced, before, worst)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [

@@ -1,6 +1,11 @@
-"""Routes of the page: its files, and the JSON that it asks for."""
+"""Routes of the page: its files, and the JSON that it asks for.
+
+They are left out of the OpenAPI description: they change with the page, which the same server sends, and are no
+interface for other programs.
+"""
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,8 +17,9 @@ from heedful.errors import HeedfulError
 from heedful.pages.bundle import MEDIA_TYPES, page_files
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
-from heedful.serving.bodies import read_fields
+from heedful.serving.bodies import read_fields, text_field
 from heedful.serving.service import Service
+from heedful.serving.waiting import while_connected
 
 MOST_WAITING: Final = 16
 """Views that may wait for the one that is computed."""
@@ -44,12 +50,32 @@ def make_router(service: Service) -> APIRouter:
     @router.get("/page/models")
     async def models(request: Request) -> Response:
         service.keys.check(request, request.query_params)
-        return JSONResponse(requests.models())
+        return JSONResponse(requests.models() | {"takesLinks": service.links is not None})
 
     @router.get("/page/training")
     async def training(request: Request, model: str = "") -> Response:
         service.keys.check(request, request.query_params)
         return await _answered(lambda: requests.training(model))
+
+    @router.get("/page/evaluation")
+    async def evaluation(request: Request, model: str = "") -> Response:
+        service.keys.check(request, request.query_params)
+        return await _answered(lambda: requests.evaluation(model))
+
+    @router.post("/page/links")
+    async def links(request: Request) -> Response:
+        fields = await read_fields(request)
+        service.keys.check(request, fields)
+        if service.links is None:
+            raise HTTPException(403, "Links are not stored on this server; start it with --links FILE")
+        source, target, alignment = (_short_text(fields, name, service) for name in ("source", "target", "links"))
+        try:
+            is_stored = await asyncio.to_thread(service.links.add, source, target, alignment)
+        except HeedfulError as error:
+            raise HTTPException(400, str(error)) from None
+        if not is_stored:
+            raise HTTPException(403, "The file of links is full.")
+        return JSONResponse({"success": True})
 
     @router.post("/page/view")
     async def view(request: Request) -> Response:
@@ -63,11 +89,14 @@ def make_router(service: Service) -> APIRouter:
             raise HTTPException(503, "Slowdown: too many views are asked for", {"Retry-After": "2"})
         num_waiting += 1
         try:
-            async with turn:
-                # A page whose reader types on has given up the views that it asked for before.
-                if await request.is_disconnected():
-                    return Response(status_code=204)
-                return await _answered(lambda: requests.view(_without_keys(fields)))
+            seconds = service.limits.answer_seconds
+            # A page whose reader types on has given up the views that it asked for before.
+            work = while_connected(request, _in_turn(turn, lambda stop: requests.view(_without_keys(fields), stop)))
+            return JSONResponse(await asyncio.wait_for(work, seconds))
+        except TimeoutError:
+            raise HTTPException(503, "Slowdown: the view takes too long", {"Retry-After": "2"}) from None
+        except HeedfulError as error:
+            raise HTTPException(400, str(error)) from None
         finally:
             num_waiting -= 1
 
@@ -91,6 +120,36 @@ def named(translators: Sequence[Translator]) -> dict[str, Translator]:
             name, number = f"{translator.folder.path.resolve().name} {number}", number + 1
         models[name] = translator
     return models
+
+
+async def _in_turn(turn: asyncio.Semaphore, compute: Callable[[Callable[[], bool]], dict[str, Any]]) -> dict[str, Any]:
+    """Result of a computation in a thread, one at a time; when cancelled, it tells the thread and waits for its end.
+
+    Raises:
+        CancelledError: it was cancelled.
+    """
+    stopped = threading.Event()
+    async with turn:
+        work = asyncio.ensure_future(asyncio.to_thread(compute, stopped.is_set))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            stopped.set()
+            await asyncio.wait((work,))
+            work.exception()
+            raise
+
+
+def _short_text(fields: Mapping[str, Any], name: str, service: Service) -> str:
+    """Text of a request within the limit of characters.
+
+    Raises:
+        HTTPException: 400, it is missing or too long.
+    """
+    text = text_field(fields, name)
+    if len(text) > service.limits.characters:
+        raise HTTPException(400, f"Invalid request: more than {service.limits.characters} characters")
+    return text
 
 
 async def _answered(make: Callable[[], dict[str, Any]]) -> Response:

@@ -16,7 +16,7 @@ from heedful.serving.detection import Detector, Guess
 from heedful.serving.keys import Keys
 from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
-from heedful.serving.suggestions import Suggestions
+from heedful.serving.suggestions import LinksFile, Suggestions
 
 AUTO: Final = "auto"
 """Source language of a request that asks for detection."""
@@ -92,6 +92,7 @@ class Service:
         limits: Limits | None = None,
         keys: Keys | None = None,
         suggestions: Suggestions | None = None,
+        links: LinksFile | None = None,
     ) -> None:
         """Start the batching thread.
 
@@ -100,11 +101,13 @@ class Service:
             limits: upper bounds; None = the defaults.
             keys: API keys; None = none needed.
             suggestions: file of suggested translations; None = suggestions are refused.
+            links: file of corrected word links; None = links are refused.
         """
         self.catalog: Final = catalog
         self.limits: Final = limits or Limits()
         self.keys: Final = keys or Keys()
         self.suggestions: Final = suggestions
+        self.links: Final = links
         self.metrics: Final = Metrics()
         self.batcher: Final = Batcher(self.metrics, self.limits.queue)
         self.detector: Final = Detector(catalog)

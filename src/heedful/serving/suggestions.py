@@ -1,4 +1,4 @@
-"""File of suggested translations, one JSON object per line."""
+"""Files of suggested translations and of corrected word links, one line each."""
 
 import json
 import threading
@@ -6,7 +6,86 @@ import time
 from pathlib import Path
 from typing import Final, final
 
+from heedful.errors import UsageError
 from heedful.regular_files import open_regular
+from heedful.text.links import format_pharaoh, parse_pharaoh
+
+
+@final
+class AppendedFile:
+    """File to which lines are appended, up to a size."""
+
+    def __init__(self, path: Path, most_bytes: int = 100_000_000) -> None:
+        """Open the file once, so that a path that cannot be written to is reported at the start.
+
+        Args:
+            path: file to append to; created if it does not exist.
+            most_bytes: size above which no more lines are taken.
+
+        Raises:
+            DamagedFile: the path is a folder, a pipe, a socket or a device.
+        """
+        if path.exists():
+            open_regular(path).close()
+        self._path: Final = path
+        self._most_bytes: Final = most_bytes
+        self._lock: Final = threading.Lock()
+        with path.open("a", encoding="utf-8", newline="\n"):
+            pass
+
+    def add(self, line: str) -> bool:
+        """Append a line.
+
+        Args:
+            line: text without line end.
+
+        Returns:
+            Whether it was stored; False where the file is full.
+        """
+        with self._lock, self._path.open("a", encoding="utf-8", newline="\n") as file:
+            if file.tell() + len(line) + 1 > self._most_bytes:
+                return False
+            file.write(f"{line}\n")
+        return True
+
+
+@final
+class LinksFile:
+    """Append-only file of corrected word links: source words, target words and Pharaoh links, separated by tabs."""
+
+    def __init__(self, path: Path, most_bytes: int = 100_000_000) -> None:
+        """Open the file once.
+
+        Args:
+            path: file to append to; created if it does not exist.
+            most_bytes: size above which no more lines are taken.
+
+        Raises:
+            DamagedFile: the path is a folder, a pipe, a socket or a device.
+        """
+        self._file: Final = AppendedFile(path, most_bytes)
+
+    def add(self, source: str, target: str, links: str) -> bool:
+        """Append the links of one pair.
+
+        Args:
+            source: words separated by spaces.
+            target: words separated by spaces.
+            links: Pharaoh links between them, such as ``0-0 1-2``.
+
+        Returns:
+            Whether they were stored; False where the file is full.
+
+        Raises:
+            DataError: `links` is not in Pharaoh format.
+            UsageError: a link is of a word that the pair does not have.
+        """
+        words = source.split(), target.split()
+        parsed = parse_pharaoh(links, where="links")
+        for left, right in parsed:
+            if left >= len(words[0]) or right >= len(words[1]):
+                raise UsageError(f"links: {left}-{right} is of a word that the pair does not have")
+        return self._file.add("\t".join((" ".join(words[0]), " ".join(words[1]), format_pharaoh(parsed))))
 
 
 @final
@@ -23,13 +102,7 @@ class Suggestions:
         Raises:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
         """
-        if path.exists():
-            open_regular(path).close()
-        self._path: Final = path
-        self._most_bytes: Final = most_bytes
-        self._lock: Final = threading.Lock()
-        with path.open("a", encoding="utf-8", newline="\n"):
-            pass
+        self._file: Final = AppendedFile(path, most_bytes)
 
     def add(self, text: str, suggestion: str, source: str, target: str) -> bool:
         """Append a suggestion.
@@ -44,9 +117,4 @@ class Suggestions:
             Whether it was stored; False where the file is full.
         """
         row = {"q": text, "s": suggestion, "source": source, "target": target, "time": round(time.time())}
-        line = json.dumps(row, ensure_ascii=False) + "\n"
-        with self._lock, self._path.open("a", encoding="utf-8", newline="\n") as file:
-            if file.tell() + len(line) > self._most_bytes:
-                return False
-            file.write(line)
-        return True
+        return self._file.add(json.dumps(row, ensure_ascii=False))

@@ -1,5 +1,5 @@
 // View "Compare": two models on one sentence, their maps on the same scale.
-import { Refusal, view } from './api.js';
+import { KeyNeeded, Refusal, view } from './api.js';
 import { h } from './dom.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { digits } from './numbers.js';
@@ -28,6 +28,7 @@ async function fill(page, columns, first, second, chooser) {
     columns.replaceChildren(side(first, h('span', { class: 'small faint' }, first.name), one, other), side(second, chooser, other, one));
     if (one.outputs[0]?.text === other.outputs[0]?.text) columns.after(h('p', { class: 'notice' }, t('sameModels')));
   } catch (error) {
+    if (error instanceof KeyNeeded) { page.askKey(); return; }
     if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
     columns.replaceChildren(h('p', { class: 'notice', role: 'alert' }, t('failed', error.message)));
   }

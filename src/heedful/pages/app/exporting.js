@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { t } from './text.js';
 
-function download(name, blob) {
+export function download(name, blob) {
   const link = h('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

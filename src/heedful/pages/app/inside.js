@@ -77,7 +77,7 @@ function overrideCard(page, role, layer, head, map) {
   const { state, data } = page;
   // Layers and heads of other measures are not those of the attention that is changed.
   if (!page.isLive || (data.measure ?? 'attention') !== 'attention') return null;
-  if (data.missing.layers) return h('p', { class: 'notice' }, t('noOverride', data.missing.layers));
+  if (data.missing.override) return h('p', { class: 'notice' }, t('noOverride', data.missing.override));
   if (role === 'alignment') return null;
   const place = { role, layer: layer.layer, head: head === 'mean' ? -1 : Number(head) };
   const add = (change) => page.change([...state.changes.filter((one) => one.role !== place.role || one.layer !== place.layer || one.head !== place.head || one.kind !== change.kind), { ...place, ...change }]);

@@ -1,7 +1,8 @@
 // The page: its state, its address, and the view that is shown.
-import { models, offline, Refusal, view } from './api.js';
+import { KeyNeeded, models, offline, Refusal, storedKey, storeKey, view } from './api.js';
 import { compareView } from './compare.js';
 import { g, h, segments } from './dom.js';
+import { evaluateView } from './evaluate.js';
 import { insideView } from './inside.js';
 import { learnView } from './learn.js';
 import { searchView } from './search.js';
@@ -9,11 +10,12 @@ import { setLanguage, t } from './text.js';
 import { trainingView } from './training.js';
 import { translateView } from './translate.js';
 
-const VIEWS = { translate: translateView, inside: insideView, search: searchView, compare: compareView, training: trainingView, learn: learnView };
-const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'learn'];
+const VIEWS = { translate: translateView, inside: insideView, search: searchView, compare: compareView, evaluate: evaluateView, training: trainingView, learn: learnView };
+const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'evaluate', 'learn'];
+const NEEDED = { search: () => offline.searches.length, evaluate: () => offline.evaluation?.metrics.length };
 const DELAY = 300;
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, measure: 'attention' };
+const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', measure: 'attention' };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }
@@ -24,7 +26,7 @@ function prefer(name, value) {
 
 const page = {
   state: { ...KEPT, node: -1 }, data: null, models: [], isLive: !offline, isBusy: false, fault: '', language: 'en', theme: 'auto', earlier: null,
-  cache: new Map(), draft: {},
+  cache: new Map(), links: new Map(), isLinking: false,
 
   set(patch) {
     Object.assign(this.state, patch);
@@ -55,10 +57,32 @@ const page = {
     this.set({ branch: null, rank: 0, prefix: [], word: -1 });
     if (wasForced) this.load();
   },
+  // A sentence of a test set with its reference, in the view "Translate".
+  open(text, reference) {
+    this.earlier = null;
+    this.set({ view: 'translate', text, reference, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+    this.sourceBox().value = text;
+    this.load();
+    window.scrollTo({ top: 0 });
+  },
+  async begin() {
+    try {
+      const answer = await models();
+      this.models = answer.models;
+      this.takesLinks = Boolean(answer.takesLinks);
+      if (!this.models.some((one) => one.name === this.state.model)) this.state.model = this.models[0]?.name ?? '';
+    } catch (error) {
+      this.needsKey = error instanceof KeyNeeded;
+      this.fault = this.needsKey ? '' : error.message;
+    }
+    this.draw();
+    if (!this.needsKey) await this.load();
+  },
+  askKey() { this.needsKey = true; this.draw(); },
   change(changes) { this.set({ changes }); this.load(); },
   request() {
-    const { text, model, prefix, beam, alpha, changes, measure } = this.state;
-    return { text, model, prefix, beam, alpha, changes, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
+    const { text, model, prefix, beam, alpha, changes, reference, measure } = this.state;
+    return { text, model, prefix, beam, alpha, changes, reference, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
   },
   async load() {
     if (!this.isLive) return;
@@ -76,6 +100,7 @@ const page = {
       this.fault = '';
     } catch (error) {
       if (this.latest !== asked) return;
+      if (error instanceof KeyNeeded) this.needsKey = true;
       this.fault = error instanceof Refusal || error instanceof TypeError ? error.message : String(error);
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
     } finally {
@@ -93,7 +118,7 @@ const page = {
     if (!this.box) {
       this.box = h('textarea', { id: 'source', spellcheck: 'false', dir: 'auto', maxlength: 5000, oninput: () => {
         this.earlier = this.data?.outputs[0] ?? null;
-        Object.assign(this.state, { text: this.box.value, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+        Object.assign(this.state, { text: this.box.value, reference: '', prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
         this.writeAddress();
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.load(), DELAY);
@@ -130,7 +155,7 @@ const page = {
     for (const key of ['prefix', 'changes']) if (!Array.isArray(this.state[key])) this.state[key] = [];
     if (this.box) this.box.value = this.state.text;
   },
-  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS.filter((key) => key !== 'search' || offline.searches.length); },
+  views() { return this.isLive ? Object.keys(VIEWS) : OFFLINE_VIEWS.filter((key) => !NEEDED[key] || NEEDED[key]()); },
   setTheme(theme) {
     this.theme = theme;
     prefer('theme', theme);
@@ -162,13 +187,29 @@ const page = {
       h('button', { type: 'button', class: 'quiet', id: 'language', lang: this.language === 'zh' ? 'en' : 'zh', onclick: () => { this.language = this.language === 'zh' ? 'en' : 'zh'; prefer('language', this.language); this.draw(); } }, t('language'))));
     document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, tabs, h('main', {}, view)));
     tabs.scrollLeft = scrolled;
-    view.append(needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
+    view.append(this.needsKey ? keyForm(this) : needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
     if (hadBox && this.box.isConnected) { this.box.focus(); this.box.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   },
 };
 
 function needsSentence({ state, data }) {
   return ['inside', 'search'].includes(state.view) && !data?.outputs.length;
+}
+
+function keyForm(page) {
+  const field = h('input', { type: 'password', id: 'key', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'key-note' });
+  const wasRefused = Boolean(storedKey());
+  return h('form', { class: 'card key', onsubmit: (event) => {
+    event.preventDefault();
+    storeKey(field.value.trim());
+    page.needsKey = false;
+    page.fault = '';
+    page.cache.clear();
+    page.begin();
+  } }, h('div', { class: 'head' }, h('h2', {}, t('keyTitle'))),
+  wasRefused ? h('p', { class: 'notice', role: 'alert' }, t('keyWrong')) : null,
+  h('label', { for: 'key', class: 'small faint' }, t('key')), h('div', { class: 'key-row' }, field, h('button', { type: 'submit', class: 'plain' }, t('keySend'))),
+  h('p', { class: 'small faint', id: 'key-note' }, t('keyNote')));
 }
 
 function missingSentence(page) {
@@ -189,14 +230,7 @@ async function start() {
   if (offline) { page.data = offline; page.state.text = offline.source.text; page.state.alpha = location.hash.includes('alpha=') ? page.state.alpha : offline.alpha; }
   page.draw();
   window.addEventListener('hashchange', () => { page.readAddress(); page.draw(); page.load(); });
-  try {
-    page.models = (await models()).models;
-    if (!page.models.some((one) => one.name === page.state.model)) page.state.model = page.models[0]?.name ?? '';
-  } catch (error) {
-    page.fault = error.message;
-  }
-  page.draw();
-  await page.load();
+  await page.begin();
 }
 
 start();

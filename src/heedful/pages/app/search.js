@@ -5,7 +5,8 @@ import { heatmap, makeHeat } from './heatmap.js';
 import { digits, merge, unpack } from './numbers.js';
 import { t } from './text.js';
 
-const WIDE = 104, TALL = 34, BOX = 82;
+const WIDE = 126, TALL = 34, BOX = 104, NUMBER = 6.8;
+const ruler = document.createElement('canvas');
 
 export function ancestors(nodes, index) {
   const path = [];
@@ -43,6 +44,16 @@ function closest(searches, beam) {
   return searches.reduce((near, one) => (Math.abs(one.beam - beam) < Math.abs(near - beam) ? one.beam : near), searches[0].beam);
 }
 
+// Label cut to a width in pixels, as wide as it is drawn in bold.
+function fitting(text, width) {
+  const context = ruler.getContext('2d');
+  context.font = `650 13px ${getComputedStyle(document.body).fontFamily}`;
+  const characters = [...text];
+  let shown = text;
+  for (let number = characters.length - 1; number > 0 && context.measureText(shown).width > width; number -= 1) shown = `${characters.slice(0, number).join('')}…`;
+  return shown;
+}
+
 function drawTree(page, nodes, best, chosen) {
   const shown = nodes.map((node, index) => ({ node, index })).filter(({ node, index }) => page.state.pruned || best.has(index) || !['rank', 'late_eos'].includes(node.fate));
   const places = new Map(), counts = new Map();
@@ -62,7 +73,7 @@ function drawTree(page, nodes, best, chosen) {
     const kind = `${isBest ? ' best' : ''}${isGone ? ' gone' : ''}`;
     const edge = g('path', { class: `edge${kind}`, fill: 'none', stroke: isBest ? 'var(--accent)' : 'var(--line)', 'stroke-width': isBest ? 2.6 : 1.3, d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` });
     if (isBest) edges.push(edge); else edges.unshift(edge);
-    const shown = [...node.piece].length > 7 ? `${[...node.piece].slice(0, 6).join('')}…` : node.piece;
+    const shown = fitting(node.piece, BOX - 20 - NUMBER * digits(node.tokenLogProb, 1).length);
     const label = `${shown} ${digits(node.tokenLogProb, 1)} · ${node.piece}, ${t('logProb')} ${digits(node.logProb)}, ${t(`fate_${node.fate}`)}`;
     const choose = () => page.set({ node: index });
     boxes.push(g('g', { class: `node${kind}${onPath.has(index) && !isBest ? ' path' : ''}${index === chosen ? ' on' : ''}`, role: 'button', tabindex: 0, id: `node-${index}`, 'aria-label': label, transform: `translate(${to.x} ${to.y})`, onclick: choose, onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(); } } },

@@ -1,5 +1,5 @@
 // View "Training": curves of the model's training, read again while it goes on, and its samples.
-import { Refusal, training } from './api.js';
+import { KeyNeeded, Refusal, training } from './api.js';
 import { g, h } from './dom.js';
 import { t } from './text.js';
 
@@ -16,6 +16,7 @@ export function trainingView(page) {
       if (text !== latest) root.replaceChildren(...draw(record));
       latest = text;
     } catch (error) {
+      if (error instanceof KeyNeeded) { page.askKey(); return; }
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
       root.replaceChildren(h('p', { class: 'notice', role: 'alert' }, t('failed', error.message)));
     }

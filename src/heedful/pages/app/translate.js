@@ -4,6 +4,7 @@ import { h, segments } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { lines } from './lines.js';
+import { linkEditor } from './linking.js';
 import { digits, EOS, percent } from './numbers.js';
 import { mapOf, shadedWords } from './sentence.js';
 import { t } from './text.js';
@@ -43,14 +44,15 @@ export function translateView(page) {
       output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
       output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output?.tokenLogProbs.length ? h('p', { class: 'small faint' }, t('shade')) : null));
   if (!output) return h('div', { class: 'stack' }, card, page.notice());
-  const parts = [card, page.notice(), choiceList(page, output)];
+  const reference = state.reference || data.reference;
+  const parts = [card, page.notice(), reference ? h('section', { class: 'card', id: 'reference' }, h('div', { class: 'label' }, h('span', {}, t('reference'))), h('p', { class: 'said', dir: 'auto' }, reference)) : null, choiceList(page, output)];
   if (output.weights && output.ids.length) {
     const map = mapOf(output.weights, 'mean', state.unit, output, data.source);
     const drawn = lines({ ...map, heat });
     const grid = heatmap({ ...map, heat, name: t('links') });
     parts.push(h('section', { class: 'card' },
-      h('div', { class: 'head' }, h('h2', {}, t('links')), segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit })), exportButtons(grid.svg, 'attention', map)),
-      drawn.node, h('p', { class: 'small faint' }, t('linksNote'), ' ', t('caution')), h('div', { style: { 'margin-top': '1rem' } }, grid.node, grid.status)));
+      h('div', { class: 'head' }, h('h2', {}, t('links')), h('button', { type: 'button', class: 'plain', id: 'correct', 'aria-pressed': String(page.isLinking), onclick: () => { page.isLinking = !page.isLinking; page.draw(); } }, t(page.isLinking ? 'linkingDone' : 'linking')), segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit })), exportButtons(grid.svg, 'attention', map)),
+      page.isLinking ? linkEditor(page, output) : [drawn.node, h('p', { class: 'small faint' }, t('linksNote'), ' ', t('caution'))], h('div', { style: { 'margin-top': '1rem' } }, grid.node, grid.status)));
   } else if (data.missing.attention) parts.push(h('p', { class: 'notice' }, t('missingAttention')));
   if (data.outputs.length > 1) {
     parts.push(h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('alternatives'))),
