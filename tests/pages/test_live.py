@@ -269,7 +269,7 @@ def test_the_worst_outputs_are_loaded_by_a_click(
             tab.page.wait_for_selector("#view .notice")
             assert record["command"] in tab.page.locator("#view").inner_text()
         else:
-            assert tab.page.locator("svg.lengths rect").count() == 2
+            tab.page.wait_for_function("() => document.querySelectorAll('svg.lengths rect').length === 2")
             tab.page.locator(".worst button").click()
             (expected,) = translator.translate(["fade"], beam=5)
             tab.page.wait_for_function(SHOWN, arg=expected.text)

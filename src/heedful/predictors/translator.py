@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -86,7 +86,6 @@ class Translator(Predictor):
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]
         self.backends: Final = Backends(folder, sizes, draw, self.text.max_tokens, device, engine, with_partners)
-        self._dictionary: Dictionary | None = None
 
     def __repr__(self) -> str:
         source, target = self.folder.facts.get("languages", ("source", "target"))
@@ -98,13 +97,11 @@ class Translator(Predictor):
         """Code of the target language; empty if unknown."""
         return str(self.folder.facts.get("languages", ["", ""])[1])
 
-    @property
+    @cached_property
     def dictionary(self) -> Dictionary:
         """Translations for unknown words; empty where the model has none."""
-        if self._dictionary is None:
-            has_one = "dictionary" in self.folder.facts
-            self._dictionary = Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
-        return self._dictionary
+        has_one = "dictionary" in self.folder.facts
+        return Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
 
     def model(self) -> "Seq2Seq":
         """Return the PyTorch model, loaded on first use.
@@ -289,18 +286,10 @@ class Translator(Predictor):
         seconds = time.perf_counter() - started
         num_replaced = sum(bool(one.unreplaced) for one in translations)
         keys = tuple(metrics) or self.metrics
-        if num_replaced and not metrics:
-            keys = (
-                "bleu",
-                *(key for key in keys if key != "bleu"),
-            )  # replaced words mean that outputs are sentences, for which BLEU is usual
-        language = settings.pop("target_language", self.target_language)
-
-        def report(outputs: list[str]) -> Report:
-            return evaluate(
-                outputs, items.references, items.sources, metrics=keys, target_language=language, **settings
-            )
-
+        if num_replaced and not metrics:  # replaced words mean that outputs are sentences, for which BLEU is usual
+            keys = ("bleu", *(key for key in keys if key != "bleu"))
+        settings = {"metrics": keys, "target_language": self.target_language, **settings}
+        report = partial(evaluate, references=items.references, sources=items.sources, **settings)
         outputs = [one.text for one in translations]
         before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
         scored = report(outputs)

@@ -29,7 +29,7 @@ export const FORMULAS = {
   dot: 'q · k', scaled_dot: 'q · k / √d', general: 'qᵀ W k', cosine: 'q · k / (|q| |k|)', additive: 'v · tanh(W q + U k)', concat: 'v · tanh([W U] [q; k])', location: '(L q)ⱼ,  Lⱼ = [cos j, sin j]', uniform: '0',
   gaussian: '−|q − k|² / 2b²', laplacian: '−|q − k| / b', boxcar: '0,  |q − k| < b', triangular: 'log(1 − |q − k| / b)', epanechnikov: 'log(1 − |q − k|² / b²)', constant: '0',
   softmax: 'exp(s / T) / Σ exp(s / T)', sparsemax: 'argmin |w − s / T|², w ∈ Δ', entmax: '[s / 2T − τ]₊²,  α = 1.5', hard: 'argmax s', sampled: 'w ~ softmax(s / T)', straight_through: 'argmax s', gumbel_softmax: 'softmax((s + g) / T)',
-  linear_chain: 'p(zⱼ = 1)', normalized_linear_chain: 'p(zⱼ = 1) / Σ p(z = 1)', projective_tree: 'p(j → i)',
+  sigmoid: '1 / (1 + exp(−s))', linear_chain: 'p(zⱼ = 1)', normalized_linear_chain: 'p(zⱼ = 1) / Σ p(z = 1)', projective_tree: 'p(j → i)',
 };
 
 const allowedOf = (scores, allowed) => scores.map((score, index) => allowed[index] && score > -Infinity);
@@ -66,8 +66,7 @@ function hard(scores, allowed) {
   return scores.map((_, index) => (index === best ? 1 : 0));
 }
 
-// Marginals of binary chains without transitions, over the keys that may be attended.
-function chain(scores, allowed) {
+function sigmoids(scores, allowed) {
   const is = allowedOf(scores, allowed);
   return scores.map((score, index) => (is[index] ? 1 / (1 + Math.exp(-score)) : 0));
 }
@@ -86,8 +85,9 @@ export const NORMALIZERS = {
   sampled: (scores, allowed, { temperature, noise }) => hard(scores.map((score, index) => score / temperature + noise[index]), allowed),
   straight_through: (scores, allowed) => hard(scores, allowed),
   gumbel_softmax: (scores, allowed, { temperature, noise }) => softmax(scores.map((score, index) => (score + noise[index]) / temperature), allowed),
-  linear_chain: (scores, allowed) => chain(scores, allowed),
-  normalized_linear_chain: (scores, allowed) => shared(chain(scores, allowed)),
+  sigmoid: (scores, allowed) => sigmoids(scores, allowed),
+  linear_chain: (scores, allowed) => sigmoids(scores, allowed), // a chain without transitions
+  normalized_linear_chain: (scores, allowed) => shared(sigmoids(scores, allowed)),
 };
 
 // Probability that key j is the head of query i, over projective trees with node 0 as root; by listing every tree.
