@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import heedful.cli.main as module
 from heedful import __version__
 from heedful.cli.main import COMMANDS
 from heedful.errors import FileRefused
@@ -216,3 +217,12 @@ def test_a_reader_of_help_may_leave():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+@pytest.mark.parametrize("step", ["_open_closed_streams", "_prepare_process", "_flush_or_give_up"])
+def test_ctrl_c_before_and_after_the_command_ends_it_quietly(step: str, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, step, interrupt)
+    assert module.main(["--version"]) == 130

@@ -5,6 +5,7 @@ import importlib
 import io
 import itertools
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -48,8 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 bug, 2 bad usage, configuration or data, 3 file refused, 4 loss not finite, 5 out of
         disk, memory or device, 6 missing extra, 130 or 143 stopped by a signal, 141 the reader of the output left.
     """
+    try:
+        return _main([*(sys.argv[1:] if arguments is None else arguments)])
+    except KeyboardInterrupt:  # before the command began, or after its end
+        return 128 + signal.SIGINT
+
+
+def _main(arguments: list[str]) -> int:
     _open_closed_streams()
-    words, code = _without_code([*(sys.argv[1:] if arguments is None else arguments)])
+    words, code = _without_code(arguments)
     is_debug = "--debug" in words
     _prepare_process(is_debug)
     try:

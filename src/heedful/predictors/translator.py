@@ -364,7 +364,7 @@ class Translator(Predictor):
         if not search.replace_unknown:
             return {}
         reader = self.backends.scoring(attention=True, is_exact=is_exact)
-        unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer)
+        unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer, self._steps_later)
         unknown.check(self.text)
         return unknown.replaced(texts, ids, decoded, batch_tokens)
 

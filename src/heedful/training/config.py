@@ -18,7 +18,7 @@ class TrainingConfig(Config):
     seed: int = Field(default=1, ge=0, lt=1 << 31)
     batch_tokens: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Largest number of positions of a batch on its longer side; 0 = chosen from the corpus."""
-    accumulate: int = Field(default=1, ge=1, le=MOST_STEPS)
+    accumulate: int = Field(default=1, ge=1, le=100_000)
     """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)

@@ -14,6 +14,14 @@ function headName(head) {
   return head === 'mean' ? t('mean') : t('head', Number(head) + 1);
 }
 
+// Rollout and ALTI have no single heads, and gradients no layers.
+function mapName(measure, role, layer, head) {
+  const parts = [t(role)];
+  if (measure !== 'gradients') parts.push(t('layer', layer.layer + 1));
+  if (!['rollout', 'alti', 'gradients'].includes(measure)) parts.push(headName(head));
+  return parts.join(' · ');
+}
+
 export function insideView(page) {
   const { state, data } = page;
   const output = data.outputs[0];
@@ -45,7 +53,7 @@ export function insideView(page) {
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
     h('div', { class: 'split' },
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
-      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, `${t(role)} · ${t('layer', layer.layer + 1)} · ${headName(head)}`), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
+      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(data.measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
         grid.node, grid.status, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
     overrideCard(page, role, layer, head, map),
   ];
@@ -67,7 +75,8 @@ function measureCard(page) {
 
 function overrideCard(page, role, layer, head, map) {
   const { state, data } = page;
-  if (!page.isLive) return null;
+  // Layers and heads of other measures are not those of the attention that is changed.
+  if (!page.isLive || (data.measure ?? 'attention') !== 'attention') return null;
   if (data.missing.override) return h('p', { class: 'notice' }, t('noOverride', data.missing.override));
   if (role === 'alignment') return null;
   const place = { role, layer: layer.layer, head: head === 'mean' ? -1 : Number(head) };

@@ -20,7 +20,7 @@ const TEXTS = {
   mapLabel: ['Attention of {0} rows over {1} columns', '{0} 行对 {1} 列的注意力'], saveSvg: ['SVG', 'SVG'], savePng: ['PNG', 'PNG'], saveCsv: ['CSV', 'CSV'], save: ['Save', '保存'],
   caution: ['Attention shows where the model looked, not why it chose a word.', '注意力显示模型看向哪里，而不是它为何选择某个词。'],
   missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力：{0}'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
-  measure: ['Measure', '度量'], 'measure-attention': ['Attention', '注意力'], 'measure-value-norm': ['Value norm', '值向量范数'], 'measure-rollout': ['Rollout', 'Rollout 展开'], 'measure-alti': ['ALTI', 'ALTI'], 'measure-gradients': ['Gradients', '梯度'],
+  measure: ['Measure', '度量'], 'measure-attention': ['Attention', '注意力'], 'measure-value-norm': ['Value norm', '值范数'], 'measure-rollout': ['Rollout', 'Rollout'], 'measure-alti': ['ALTI', 'ALTI'], 'measure-gradients': ['Gradients', '梯度'],
   'about-attention': ['Weights as the model uses them. They say where it looks, not how much it takes from there.', '模型实际使用的权重：表明它看向哪里，不表明从那里取用多少。'],
   'about-value-norm': ['Weights times the length of the vectors that they weigh: a word with a short vector adds little, whatever its weight.', '权重乘以被加权向量的长度：向量很短的词，权重再大也贡献很少。'],
   'about-rollout': ['Mean weights multiplied through all layers below, half for the residual connections. Values are ignored.', '把下面各层的平均权重连乘，残差连接占一半；不考虑值向量。'],
