@@ -154,8 +154,7 @@ def attend(
     watch = None if is_traced else observer.get()
     wanted = _names(need)
     normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
-    is_alone = editor.get() is None and not torch.compiler.is_exporting()
-    if watch and is_alone and not wanted >= _WATCHED:
+    if watch and not (wanted >= _WATCHED or torch.compiler.is_exporting()) and editor.get() is None:
         # Weights are computed in a second call, so that the first one is as unwatched: its kernel, its random numbers.
         attend(query, key, value, score=score, mask=mask, normalizer=normalizer, need=wanted | _WATCHED)
         watch = None
