@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Location,
         ScaledDot,
         Triangular,
+        Trilinear,
         Uniform,
     )
     from heedful.attention.simplex import Entmax, Sparsemax
@@ -86,6 +87,7 @@ __all__ = [
     "StraightThrough",
     "TreeDistribution",
     "Triangular",
+    "Trilinear",
     "Uniform",
     "attend",
     "causal",
@@ -135,6 +137,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
         "Location",
         "ScaledDot",
         "Triangular",
+        "Trilinear",
         "Uniform",
     ),
     "heedful.attention.simplex": ("Entmax", "Sparsemax"),

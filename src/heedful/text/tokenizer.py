@@ -10,6 +10,7 @@ import io
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -17,7 +18,7 @@ import sentencepiece
 from pydantic import Field
 
 from heedful.config import Config
-from heedful.errors import DataError, FileRefused
+from heedful.errors import DataError, FileRefused, UsageError
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 Units = Literal["pieces", "characters", "words"]
@@ -123,6 +124,21 @@ class Tokenizer(ABC):
         Returns:
             0-based word indices, in non-decreasing order.
         """
+
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        """Locate the tokens of a text.
+
+        Args:
+            text: normalized text.
+
+        Returns:
+            For each id of `encode(text)`, the start and the end of its characters. Of tokens that are bytes of one
+            character, only the last has a range that is not empty.
+
+        Raises:
+            UsageError: the tokenizer changes texts, so that its tokens have no place in them.
+        """
+        raise UsageError(f"{type(self).__name__} of {len(text)} characters: it cannot locate tokens in a text")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> str:
@@ -244,6 +260,19 @@ class PieceTokenizer(Tokenizer):
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         return count_words(self.pieces(ids), SPACE_MARK)
 
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        ids = self.encode(text)
+        sizes = [1 if self._processor.is_byte(index) else len(self._surface(index).encode()) for index in ids]
+        # SentencePiece puts a space before the text.
+        ends = [max(0, end - 1) for end in accumulate(sizes)]
+        whole = text.encode()
+        # Number of whole characters before each byte.
+        counts = [0, *accumulate(int(following & 0xC0 != 0x80) for following in (*whole[1:], 0))]
+        return [*pairwise([0, *(counts[end] for end in ends)])]
+
+    def _surface(self, index: int) -> str:
+        return self._processor.id_to_piece(index).replace(SPACE_MARK, " ")
+
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.model"
         (folder / file_name).write_bytes(self.model)
@@ -295,6 +324,15 @@ class UnitTokenizer(Tokenizer):
         if self.units == "words":
             return list(range(len(ids)))
         return count_words(self.pieces(ids), " ")
+
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        ranges: list[tuple[int, int]] = []
+        end = 0
+        for token in self.split(text, self.units):
+            start = text.index(token, end)
+            end = start + len(token)
+            ranges.append((start, end))
+        return ranges
 
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.json"

@@ -1,0 +1,44 @@
+"""Spans: the most probable pairs of a start and an end, of which the start is not behind the end."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+class Span(NamedTuple):
+    """Span of positions."""
+
+    first: int
+    last: int
+    """Position of the last token, not below `first`."""
+    log_prob: float
+    """Sum of the log probabilities of both ends, in nats."""
+
+
+def best_spans(log_probs: Floats, number: int) -> list[Span]:
+    """Find the most probable spans.
+
+    Args:
+        log_probs: [2, position] log probabilities of start and end.
+        number: largest number of spans.
+
+    Returns:
+        Spans with start <= end, the most probable first; of equal ones, the earlier.
+
+    Cost: position^2 additions.
+
+    Example:
+        >>> best_spans(np.log(np.array([[0.1, 0.9], [0.8, 0.2]], dtype=np.float32)), 1)[0][:2]
+        (1, 1)
+    """
+    start, end = log_probs.astype(np.float64)
+    size = len(start)
+    scores = np.where(np.tri(size, dtype=bool).T, start[:, None] + end, -np.inf).ravel()
+    least = np.partition(scores, -number)[-number] if number < scores.size else -np.inf
+    known = np.flatnonzero(scores >= least)
+    best = known[np.argsort(-scores[known], kind="stable")][:number]
+    rows = (divmod(int(index), size) for index in best if scores[index] > -np.inf)
+    return [Span(first, last, float(start[first] + end[last])) for first, last in rows]
