@@ -76,8 +76,8 @@ class AnswerSpan:
         """
         words: list[tuple[int, int, float]] = []
         for (first, after), mean in zip(self.tokens, self.weights[1:].mean(axis=0).tolist(), strict=True):
-            if words and _is_within_word(self.passage, first):
-                begun, _, own = words[-1]
+            begun, end, own = words[-1] if words else (first, first, 0.0)
+            if words and (not self.passage[begun:end].strip() or _is_within_word(self.passage, first)):
                 words[-1] = begun, after, own + mean
             else:
                 words.append((first, after, mean))
