@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from heedful.data.passages import Passage, answer_place, best_answers, encode_passage
+from heedful.data.passages import Passage, answer_place, encode_passage
+from heedful.runtime.spans import best_answers
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer

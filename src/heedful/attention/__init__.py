@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Location,
         ScaledDot,
         Triangular,
-        Trilinear,
         Uniform,
     )
     from heedful.attention.simplex import Entmax, Sparsemax
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
     from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
     from heedful.attention.structures import ChainDistribution, TreeDistribution
+    from heedful.attention.trilinear import Trilinear
     from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 __all__ = [
@@ -137,13 +137,13 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
         "Location",
         "ScaledDot",
         "Triangular",
-        "Trilinear",
         "Uniform",
     ),
     "heedful.attention.simplex": ("Entmax", "Sparsemax"),
     "heedful.attention.softmax": ("SOFTMAX", "Softmax"),
     "heedful.attention.stochastic": ("GumbelSoftmax", "Hard", "Sampled", "StraightThrough"),
     "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree", "Sigmoid"),
+    "heedful.attention.trilinear": ("Trilinear",),
     "heedful.attention.structures": ("ChainDistribution", "TreeDistribution"),
 }
 

@@ -18,6 +18,7 @@ from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, scaled
+from heedful.attention.trilinear import Trilinear
 from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
@@ -90,39 +91,6 @@ class General(Score):
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
         return _lowered(query, prepared.key, inverse_temperature)
-
-
-@final
-class Trilinear(Score):
-    """a(q, k) = w . [q; k; q * k], w [3 size]. Seo et al. 2017, arXiv:1611.01603, eq. 1.
-
-    Lowered to the dot product of [w_3 * q; w_1 . q; 1] and [k; 1; w_2 . k], where w_1, w_2 and w_3 are the thirds of w.
-
-    Cost: depth + 2 multiply-adds per pair; preparing, key_size per key.
-    """
-
-    def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
-        if query_size != key_size:
-            raise ShapeError(
-                f"trilinear score: query size {query_size} and key size {key_size} differ; use General, "
-                "which maps between them"
-            )
-        super().__init__(query_size, key_size, hidden_size)
-        self.weight = nn.Parameter(torch.empty(3, query_size))
-        nn.init.xavier_uniform_(self.weight)
-
-    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
-        return PreparedKey(torch.cat((key, torch.ones_like(key[..., :1]), key @ self.weight[1, :, None]), dim=-1))
-
-    def lower(
-        self,
-        query: Float[Tensor, "*batch query query_size"],
-        prepared: PreparedKey,
-        inverse_temperature: Tensor | float = 1.0,
-    ) -> LoweredDot:
-        own = query @ self.weight[0, :, None]
-        widened = torch.cat((query * self.weight[2], own, torch.ones_like(query[..., :1])), dim=-1)
-        return _lowered(widened, prepared.key, inverse_temperature)
 
 
 @final

@@ -3,13 +3,11 @@
 import re
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.search.spans import best_spans
 from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -58,10 +56,10 @@ class Passage:
         Returns:
             Indices of the first and the last token; None if the encoded passage does not have the answer.
         """
-        place = _find(self.text, self.facts, tokenizer.normalize(_spaced(story.answer)), story.supporting)
-        if place is None:
+        characters = _find(self.text, self.facts, tokenizer.normalize(_spaced(story.answer)), story.supporting)
+        if characters is None:
             return None
-        start, end = place
+        start, end = characters
         inside = [index for index, (first, after) in enumerate(self.ranges) if first < end and after > start]
         return (inside[0], inside[-1]) if inside and self.ranges[-1][1] >= end else None
 
@@ -136,40 +134,12 @@ def encode_passage(tokenizer: Tokenizer, story: Story, config: TextConfig) -> Pa
     """
     most = 16 * config.max_tokens
     texts = [tokenizer.normalize(_spaced(text).replace("\0", "\ufffd")) for text in (story.question, *story.facts)]
-    asked = tokenizer.encode(texts[0][:most]) if texts[0] else []
+    question = tokenizer.encode(texts[0][:most]) if texts[0] else []
     text, facts = _joined(tuple(texts[1:]))
-    known = tokenizer.encode(text[:most]) if text else []
+    passage = tokenizer.encode(text[:most]) if text else []
     ranges = tokenizer.ranges(text[:most]) if text else []
-    question = asked[: max(0, config.max_tokens // 2 - 1)]
-    room = max(0, config.max_tokens - len(question) - 2)
-    was_cut = len(question) < len(asked) or room < len(known) or max(len(text), len(texts[0])) > most
-    ids = np.array([*question, EOS, *known[:room], EOS], dtype=np.int64)
+    question_ids = question[: max(0, config.max_tokens // 2 - 1)]
+    room = max(0, config.max_tokens - len(question_ids) - 2)
+    was_cut = len(question_ids) < len(question) or room < len(passage) or max(len(text), len(texts[0])) > most
+    ids = np.array([*question_ids, EOS, *passage[:room], EOS], dtype=np.int64)
     return Passage(ids, text, tuple(ranges[:room]), facts, was_cut)
-
-
-class SpanAnswer(NamedTuple):
-    """Span of a passage as an answer."""
-
-    text: str
-    probability: float
-    """Product of the probabilities of start and end, in [0, 1]."""
-    start: int
-    """First character in the text of the passage."""
-    end: int
-    """Character after the last."""
-
-
-def best_answers(passage: Passage, log_probs: Floats, number: int) -> list[SpanAnswer]:
-    """Find the most probable answers in a passage.
-
-    Args:
-        passage: the passage.
-        log_probs: [2, position] log probabilities of start and end; those of EOS, the last position, are left out.
-        number: largest number of answers.
-
-    Returns:
-        The answers, the most probable first; for an empty passage one empty answer of probability 0.
-    """
-    places = [(*passage.span(one.first, one.last), one.log_prob) for one in best_spans(log_probs[:, :-1], number)]
-    known = [SpanAnswer(passage.text[start:end], exp(log_prob), start, end) for start, end, log_prob in places]
-    return known or [SpanAnswer("", 0.0, 0, 0)]

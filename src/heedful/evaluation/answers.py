@@ -163,7 +163,7 @@ class SpanReport:
         Returns:
             Lines that end in a newline.
         """
-        return "".join(f"{line.removeprefix('test:').strip()}\n" for line in self.summary().splitlines())
+        return "".join(f"{line.removeprefix('test:').strip()}\n" for line in self.summary().split("\n")[:-1])
 
     def to_dict(self) -> dict[str, Any]:
         """List all scores.

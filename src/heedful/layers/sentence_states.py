@@ -49,7 +49,7 @@ class SentenceStates(nn.Module):
             lengths: [source] numbers of real positions.
 
         Returns:
-            [source, position, output_size] state of the sentence of each word; zeros where padded.
+            [source, position, size + 16] state of the sentence of each word; zeros where padded.
 
         Cost: that of the encoder over sentences, and 2 * position * sentence * size multiply-adds per source.
         """

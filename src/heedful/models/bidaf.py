@@ -23,6 +23,7 @@ from heedful.attention.dispatch import attend
 from heedful.attention.interface import Need
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
+from heedful.attention.softmax import Softmax
 from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
@@ -125,9 +126,11 @@ class Bidaf(LabelModel):
         scores, is_within = PlainScores().scores(self.score.lower(passage, key))
         is_asked = _is_real(inputs.question, inputs.question_lengths)[:, None]
         is_passage = _is_real(inputs.passage, inputs.passage_lengths)
-        least = torch.finfo(scores.dtype).min
-        best = scores.masked_fill(~(is_asked if is_within is None else is_asked & is_within), least).amax(dim=-1)
-        weights = best.masked_fill(~is_passage, -torch.inf).softmax(dim=-1)[:, None]
+        allowed = is_asked if is_within is None else is_asked & is_within
+        best = scores.masked_fill(~allowed, -torch.inf).amax(dim=-1)
+        # A kernel of limited reach may exclude all words of the question.
+        is_reached = (allowed.any(dim=-1) & is_passage)[:, None]
+        weights = Softmax().weigh(best[:, None].masked_fill(~is_reached, 0.0), is_reached)
         shared = weights @ passage
         joined = torch.cat((passage, context, passage * context, passage * shared), dim=-1)
         states = joined

@@ -59,7 +59,7 @@ class LabelModel(nn.Module, ABC):
             encoded: result of `encode`.
 
         Returns:
-            [text, label] or [text, end, position] unnormalised log probabilities.
+            [text, *end, label] unnormalised log probabilities; spans have an axis of start and end.
         """
 
     def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Float[Tensor, "text *end label"], Encoded]:
@@ -70,7 +70,7 @@ class LabelModel(nn.Module, ABC):
             need: ("weights",) to request attention.
 
         Returns:
-            [text, label] or [text, end, position] unnormalised log probabilities, and the encoded texts.
+            [text, *end, label] unnormalised log probabilities, and the encoded texts.
         """
         encoded = self.encode(inputs, need)
         return self.scores(encoded), encoded
@@ -80,7 +80,7 @@ class LabelModel(nn.Module, ABC):
 
         Args:
             encoded: result of `encode`.
-            log_probs: [text] or [text, end] log probabilities of the right labels, in nats.
+            log_probs: [text, *end] log probabilities of the right labels, in nats.
 
         Returns:
             Named scalars; none by default.

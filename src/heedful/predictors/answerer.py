@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from heedful.data.passages import best_answers, encode_passage
+from heedful.data.passages import encode_passage
 from heedful.data.rows import Columns
 from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
 from heedful.errors import DataError, UsageError
@@ -19,6 +19,7 @@ from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
+from heedful.runtime.spans import best_answers
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.text.quoting import shortened

@@ -88,7 +88,7 @@ def generate(num_stories: int, seed: int) -> Iterator[Story]:
 def _notice(source: random.Random) -> Story:
     number = source.randint(*_NUM_EVENTS)
     events = [f"{sort} {source.choice(_KINDS)}" for sort in source.sample(_SORTS, number)]
-    told: list[tuple[str, str, str, str]] = []
+    facts: list[tuple[str, str, str, str]] = []
     for event in events:
         values = {
             "place": f"the {source.choice(_LOOKS)} {source.choice(_SITES)}",
@@ -99,12 +99,12 @@ def _notice(source: random.Random) -> Story:
         for part in source.sample([*_ABOUT], source.randint(2, len(_ABOUT))):
             wording = source.choice(_ABOUT[part][0])
             fact = wording.format(event=event, trade=source.choice(_TRADES), **values)
-            told.append((fact[0].upper() + fact[1:], part, event, values[part]))
-    source.shuffle(told)
-    index = source.randrange(len(told))
-    fact, part, event, answer = told[index]
+            facts.append((fact[0].upper() + fact[1:], part, event, values[part]))
+    source.shuffle(facts)
+    index = source.randrange(len(facts))
+    fact, part, event, answer = facts[index]
     # A place at the beginning of a sentence would have a capital letter.
     question = source.choice(_ABOUT[part][1]).format(event=event)
     return Story(
-        tuple(fact for fact, *_ in told), question, answer if answer in fact else answer.capitalize(), (index,)
+        tuple(fact for fact, *_ in facts), question, answer if answer in fact else answer.capitalize(), (index,)
     )

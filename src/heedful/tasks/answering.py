@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config import Tree
-from heedful.data.passages import best_answers, encode_passage
+from heedful.data.passages import encode_passage
 from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
@@ -26,6 +26,7 @@ from heedful.data.stories import (
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.answers import score_spans
 from heedful.experiment import Experiment
+from heedful.runtime.spans import best_answers
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import Recipe

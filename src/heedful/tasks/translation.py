@@ -97,7 +97,7 @@ class Translation(Task[PairFile, TranslationData]):
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
-        attention = getattr(resolve({}).model, "attention", None)
+        attention = getattr(resolve(suited).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
         if not suited:

@@ -10,7 +10,6 @@ import io
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -19,6 +18,7 @@ from pydantic import Field
 
 from heedful.config import Config
 from heedful.errors import DataError, FileRefused, UsageError
+from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 Units = Literal["pieces", "characters", "words"]
@@ -263,12 +263,7 @@ class PieceTokenizer(Tokenizer):
     def ranges(self, text: str) -> list[tuple[int, int]]:
         ids = self.encode(text)
         sizes = [1 if self._processor.is_byte(index) else len(self._surface(index).encode()) for index in ids]
-        # SentencePiece puts a space before the text.
-        ends = [max(0, end - 1) for end in accumulate(sizes)]
-        whole = text.encode()
-        # Number of whole characters before each byte.
-        counts = [0, *accumulate(int(following & 0xC0 != 0x80) for following in (*whole[1:], 0))]
-        return [*pairwise([0, *(counts[end] for end in ends)])]
+        return byte_ranges(text, sizes)
 
     def _surface(self, index: int) -> str:
         return self._processor.id_to_piece(index).replace(SPACE_MARK, " ")
@@ -341,33 +336,6 @@ class UnitTokenizer(Tokenizer):
 
     def __len__(self) -> int:
         return len(self.vocabulary)
-
-
-def count_words(pieces: Sequence[str], space: str) -> list[int]:
-    """Compute the word index of each piece; consecutive spaces make no empty words.
-
-    A new word starts at the first space after a word.
-
-    Args:
-        pieces: consecutive pieces of a text.
-        space: character that stands for a space in the pieces.
-
-    Returns:
-        The 0-based word index of each piece.
-
-    Example:
-        >>> count_words(["_a", "b", "_c"], "_")
-        [0, 0, 1]
-    """
-    indices: list[int] = []
-    word, has_begun = 0, False
-    for piece in pieces:
-        if has_begun and piece.startswith(space):
-            word, has_begun = word + 1, False
-        has_begun = has_begun or piece.strip(space) != ""
-        indices.append(word)
-    last = word if has_begun or word == 0 else word - 1  # spaces at the end belong to the last word
-    return [min(index, last) for index in indices]
 
 
 def choose_size(num_pairs: int) -> int:

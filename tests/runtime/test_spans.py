@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heedful.search.spans import best_spans
+from heedful.runtime.spans import best_spans
 
 
 def draw(size: int) -> np.ndarray:

@@ -1,11 +1,11 @@
-"""Spans: the most probable pairs of a start and an end, of which the start is not behind the end."""
+"""Spans of passages: the most probable pairs of a start and an end, of which the start is not behind the end."""
 
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from heedful.data.passages import Floats, Passage
 
 
 class Span(NamedTuple):
@@ -42,3 +42,31 @@ def best_spans(log_probs: Floats, number: int) -> list[Span]:
     best = known[np.argsort(-scores[known], kind="stable")][:number]
     rows = (divmod(int(index), size) for index in best if scores[index] > -np.inf)
     return [Span(first, last, float(start[first] + end[last])) for first, last in rows]
+
+
+class SpanAnswer(NamedTuple):
+    """Span of a passage as an answer."""
+
+    text: str
+    probability: float
+    """Product of the probabilities of start and end, in [0, 1]."""
+    start: int
+    """First character in the text of the passage."""
+    end: int
+    """Character after the last."""
+
+
+def best_answers(passage: Passage, log_probs: Floats, number: int) -> list[SpanAnswer]:
+    """Find the most probable answers in a passage.
+
+    Args:
+        passage: the passage.
+        log_probs: [2, position] log probabilities of start and end; those of EOS, the last position, are left out.
+        number: largest number of answers.
+
+    Returns:
+        The answers, the most probable first; for an empty passage one empty answer of probability 0.
+    """
+    ranges = [(*passage.span(one.first, one.last), one.log_prob) for one in best_spans(log_probs[:, :-1], number)]
+    known = [SpanAnswer(passage.text[start:end], exp(log_prob), start, end) for start, end, log_prob in ranges]
+    return known or [SpanAnswer("", 0.0, 0, 0)]
