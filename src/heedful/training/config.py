@@ -66,6 +66,10 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:
         kind = self.optimizer.schedule.kind
-        if kind in ("linear", "cosine") and not self.max_steps:
-            raise ValueError(f"the {kind} schedule falls to zero at the last step: set training.max_steps")
+        is_limited = self.max_steps or self.max_epochs or self.max_target_tokens or self.max_minutes
+        if kind in ("linear", "cosine") and not is_limited:
+            raise ValueError(
+                f"the {kind} schedule falls to zero at the end of training: set a limit, such as training.max_steps or "
+                "training.max_minutes"
+            )
         return self
