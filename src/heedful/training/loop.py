@@ -321,22 +321,14 @@ class Trainer:
         return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
     def _share(self) -> float:
-        """Part of the training that is done, in [0, 1], by the limit that is nearest; 0 without a limit."""
-        course, config = self._course, self._config
-        shares = [
-            course.step / config.max_steps if config.max_steps else 0.0,
-            self._passed / config.max_epochs if config.max_epochs else 0.0,
-            course.num_target_tokens / config.max_target_tokens if config.max_target_tokens else 0.0,
-            course.seconds / (60.0 * config.max_minutes) if config.max_minutes else 0.0,
-        ]
-        return min(1.0, max(shares))
+        course = self._course
+        return self._config.share_done(course.step, self._passed, course.num_target_tokens, course.seconds)
 
     def _progress(self) -> Progress:
         course, window = self._course, self._window
-        epoch = self._passed
         return Progress(
             step=course.step,
-            epoch=epoch,
+            epoch=self._passed,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
             learning_rate=course.learning_rate or self._learner.rate,
