@@ -16,6 +16,7 @@ from heedful.cli.completion import DEVICES, completed, engines
 from heedful.cli.cores import physical_cores
 from heedful.cli.help import COMMON
 from heedful.errors import UsageError
+from heedful.runtime.company import follow
 from heedful.training.memory_settings import use_large_pages
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ Threads = Annotated[
         min=0,
         max=MOST_THREADS,
         metavar="INTEGER",
-        help="Number of threads; 0 = one per physical core.",
+        help="Number of threads; 0 = one per physical core, fewer while other programs keep them busy.",
         rich_help_panel=COMMON,
     ),
 ]
@@ -245,7 +246,8 @@ def use_threads(threads: int) -> None:
     """Set the number of threads of numeric libraries; call it before they are imported.
 
     Args:
-        threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core.
+        threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core, or fewer while other
+            programs keep processors busy.
 
     Raises:
         UsageError: OMP_NUM_THREADS is not a number of threads.
@@ -254,8 +256,10 @@ def use_threads(threads: int) -> None:
         # One number, or one for each level of nesting.
         if not all(re.fullmatch(r"0*[1-9][0-9]{0,3}", word.strip()) for word in chosen.split(",")):
             raise UsageError(f"OMP_NUM_THREADS={chosen}: expected a number from 1 to 9999; set it to that, or unset it")
+        follow(int(chosen.split(",")[0]), may_use_fewer=False)
         return
     number = threads or physical_cores()
+    follow(number, may_use_fewer=not threads)
     os.environ["OMP_NUM_THREADS"] = str(number)
     if "torch" in sys.modules:
         import torch
