@@ -1,4 +1,3 @@
-# pyright: reportPrivateUsage=false
 import ctypes.util
 import itertools
 import sys
