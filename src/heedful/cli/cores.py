@@ -24,6 +24,16 @@ def physical_cores() -> int:
     return max(1, cores if granted is None else min(cores, math.ceil(granted)))
 
 
+def processors() -> int:
+    """Count the logical processors that this process may use, within the quota of its control groups.
+
+    Returns:
+        At least 1.
+    """
+    number, granted = len(allowed_processors()), quota()
+    return max(1, number if granted is None else min(number, math.ceil(granted)))
+
+
 def quota() -> float | None:
     """Return the number of processors that the control groups of this process grant, those of a container among them.
 
