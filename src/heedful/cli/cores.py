@@ -52,7 +52,7 @@ def _group_folders(groups: str) -> list[Path]:
     Within a container the listed path may be that of the host, which is not visible there; the root always is.
     """
     folders: list[Path] = []
-    for _, controllers, path in (line.split(":", 2) for line in groups.splitlines() if line.count(":") >= 2):
+    for _, controllers, path in (line.split(":", 2) for line in groups.split("\n") if line.count(":") >= 2):
         if controllers == "":
             root = _GROUP_ROOT
         elif "cpu" in controllers.split(","):

@@ -231,7 +231,7 @@ def allowed_processors() -> set[int]:
 def _busy_seconds() -> float | None:
     """Seconds that the processors of this process have been busy since the system started; None if not known."""
     try:
-        lines = _STAT.read_text(encoding="ascii").splitlines()
+        lines = _STAT.read_text(encoding="ascii").split("\n")
     except (OSError, UnicodeDecodeError):
         return None
     allowed, ticks = allowed_processors(), 0
