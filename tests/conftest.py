@@ -16,6 +16,9 @@ from tests import shapes
 
 shapes.install()  # before anything of heedful is imported
 
+# The last bits of results depend on the number of threads. Where it is set, it does not fall beside busy programs.
+os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+
 # A slow machine is no failure; examples that take too long show in `pytest --durations`.
 settings.register_profile("heedful", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True)

@@ -37,6 +37,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.kept_scores import kept_scores
 from heedful.predictors.table import PREDICTORS, PredictorT
 from heedful.predictors.translator import Translator
+from heedful.runtime.company import following
 from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import claim
 from heedful.tasks.advice import named_sections, verdict
@@ -106,7 +107,7 @@ def train(
         Stopped: a signal arrived; everything is saved, and the same call resumes.
         EndedElsewhere: training ended on another process; raised on every process but the first.
     """
-    with joined(recipe.device) as ranks, ExitStack() as resources:
+    with joined(recipe.device) as ranks, following(torch.get_num_threads()), ExitStack() as resources:
         runs: list[_Run] = []
         task = _task(recipe)
 

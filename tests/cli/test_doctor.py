@@ -15,7 +15,7 @@ def test_what_is_said():
     said = [line.split("  ", maxsplit=1)[0] for line in done.out.split("\n")]
     for name in ("heedful", "Python", "numpy", "sentencepiece", "torch (train)", "onnxruntime (onnx)", "processor"):
         assert name in said, name
-    for name in ("threads", "memory", "disk", "CUDA devices", "trains in"):
+    for name in ("threads", "quota", "other programs", "waiting", "memory", "disk", "CUDA devices", "trains in"):
         assert name in said, name
     assert __version__ in done.out
     assert metadata.version("numpy") in done.out

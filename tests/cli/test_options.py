@@ -1,5 +1,6 @@
 import os
 import sys
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -8,7 +9,14 @@ import typer
 from heedful.cli.main import COMMANDS, _app
 from heedful.cli.options import choose_device, parse_columns, use_threads
 from heedful.errors import UsageError
+from heedful.runtime.company import stop_following
 from tests.cli.command import heedful
+
+
+@pytest.fixture(autouse=True)
+def no_watch() -> Generator[None]:
+    yield
+    stop_following()
 
 
 @pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3", "1," + "9" * 5000, "9999999999,1"])
@@ -58,6 +66,23 @@ def test_devices_that_heedful_does_not_run_on(name: str):
     pytest.importorskip("torch")
     with pytest.raises(UsageError, match="known: auto, cpu"):
         choose_device(name)
+
+
+@pytest.mark.parametrize(("threads", "chosen", "number"), [(0, "3", 3), (0, "3,2", 3), (4, "1", 4)])
+def test_more_threads_than_processors(
+    threads: int, chosen: str, number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]  # must not be reached
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", chosen)
+    monkeypatch.setattr("heedful.cli.options.processors", lambda: number)
+    use_threads(threads)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("heedful.cli.options.processors", lambda: number - 1)
+    use_threads(threads)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert f"may use {number - 1} processors" in lines[0]
 
 
 @pytest.mark.parametrize("number", ["1", "64", " 8", "4,2"])

@@ -10,6 +10,7 @@ import torch
 
 from heedful.compiled import threads as module
 from heedful.compiled.threads import num_threads, run_parts
+from heedful.runtime.company import Company
 
 
 @pytest.fixture(autouse=True, params=["PyTorch's", "our own"])
@@ -193,3 +194,40 @@ def test_the_child_of_a_fork_has_threads_of_its_own():
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     all_meet(2)
+
+
+class TestCompany:
+    @pytest.fixture
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company]:
+        before = torch.get_num_threads()
+        torch.set_num_threads(3)
+        watch = Company(3, may_use_fewer=True)
+        monkeypatch.setattr(module, "company", lambda: watch)
+        yield watch
+        torch.set_num_threads(before)
+
+    def test_threads_fall_and_rise(self, watch: Company):
+        assert module.follow_company() == ""
+        watch.num_threads, watch.others = 1, 1.26
+        assert module.follow_company() == (
+            "other programs use 1.3 processors: 1 thread instead of 3 until they end; --threads sets a fixed number"
+        )
+        assert torch.get_num_threads() == 1
+        assert module.follow_company() == ""
+        watch.num_threads = 3
+        assert module.follow_company() == ""
+        assert torch.get_num_threads() == 3
+
+    def test_one_thread_for_exact_results_stays_one(self, watch: Company):
+        with module.single_threaded():
+            module.follow_company()
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+
+    def test_without_a_watch_nothing_changes(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(module, "company", lambda: None)
+        before = torch.get_num_threads()
+        torch.set_num_threads(before + 1)
+        assert module.follow_company() == ""
+        assert torch.get_num_threads() == before + 1
+        torch.set_num_threads(before)

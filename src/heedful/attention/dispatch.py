@@ -373,10 +373,11 @@ def _is_finite(call: _Call, attended: Attended, query: Tensor, key: Tensor | Pre
     """Tell whether no NaN or infinity can have reached a result or, later, a gradient; True where nothing is tested."""
     if call.request.mode != "eager" or call.request.device != "cpu":
         return True
-    if not all_finite(attended.context):
-        return False
+    if not call.request.wants_gradient:
+        return all_finite(attended.context)
+    # Gradients can be NaN where contexts are finite; finite inputs give both finite, or NaN in every row by overflow.
     keys = key.key if isinstance(key, PreparedKey) else key
-    return not call.request.wants_gradient or (all_finite(query) and all_known_finite(keys, call.value))
+    return all_finite(query) and all_known_finite(keys, call.value)
 
 
 def _choose(request: Request, name: str) -> Kernel:

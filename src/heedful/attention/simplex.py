@@ -132,8 +132,14 @@ class _EntmaxFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Scores, allowed: Allowed | None, alpha: Tensor | float) -> Scores:
-        weights = _solve(shift(scores, allowed), alpha) if scores.numel() else torch.zeros_like(scores)
-        return weights if allowed is None else weights.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
+        if not scores.numel():
+            return torch.zeros_like(scores)
+        weights = _solve(shift(scores, allowed), alpha)
+        total = weights.sum(dim=-1, keepdim=True)
+        # Division by infinity gives the zeros of a row without allowed keys, without one more pass over all weights.
+        return weights / (
+            total if allowed is None else total.masked_fill(~allowed.any(dim=-1, keepdim=True), torch.inf)
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Scores, Allowed | None, Tensor | float], output: Scores) -> None:
@@ -195,6 +201,11 @@ class _Jacobian(NamedTuple):
         weights, *alphas = ctx.saved_tensors
         alpha = alphas[0] if alphas else ctx.alpha
         support = weights > 0
+        if isinstance(alpha, float) and alpha == 2.0:
+            # p^0 = 1 in the support, without powers and masks.
+            slopes = weights.detach().sign()
+            total = slopes.sum(dim=-1, keepdim=True)
+            return _Jacobian(weights, 1.0, support, slopes, total.clamp_min(1.0))
         alpha = alpha.clamp_min(1.0) if isinstance(alpha, Tensor) else alpha
         # The derivative of a power of 0 is not a number, and masking it afterwards would leave 0 * inf in its place.
         weights = weights.masked_fill(~support, 1.0)
@@ -230,15 +241,14 @@ def _bends(weights: Tensor, excess: Tensor | float) -> Tensor:
 
 
 def _solve(shifted: Tensor, alpha: Tensor | float) -> Tensor:
+    """Weights, whose sums are 1 but for rounding."""
     if isinstance(alpha, Tensor):
-        weights = _bisect(shifted, alpha - 1.0)
-    elif alpha == 2.0:
-        weights = _sparsemax_by_sorting(shifted)
-    elif alpha == 1.5:
-        weights = _entmax15_by_sorting(shifted)
-    else:
-        weights = _bisect(shifted, torch.full_like(shifted[..., :1], alpha - 1.0))
-    return weights / weights.sum(dim=-1, keepdim=True)
+        return _bisect(shifted, alpha - 1.0)
+    if alpha == 2.0:
+        return _sparsemax_by_sorting(shifted)
+    if alpha == 1.5:
+        return _entmax15_by_sorting(shifted)
+    return _bisect(shifted, torch.full_like(shifted[..., :1], alpha - 1.0))
 
 
 def _sparsemax_by_sorting(shifted: Tensor) -> Tensor:

@@ -16,13 +16,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from heedful.cli.cores import physical_cores
+from heedful.cli.cores import physical_cores, quota
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.installation import install_command
+from heedful.runtime.company import has_steered_waiting, processors_of_others
 from heedful.version import __version__
 
 Row = tuple[str, str]
+_SLEEPS: Final = "threads spin while they wait, but sleep beside busy programs"
+_SPINS: Final = "as the libraries decide; beside busy programs --threads 1 may be faster"
 
 _REQUIREMENT: Final = re.compile(
     r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?P<floor>>=[\d.]+)?.*?(?:extra == '?\"?(?P<extra>\w+))?['\"]?$"
@@ -110,12 +113,16 @@ def _pytorch() -> list[Row]:
 
 
 def _machine() -> list[Row]:
-    threads = os.environ.get("OMP_NUM_THREADS")
-    said = f"{threads} by OMP_NUM_THREADS" if threads else str(physical_cores())
+    chosen, granted = os.environ.get("OMP_NUM_THREADS"), quota()
+    threads = f"{chosen} by OMP_NUM_THREADS" if chosen else str(physical_cores())
+    others = processors_of_others(0.2)
     disk = shutil.disk_usage(Path.cwd())
     return [
         ("processor", f"{physical_cores()} physical cores, {os.cpu_count()} logical"),
-        ("threads", said),
+        ("quota", "none" if granted is None else f"{granted:g} processors, of a control group"),
+        ("threads", threads),
+        ("other programs", "not known" if others is None else f"use {others:.1f} processors now"),
+        ("waiting", _SLEEPS if has_steered_waiting() else _SPINS),
         ("memory", _memory()),
         ("disk", f"{disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f} GB in {Path.cwd()}"),
     ]

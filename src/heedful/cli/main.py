@@ -53,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _main([*(sys.argv[1:] if arguments is None else arguments)])
     except KeyboardInterrupt:  # before the command began, or after its end
         return 128 + signal.SIGINT
+    finally:
+        # Commands that compute have begun to watch for other programs; the rest have not imported the module.
+        if company := sys.modules.get("heedful.runtime.company"):
+            company.stop_following()
 
 
 def _main(arguments: list[str]) -> int:

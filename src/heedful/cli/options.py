@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from heedful.cli.completion import DEVICES, completed, engines
-from heedful.cli.cores import physical_cores
+from heedful.cli.cores import physical_cores, processors
 from heedful.cli.help import COMMON
+from heedful.cli.messages import Messages
 from heedful.errors import UsageError
+from heedful.runtime.company import follow
 from heedful.training.memory_settings import use_large_pages
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ Threads = Annotated[
         min=0,
         max=MOST_THREADS,
         metavar="INTEGER",
-        help="Number of threads; 0 = one per physical core.",
+        help="Number of threads; 0 = one per physical core, fewer while other programs keep them busy.",
         rich_help_panel=COMMON,
     ),
 ]
@@ -245,7 +247,8 @@ def use_threads(threads: int) -> None:
     """Set the number of threads of numeric libraries; call it before they are imported.
 
     Args:
-        threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core.
+        threads: number of threads; 0 = OMP_NUM_THREADS if set, else one per physical core, or fewer while other
+            programs keep processors busy.
 
     Raises:
         UsageError: OMP_NUM_THREADS is not a number of threads.
@@ -254,13 +257,26 @@ def use_threads(threads: int) -> None:
         # One number, or one for each level of nesting.
         if not all(re.fullmatch(r"0*[1-9][0-9]{0,3}", word.strip()) for word in chosen.split(",")):
             raise UsageError(f"OMP_NUM_THREADS={chosen}: expected a number from 1 to 9999; set it to that, or unset it")
+        number = int(chosen.split(",")[0])
+        _warn_of_too_many(f"OMP_NUM_THREADS={chosen}", number)
+        follow(number, may_use_fewer=False)
         return
     number = threads or physical_cores()
+    _warn_of_too_many(f"--threads {number}", number)
+    follow(number, may_use_fewer=not threads)
     os.environ["OMP_NUM_THREADS"] = str(number)
     if "torch" in sys.modules:
         import torch
 
         torch.set_num_threads(number)
+
+
+def _warn_of_too_many(choice: str, number: int) -> None:
+    if number > (usable := processors()):
+        Messages(is_quiet=True).warn(
+            f"{choice}: this process may use {usable} processor{'s' * (usable > 1)}; more threads than that wait for "
+            "each other"
+        )
 
 
 def prepare_training(threads: int) -> None:

@@ -176,7 +176,7 @@ class _Alternative(torch.autograd.Function):
         ctx.autocast = current_autocast(device)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors[num_results:])
-        return tuple([each.view_as(each) for each in results if each is not None])
+        return tuple([each for each in results if each is not None])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -11,14 +11,17 @@ layer loads a second OpenMP library beside PyTorch's.
 import ctypes
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, final
 
 import torch
+
+from heedful.runtime.company import company
 
 
 def num_threads() -> int:
@@ -28,6 +31,51 @@ def num_threads() -> int:
         `torch.get_num_threads()`, so that one setting controls both; at least 1.
     """
     return torch.get_num_threads()
+
+
+def follow_company() -> str:
+    """Use fewer PyTorch threads while other programs keep processors busy, and all of them afterwards.
+
+    To be called between two batches by the thread that computes them, because the number belongs to a thread. It does
+    nothing unless `heedful.runtime.company.follow` watches for company.
+
+    Returns:
+        A line for the user when the number falls; otherwise empty.
+    """
+    watch = company()
+    if watch is None or _FIXED.is_on or watch.num_threads == (before := torch.get_num_threads()):
+        return ""
+    number = watch.num_threads
+    torch.set_num_threads(number)
+    if number > before:
+        return ""
+    return (
+        f"other programs use {watch.others:.1f} processors: {number} thread{'s' * (number > 1)} instead of {before} "
+        "until they end; --threads sets a fixed number"
+    )
+
+
+@contextmanager
+def single_threaded() -> Generator[None]:
+    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums."""
+    number, was_on = torch.get_num_threads(), _FIXED.is_on
+    torch.set_num_threads(1)
+    _FIXED.is_on = True
+    try:
+        yield
+    finally:
+        _FIXED.is_on = was_on
+        torch.set_num_threads(number)
+
+
+@final
+class _Fixed:
+    """Whether the number of threads must not change now."""
+
+    is_on = False
+
+
+_FIXED: Final = _Fixed()
 
 
 def run_parts(parts: Sequence[Callable[[], None]]) -> None:

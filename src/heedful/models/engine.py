@@ -1,7 +1,5 @@
 """Engine of a PyTorch model, behind the interface of search."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attention.interface import Need
+from heedful.compiled.threads import follow_company, single_threaded
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.step_scores import TorchStepScores, compute_scores
@@ -43,6 +42,7 @@ class TorchEngine(Engine):
         self._device = next(model.parameters()).device
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        follow_company()
         with torch.inference_mode():
             memory = self._model.encode(inputs_on(self._device, inputs))
             state = self._model.start(memory, num_hypotheses)
@@ -86,14 +86,3 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
         return TorchEngine(model, with_weights)
 
     return Stepwise("torch", make_engine, max_length, bool(model.alignment), single_threaded)
-
-
-@contextmanager
-def single_threaded() -> Generator[None]:
-    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums."""
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(number)

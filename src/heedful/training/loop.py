@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor, nn
 
+from heedful.compiled.threads import follow_company
 from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.training.checkpoint import Checkpoint
@@ -159,6 +160,8 @@ class Trainer:
             The signal that arrived at any process; 0 = none.
         """
         course = self._course
+        if line := follow_company():
+            self._warn(line)
         drawn = [next(batches) for _ in range(self._config.accumulate)]
         self._times.mark("batch preparation")
         with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
