@@ -1,14 +1,19 @@
 """Benchmarks count what they say they count, and run."""
 
+import gzip
+import json
 import math
+import random
 import re
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.architecture.package import ROOT
 
@@ -118,6 +123,34 @@ def test_losses_from_all_logits_at_once_are_those_of_the_grouped_layer(monkeypat
     torch.testing.assert_close(found.total, wanted.total)
     torch.testing.assert_close(found.gold_log_probs, wanted.gold_log_probs)
     assert found.num_correct == wanted.num_correct
+
+
+def test_formulas_of_the_validation_set_are_not_trained_on_and_fit_their_pictures(tmp_path: Path):
+    crohme = runpy.run_path(str(ROOT / "benchmarks" / "crohme.py"))
+    generator = random.Random(1)
+
+    def row(number: int) -> str:
+        strokes = [[generator.uniform(0, 90 * number) for _ in range(8)] for _ in range(3)] + [[5.0, 5.0]]
+        return json.dumps({"latex": f"x ^ {{ {number} }}", "strokes": strokes})
+
+    for name, numbers in (("train", [*range(1, 61), *range(1, 61)]), ("test2014", [*range(70, 73)])):
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as stream:
+            stream.writelines(f"{row(number)}\n" for number in numbers)
+    crohme["write"](tmp_path / "out", tmp_path, copies=3)
+    rows = {
+        name: [line.split("\t") for line in (tmp_path / "out" / f"{name}.tsv").read_text("utf-8").splitlines()]
+        for name in ("train", "dev", "test2014")
+    }
+    assert len(rows["train"]) + 3 * len(rows["dev"]) == 3 * 120
+    assert len(rows["test2014"]) == 3
+    assert not {latex for _, latex in rows["train"]} & {latex for _, latex in rows["dev"]}
+    assert rows["dev"]
+    for path, _ in (*rows["train"], *rows["dev"], *rows["test2014"]):
+        with Image.open(tmp_path / "out" / path) as picture:
+            pixels = np.asarray(picture)
+        edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+        assert pixels.min() < 100
+        assert edges.min() == 255  # nothing is cut off
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from heedful.errors import ConfigError
 from heedful.experiment import (
     Experiment,
     build_model,
+    check_resumable,
     load_experiment,
 )
 from heedful.models.rnnsearch import RNNsearchConfig
@@ -75,7 +76,7 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ),
         ("", ["model=3"], "model"),
         ("", ["training.patience=x"], "training.patience"),
-        ("", ["training.optimizer.schedule.kind=linear"], "set training.max_steps"),
+        ("", ["training.optimizer.schedule.kind=linear"], "set a limit, such as training.max_steps"),
         ("", ["model.positions=learned", "model.max_positions=100"], "max_positions 100 is below text.max_tokens 250"),
         ("", ["model.model_size=10"], "not divisible"),
         ("rnn_encoder_decoder", ["training.alignment_weight=1"], "no attention that could be taught"),
@@ -186,3 +187,16 @@ def test_a_wrong_value_is_explained_in_plain_words(setting: str, message: str):
     assert str(caught.value).startswith(message)
     assert "input" not in str(caught.value).lower()
     assert "valid" not in str(caught.value)
+
+
+def test_a_run_goes_on_with_another_rate_but_not_with_another_batch(tmp_path: Path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(to_toml(load_experiment()), encoding="utf-8")
+    linear = [
+        "training.optimizer.schedule.kind=linear",
+        "training.optimizer.learning_rate=0.002",
+        "training.max_steps=9",
+    ]
+    check_resumable(tmp_path, path, load_experiment(settings=[*linear, "training.precision=bfloat16"]))
+    with pytest.raises(ConfigError, match=r"holds a run with training\.batch_tokens = "):
+        check_resumable(tmp_path, path, load_experiment(settings=["training.batch_tokens=77"]))

@@ -56,12 +56,18 @@ FREE_ON_RESUME: Final = (
     "training.max_target_tokens",
     "training.max_minutes",
     "training.patience",
+    "training.precision",
+    "training.optimizer.learning_rate",
+    "training.optimizer.schedule.",
     "training.parallel",
     "training.export",
     "training.tensorboard",
     "search.",
 )
-"""Settings, or prefixes of settings, that may change when a run is resumed; any other change would change the model."""
+"""Settings, or prefixes of settings, that may change when a run is resumed.
+
+They concern the steps to come; a change of any other would make the steps behind wrong.
+"""
 
 
 class Experiment(StoredSettings):

@@ -8,7 +8,7 @@ from heedful.config import read_toml
 from heedful.data.same_data import EXPERIMENT
 from heedful.recipe import Started, train
 from heedful.tasks.interface import Recipe
-from heedful.tasks.pace import LEAST_ITEMS, Pace
+from heedful.tasks.pace import LEAST_ITEMS, Pace, warmup_steps
 from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
 from tests.tasks.reviews import write_reviews
@@ -21,6 +21,11 @@ def run(
     recipe = Recipe((data,), out, settings=settings, task=task, is_compared=is_compared)
     outcome = train(recipe, lambda progress: None, started.append, warned.append)
     return started[0], outcome, warned
+
+
+def test_the_warm_up_takes_an_epoch_but_never_more_than_half_of_a_short_training():
+    assert [warmup_steps(128, 1000, steps) for steps in (0, 5000, 60, 1)] == [128, 128, 30, 1]
+    assert [warmup_steps(epoch, 500, 0) for epoch in (3, 200, 9000)] == [20, 200, 500]
 
 
 def test_the_usual_number_of_items_is_validated_where_it_is_quick():

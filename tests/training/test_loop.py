@@ -354,6 +354,17 @@ def test_a_stop_that_cannot_be_saved_is_no_stop_that_was_saved(tmp_path: Path):
         run.trainer().run()
 
 
+@pytest.mark.parametrize("limit", [{"max_epochs": 2}, {"max_target_tokens": 400}])
+def test_the_rate_falls_to_zero_at_whatever_limit_ends_the_training(tmp_path: Path, limit: dict[str, int]):
+    schedule = {"kind": "linear", "warmup_steps": 1}
+    run = make_run(tmp_path, validate_every=1, optimizer={"learning_rate": 0.01, "schedule": schedule}, **limit)
+    run.trainer().run()
+    rates = [progress.learning_rate for progress in run.watched]
+    assert rates[0] == 0.01
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.15 * rates[0]
+
+
 def test_resuming_names_the_checkpoint_that_is_taken(tmp_path: Path):
     make_run(tmp_path, max_steps=9).trainer().run()
     assert make_run(tmp_path, max_steps=9).trainer().resume() == 9
@@ -696,9 +707,9 @@ def test_a_slow_run_reports_between_validations(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("kind", ["linear", "cosine"])
-def test_schedules_that_fall_to_zero_need_a_last_step(kind: str):
+def test_schedules_that_fall_to_zero_need_an_end(kind: str):
     schedule = {"schedule": {"kind": kind}}
-    with pytest.raises(ValidationError, match=r"set training\.max_steps"):
+    with pytest.raises(ValidationError, match=r"set a limit, such as training\.max_steps"):
         TrainingConfig.model_validate({"optimizer": schedule})
     assert TrainingConfig.model_validate({"optimizer": schedule, "max_steps": 10}).max_steps == 10
 

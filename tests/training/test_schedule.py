@@ -45,8 +45,18 @@ def test_falling_to_zero_at_the_last_step(kind: str):
     assert rate_factor(config, 60, 100) == pytest.approx(0.5)
     assert rate_factor(config, 100, 100) == pytest.approx(0.0)
     assert rate_factor(config, 130, 100) == pytest.approx(0.0)
-    third = {"linear": 0.75, "cosine": 0.5 * (1 + math.cos(math.pi / 4))}
-    assert rate_factor(config, 40, 100) == pytest.approx(third[kind])
+    quarter = {"linear": 0.75, "cosine": 0.5 * (1 + math.cos(math.pi / 4))}
+    assert rate_factor(config, 40, 100) == pytest.approx(quarter[kind])
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine"])
+def test_falling_to_zero_by_the_share_that_is_done_where_no_last_step_is_known(kind: str):
+    config = ScheduleConfig.model_validate({"kind": kind, "warmup_steps": 20})
+    factors = [rate_factor(config, 1000, 0, share=share) for share in (0.0, 0.25, 0.5, 1.0)]
+    quarter = {"linear": 0.75, "cosine": 0.5 * (1 + math.cos(math.pi / 4))}
+    assert factors == pytest.approx([1.0, quarter[kind], 0.5, 0.0])
+    assert rate_factor(config, 10, 0, share=0.9) == 0.5
+    assert rate_factor(config, 60, 100, share=0.9) == pytest.approx(0.5)
 
 
 def test_halving():

@@ -38,7 +38,7 @@ from heedful.runtime.exported import Exported
 from heedful.search.config import SearchConfig
 from heedful.search.images import image_arrays, image_draw
 from heedful.tasks.interface import Prepared, Recipe, Task
-from heedful.tasks.pace import Pace
+from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
@@ -126,7 +126,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
                 "optimizer": {
                     "learning_rate": 1e-3,
                     "mean_over": "tokens",
-                    "schedule": {"warmup_steps": max(20, min(500, steps_per_epoch))},
+                    "schedule": {"warmup_steps": warmup_steps(steps_per_epoch, 500, experiment.training.max_steps)},
                 },
             }
         }

@@ -32,7 +32,7 @@ from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
-from heedful.tasks.pace import Pace
+from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
@@ -178,7 +178,10 @@ class LabelTask(Task[FileT, LabelData]):
                 "batch_tokens": batch_tokens,
                 "validate_every": max(20, min(1000, steps_per_epoch)),
                 "select_by": "accuracy",
-                "optimizer": {"mean_over": "pairs", "schedule": {"warmup_steps": max(20, min(1000, steps_per_epoch))}},
+                "optimizer": {
+                    "mean_over": "pairs",
+                    "schedule": {"warmup_steps": warmup_steps(steps_per_epoch, 1000, experiment.training.max_steps)},
+                },
             }
         }
 

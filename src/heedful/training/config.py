@@ -57,6 +57,26 @@ class TrainingConfig(Config):
     """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error
     rate for words, character error rate for characters, accuracy for labels."""
 
+    def share_done(self, step: int, epochs: float, tokens: int, seconds: float) -> float:
+        """Compute the part of the training that is done, by the limit that is nearest.
+
+        Args:
+            step: number of steps so far.
+            epochs: number of epochs so far, with fractions.
+            tokens: number of target tokens so far.
+            seconds: time so far.
+
+        Returns:
+            The part in [0, 1]; 0 without a limit.
+
+        Example:
+            >>> TrainingConfig(max_steps=200, max_minutes=10).share_done(50, 0.0, 0, 300.0)
+            0.5
+        """
+        limits = (self.max_steps, self.max_epochs, self.max_target_tokens, 60.0 * self.max_minutes)
+        done = zip((step, epochs, tokens, seconds), limits, strict=True)
+        return min(1.0, max(number / limit if limit else 0.0 for number, limit in done))
+
     @model_validator(mode="before")
     @classmethod
     def _drop_execution(cls, values: Any) -> Any:
@@ -68,6 +88,10 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:
         kind = self.optimizer.schedule.kind
-        if kind in ("linear", "cosine") and not self.max_steps:
-            raise ValueError(f"the {kind} schedule falls to zero at the last step: set training.max_steps")
+        is_limited = self.max_steps or self.max_epochs or self.max_target_tokens or self.max_minutes
+        if kind in ("linear", "cosine") and not is_limited:
+            raise ValueError(
+                f"the {kind} schedule falls to zero at the end of training: set a limit, such as training.max_steps or "
+                "training.max_minutes"
+            )
         return self

@@ -213,7 +213,7 @@ class Trainer:
                 f"step {course.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
-        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed)
+        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed, self._share())
         course.learning_rate = config.optimizer.learning_rate * factor
         self._learner.update(course.step, course.learning_rate)
         course.epoch, course.batch = self._sampler.position
@@ -320,23 +320,20 @@ class Trainer:
         """Number of epochs so far, with fractions."""
         return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
+    def _share(self) -> float:
+        course = self._course
+        return self._config.share_done(course.step, self._passed, course.num_target_tokens, course.seconds)
+
     def _progress(self) -> Progress:
-        course, config, window = self._course, self._config, self._window
-        epoch = self._passed
-        shares = [
-            course.step / config.max_steps if config.max_steps else 0.0,
-            epoch / config.max_epochs if config.max_epochs else 0.0,
-            course.num_target_tokens / config.max_target_tokens if config.max_target_tokens else 0.0,
-            course.seconds / (60.0 * config.max_minutes) if config.max_minutes else 0.0,
-        ]
+        course, window = self._course, self._window
         return Progress(
             step=course.step,
-            epoch=epoch,
+            epoch=self._passed,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
             learning_rate=course.learning_rate or self._learner.rate,
             seconds=course.seconds,
-            done=min(1.0, max(shares)),
+            done=self._share(),
             unit=self._sampler.unit,
         )
 

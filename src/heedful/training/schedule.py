@@ -14,7 +14,8 @@ class ScheduleConfig(Config):
 
     inverse_sqrt: rises linearly to the peak, then falls with 1/sqrt(step): Vaswani et al. 2017, section 5.3, whose
         peak is model_size^-0.5 * warmup^-0.5.
-    linear, cosine: rise, then fall to zero at `max_steps`.
+    linear, cosine: rise, then fall to zero at the end of training: at `max_steps`, or without it at the first limit of
+        epochs, tokens or minutes that is reached.
     halving: constant, then halved once `halve_after` has passed, and again every `halve_every`. Luong et al. 2015,
         section 4.1, halve every epoch after 5 of 10, with dropout after 8 of 12; Sutskever et al. 2014, section 3.4,
         every half epoch after 5 of 7.5.
@@ -29,14 +30,17 @@ class ScheduleConfig(Config):
     """Unit of `halve_after` and `halve_every`."""
 
 
-def rate_factor(config: ScheduleConfig, step: int, max_steps: int, epoch: float | None = None) -> float:
+def rate_factor(
+    config: ScheduleConfig, step: int, max_steps: int, epoch: float | None = None, share: float = 0.0
+) -> float:
     """Return the learning rate at a step as a share of its peak.
 
     Args:
         config: the schedule.
         step: from 1.
-        max_steps: last step, for schedules that fall to zero there.
+        max_steps: last step, for schedules that fall to zero there; 0 = no limit of steps.
         epoch: number of epochs before this step, with fractions; required by schedules in epochs.
+        share: part of the training that is done, in [0, 1], for schedules that fall to zero without a last step.
 
     Returns:
         A factor in [0, 1].
@@ -56,9 +60,9 @@ def rate_factor(config: ScheduleConfig, step: int, max_steps: int, epoch: float 
         case "inverse_sqrt":
             return math.sqrt(max(1, warmup) / step)
         case "linear":
-            return max(0.0, (max_steps - step) / max(1, max_steps - warmup))
+            return max(0.0, (max_steps - step) / max(1, max_steps - warmup) if max_steps else 1.0 - share)
         case "cosine":
-            done = min(1.0, (step - warmup) / max(1, max_steps - warmup))
+            done = min(1.0, (step - warmup) / max(1, max_steps - warmup) if max_steps else share)
             return 0.5 * (1.0 + math.cos(math.pi * done))
         case "halving":
             passed = step - 1 if config.halve_in == "steps" else epoch
