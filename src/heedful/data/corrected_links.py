@@ -78,7 +78,7 @@ class CorrectedLinks:
         corrected = self._read(tokenizers)
         sources = {source for source, _ in corrected}
         texts = [_Texts(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True)]
-        found: dict[int, TokenLinks] = {}
+        token_links: dict[int, TokenLinks] = {}
         for index in range(len(corpus)):
             source, source_tokens = texts[0].spans(index)
             if source not in sources:
@@ -92,8 +92,8 @@ class CorrectedLinks:
                     for s in _tokens_of(source_words[left], source_tokens)
                     for t in _tokens_of(target_words[right], target_tokens)
                 }
-                found[index] = [s for s, _ in sorted(linked)], [t for _, t in sorted(linked)]
-        return found
+                token_links[index] = [s for s, _ in sorted(linked)], [t for _, t in sorted(linked)]
+        return token_links
 
     def _read(self, tokenizers: Tokenizers) -> Mapping[tuple[str, str], tuple[list[_Span], list[_Span], Links]]:
         corrected: dict[tuple[str, str], tuple[list[_Span], list[_Span], Links]] = {}
@@ -144,7 +144,7 @@ def _spans(texts: Sequence[str]) -> list[_Span]:
 def _tokens_of(word: _Span, tokens: Sequence[_Span]) -> list[int]:
     """Positions of the tokens of a word; a token without characters is the space before the word."""
     begin, end = word
-    return [place for place, (first, last) in enumerate(tokens) if first < end and begin < max(last, first + 1)]
+    return [position for position, (first, last) in enumerate(tokens) if first < end and begin < max(last, first + 1)]
 
 
 def _without_spaces(text: str) -> str:
