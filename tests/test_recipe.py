@@ -2,6 +2,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,37 @@ def test_links_of_words_are_found_once_and_kept_with_the_pairs(
     monkeypatch.setattr("heedful.data.corpus_links.align_pairs", None)
     outcome, _ = run(data, tmp_path / "m", *settings, "training.max_steps=6", kind=kind)
     assert outcome.step == 6
+
+
+@pytest.mark.parametrize("is_corrected", [False, True])
+def test_attention_follows_links_corrected_by_hand(is_corrected: bool, tmp_path: Path):
+    words = "abcdef"
+    pairs = [(f"{x} {y} {z}", f"{x} {y} {z}".upper()) for x, y, z in permutations(words, 3)][::3]
+    data = write(tmp_path / "w.tsv", pairs)
+    links = tmp_path / "links.tsv"
+    links.write_text("".join(f"{source}\t{target}\t0-2 1-0 2-1\n" for source, target in pairs), encoding="utf-8")
+    settings = (
+        *("text.source_units=words", "text.target_units=words", "training.alignment_weight=1"),
+        *("training.max_steps=150", "training.validate_every=75", "training.export=false"),
+        *((f"training.links={links}",) if is_corrected else ()),
+    )
+    _, log = run(data, tmp_path / "m", *settings, kind="rnnsearch")
+    num_pairs = log.started[0].data.num_examples
+    told = f"{links}: corrected links of {num_pairs} training pairs"
+    assert (told in log.started[0].data.report) == is_corrected
+    aligned = load(tmp_path / "m").align(pairs[:8])
+    wanted = ((0, 2), (1, 0), (2, 1)) if is_corrected else ((0, 0), (1, 1), (2, 2))
+    assert [pair.alignment for pair in aligned] == [wanted] * 8
+    if is_corrected:
+        links.write_text(links.read_text(encoding="utf-8").replace("0-2", "0-1"), encoding="utf-8")
+        with pytest.raises(DataError, match=r"trained on other data \(links changed\)"):
+            run(data, tmp_path / "m", *settings, kind="rnnsearch")
+
+
+def test_links_without_guided_alignment_are_refused(tmp_path: Path):
+    data, links = write(tmp_path / "n.tsv"), write(tmp_path / "l.tsv")
+    with pytest.raises(ConfigError, match=r"training\.links: no links are taught; set training\.alignment_weight"):
+        run(data, tmp_path / "m", f"training.links={links}")
 
 
 def test_a_finished_training_says_so_and_more_steps_go_on(tmp_path: Path):

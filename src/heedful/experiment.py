@@ -92,6 +92,8 @@ class Experiment(StoredSettings):
             )
         if self.training.alignment_weight and (reason := _why_not_guided(model)):
             raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
+        if self.training.links and not self.training.alignment_weight:
+            raise ValueError("training.links: no links are taught; set training.alignment_weight, such as to 1")
         return self
 
 

@@ -15,6 +15,7 @@ from torch import nn
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.custom_code import allow_code, is_custom, named_code
 from heedful.data.batch import Sampler
+from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.rows import Columns
 from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
 from heedful.errors import (
@@ -148,7 +149,7 @@ class _Run:
 def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
-    watch = DataWatch(files)
+    watch = DataWatch({**files, **_corrected_links(recipe)})
     claim_data(folder, watch.fingerprints)
     earlier = earlier_settings(folder / EXPERIMENT, task.name)
     suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
@@ -350,6 +351,17 @@ def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
     if not recipe.data:
         raise UsageError("train: no data given; give one file of pairs, or two aligned files")
     return task.find(recipe)
+
+
+def _corrected_links(recipe: Recipe) -> dict[str, CorrectedLinks]:
+    """File of corrected links that the settings name, which a training depends on like its data.
+
+    Raises:
+        DataError: the file does not exist.
+    """
+    training = _user_settings(recipe).get("training")
+    path = training.get("links") if isinstance(training, dict) else None
+    return {"links": CorrectedLinks(Path(path))} if path and isinstance(path, str) else {}
 
 
 def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:

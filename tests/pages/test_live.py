@@ -207,9 +207,10 @@ def test_the_key_is_asked_for_sent_and_forgotten_with_the_tab(browser: Any, tran
         other.close()
 
 
-def test_links_are_drawn_by_drag_and_by_keyboard_and_saved(browser: Any, address: str):
-    tab = Tab(browser, address + "#text=fa-de-cab")
-    tab.page.wait_for_selector("#output .word")
+@pytest.mark.parametrize("view", ["translate", "inside"])
+def test_links_are_drawn_by_drag_and_by_keyboard_and_saved(browser: Any, address: str, view: str):
+    tab = Tab(browser, address + f"#text=fa-de-cab&view={view}")
+    tab.page.wait_for_selector("#view .word")
     tab.page.locator("#correct").click()
     tab.page.locator("[data-links=clear]").click()
     assert tab.page.locator("#pharaoh").inner_text() == "–"
@@ -241,6 +242,24 @@ def test_links_are_drawn_by_drag_and_by_keyboard_and_saved(browser: Any, address
     assert source.split() == tab.page.locator("#linking [data-side='0']").all_inner_texts()
     assert target.split() == tab.page.locator("#linking [data-side='1']").all_inner_texts()
     assert parse_pharaoh(links) == [(1, 0)]
+    tab.close()
+
+
+def test_links_corrected_in_one_view_are_those_of_the_other(browser: Any, address: str):
+    tab = Tab(browser, address + "#text=fa-de-cab&view=inside")
+    tab.page.wait_for_selector("#view .word")
+    tab.page.locator("#correct").click()
+    # They begin with the links of the head that is shown.
+    first = {tab.page.locator("#pharaoh").inner_text()}
+    for button in tab.page.locator(".thumbs button").all():
+        button.click()
+        first.add(tab.page.locator("#pharaoh").inner_text())
+    assert len(first) > 1
+    tab.page.locator("[data-links=clear]").click()
+    tab.page.evaluate("location.hash = '#text=fa-de-cab&view=translate'")
+    tab.page.wait_for_selector("#output")
+    assert tab.page.locator("#pharaoh").inner_text() == "–"
+    assert tab.page.locator("#correct").get_attribute("aria-pressed") == "true"
     tab.close()
 
 

@@ -681,6 +681,18 @@ WORDS: Final = {
     "train-null": ("train", "/dev/null"),
     "config-zero": ("train", "words.tsv", "--config", "/dev/zero"),
     "config-folder": ("train", "words.tsv", "--config", "/"),
+    "train-links-none": ("train", "words.tsv", "--links", "missing"),
+    "train-links-empty": ("train", "words.tsv", "--links", "/dev/null"),
+    "train-links-zero": ("train", "words.tsv", "--links", "/dev/zero", "--set", "training.alignment_weight=1"),
+    "train-links-folder": ("train", "words.tsv", "--links", "tiny.model", "--set", "training.alignment_weight=1"),
+    "train-links-pairs": ("train", "words.tsv", "--links", "words.tsv", "--set", "training.alignment_weight=1"),
+    "train-links-bytes": (
+        *("train", "words.tsv", "--links", "tiny.model/tokenizer.json", "--set", "training.alignment_weight=1"),
+    ),
+    "train-links-labels": (
+        *("train", "labels.tsv", "--task", "classification", "--links", "words.tsv"),
+        *("--set", "training.alignment_weight=1"),
+    ),
     "gold-zero": ("align", "words.model", "test-texts.tsv", "--gold", "/dev/zero"),
     "input-zero": ("translate", "tiny.model", "-i", "/dev/zero"),
     "input-folder": ("translate", "tiny.model", "-i", "/"),

@@ -12,6 +12,7 @@ Examples:
   heedful train words.tsv --set text.target_units=characters
 """
 
+import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +99,14 @@ ModelFolder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="The model's folder.", show_default="DATA.model", rich_help_panel=FILES),
 ]
+CorrectedLinksFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Word links corrected on the page, for guided alignment; sets training.links.",
+        rich_help_panel=FILES,
+    ),
+]
 TaskName = Annotated[
     str,
     typer.Option(
@@ -124,6 +133,7 @@ def run(
     test: Test = None,
     columns: ColumnsText = "1,2",
     languages: Languages = "",
+    links: CorrectedLinksFile = None,
     preset: Preset = "",
     config: SettingsFile = None,
     settings: Settings = None,
@@ -154,7 +164,7 @@ def run(
         task=task,
         preset=preset,
         config=config,
-        settings=(*_changes(seed, minutes), *(settings or ())),
+        settings=(*_changes(seed, minutes, links), *(settings or ())),
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
@@ -180,8 +190,9 @@ def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) 
     begin_fingerprints(paths if is_first else ())
 
 
-def _changes(seed: int | None, minutes: float) -> list[str]:
+def _changes(seed: int | None, minutes: float, links: Path | None) -> list[str]:
     changes = [f"training.seed={seed}"] if seed is not None else []
+    changes += [f"training.links={json.dumps(str(links), ensure_ascii=False)}"] if links else []
     return [*changes, *([f"training.max_minutes={minutes}"] if minutes else [])]
 
 

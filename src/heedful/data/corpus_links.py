@@ -4,12 +4,13 @@ Words are aligned by IBM model 1 or 2 in both directions (`align_pairs`), and a 
 all their tokens: Chen et al. 2016, arXiv:1607.01628, and Garg et al. 2019, arXiv:1909.02074.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, final
 
 import numpy as np
 
+from heedful.data.corrected_links import TokenLinks
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.errors import FileRefused, NewerFormat
 from heedful.text.dictionary import AlignmentModel, align_pairs
@@ -30,7 +31,11 @@ Words = list[tuple[int, ...]]
 
 
 def link_corpus(
-    corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path, model: AlignmentModel = "ibm1"
+    corpus: EncodedCorpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    model: AlignmentModel = "ibm1",
+    corrected: Mapping[int, TokenLinks] | None = None,
 ) -> EncodedCorpus:
     """Align the tokens of a corpus; links are computed once, or again where their files are damaged.
 
@@ -39,6 +44,7 @@ def link_corpus(
         tokenizers: of source and target.
         folder: folder of the link files.
         model: the alignment model.
+        corrected: token links by index of a pair, in place of those that are learned.
 
     Returns:
         The corpus with `links`, the source and target positions of each pair's alignment.
@@ -56,8 +62,8 @@ def link_corpus(
     except FileRefused:
         pass
     longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
-    columns = ((sources, targets) for sources, targets in _token_links(corpus, tokenizers, model))
-    write_encoded(folder, columns, longest)
+    learned, corrected = _token_links(corpus, tokenizers, model), corrected or {}
+    write_encoded(folder, (corrected.get(index, links) for index, links in enumerate(learned)), longest)
     return _with_links(corpus, folder)
 
 
@@ -94,7 +100,7 @@ def read_linked(data: Path) -> EncodedCorpus:
 
 def _token_links(
     corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], model: AlignmentModel
-) -> Iterator[tuple[list[int], list[int]]]:
+) -> Iterator[TokenLinks]:
     """Positions of linked tokens of each pair; EOS has no links."""
     source, target = (_SideWords(*side) for side in zip((corpus.source, corpus.target), tokenizers, strict=True))
     sizes = corpus.source.lengths.astype(np.int64) @ corpus.target.lengths
@@ -110,7 +116,7 @@ def _token_links(
         yield broadcast_links(links, source.words(index), target.words(index))
 
 
-def broadcast_links(links: Links, source_words: Words, target_words: Words) -> tuple[list[int], list[int]]:
+def broadcast_links(links: Links, source_words: Words, target_words: Words) -> TokenLinks:
     """Expand links between words to links between all their tokens.
 
     Args:

@@ -15,6 +15,7 @@ from typing import Any, Final, final
 from heedful.data.corpus import Pair, PairFile, group_references
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
+from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
 from heedful.data.leakage import describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
@@ -218,23 +219,31 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
-def link_words(prepared: Prepared, folder: Path, model: AlignmentModel = "ibm1") -> Prepared:
+def link_words(
+    prepared: Prepared, folder: Path, model: AlignmentModel = "ibm1", corrections: CorrectedLinks | None = None
+) -> Prepared:
     """Align the words of the training pairs, or reuse the links of an earlier call.
 
     Args:
         prepared: result of `prepare`.
         folder: the model folder; links go to its `run/data/links`.
         model: the alignment model.
+        corrections: word links of some of the pairs, corrected by hand.
 
     Returns:
         The same data, with links of its training pairs.
+
+    Raises:
+        DataError: the corrections are malformed.
     """
     tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
-    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links", model)
+    corrected = corrections.of_corpus(prepared.train, tokenizers) if corrections else {}
+    train = link_corpus(prepared.train, tokenizers, folder / "run" / "data" / "links", model, corrected)
     num_links = 0 if train.links is None else int(train.links.source.lengths.sum())
-    return replace(
-        prepared, train=train, report=(*prepared.report, f"{num_links:,} alignment links for guided alignment")
-    )
+    report = [*prepared.report, f"{num_links:,} alignment links for guided alignment"]
+    if corrections:
+        report.append(f"{corrections.path}: corrected links of {counted(len(corrected), 'training pair')}")
+    return replace(prepared, train=train, report=tuple(report))
 
 
 def choose_units(file: PairFile, max_characters: int) -> Units:

@@ -15,6 +15,7 @@ from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
+from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepare import Sources, choose_units, link_words, prepare
@@ -149,8 +150,10 @@ class Translation(Task[PairFile, TranslationData]):
 
     def completed(self, data: TranslationData, experiment: Experiment, folder: Path) -> TranslationData:
         training = experiment.training
-        is_guided = training.alignment_weight > 0
-        pairs = link_words(data.pairs, folder, training.alignment_model) if is_guided else data.pairs
+        pairs = data.pairs
+        if training.alignment_weight:
+            corrections = CorrectedLinks(Path(training.links)) if training.links else None
+            pairs = link_words(pairs, folder, training.alignment_model, corrections)
         pretrained = _pretrained(pairs, experiment)
         facts = dict(data.facts)
         if pretrained:

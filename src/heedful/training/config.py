@@ -25,6 +25,8 @@ class TrainingConfig(Config):
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
     alignment_model: Literal["ibm1", "ibm2"] = "ibm1"
     """IBM model 1 or 2, which finds the alignment links of the pairs."""
+    links: str = ""
+    """File of word links corrected by hand, which guided alignment teaches in place of those that the model finds."""
     alignment_step: AlignmentStep = "predicted"
     """Decoder step whose attention aligns a target word: the one that predicts the word, or the one that reads it."""
     clip_norm: float = Field(default=1.0, ge=0.0, le=1e6)

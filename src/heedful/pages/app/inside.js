@@ -2,6 +2,7 @@
 import { h, segments } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat, paint } from './heatmap.js';
+import { linkButton, linkEditor } from './linking.js';
 import { matrix } from './numbers.js';
 import { mapOf, shadedWords } from './sentence.js';
 import { t } from './text.js';
@@ -55,6 +56,7 @@ export function insideView(page) {
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
       h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(data.measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
         grid.node, grid.status, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
+    rowText === output && columnText === data.source ? linksCard(page, output, layer, head) : null,
     overrideCard(page, role, layer, head, map),
   ];
   return h('div', { class: 'stack' }, parts);
@@ -71,6 +73,12 @@ function measureCard(page) {
     h('p', { class: 'small faint' }, t(`about-${data.measure}`)),
     page.isLive ? null : h('p', { class: 'small faint' }, t('otherMeasures')),
     data.missing.measure && state.measure !== data.measure ? h('p', { class: 'notice' }, t('missingMeasure', data.missing.measure)) : null);
+}
+
+// The editor of links that "Translate" has, which begins with those of the head that is shown.
+function linksCard(page, output, layer, head) {
+  return h('section', { class: 'card', id: 'links' }, h('div', { class: 'head' }, h('h2', {}, t('links')), h('span', { class: 'grow' }), linkButton(page)),
+    page.isLinking ? linkEditor(page, output, layer, head) : null);
 }
 
 function overrideCard(page, role, layer, head, map) {

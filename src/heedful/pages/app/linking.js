@@ -31,10 +31,16 @@ export function pharaoh(links) {
   return [...links].map((link) => link.split('-').map(Number)).sort((one, other) => one[0] - other[0] || one[1] - other[1]).map((pair) => pair.join('-')).join(' ');
 }
 
-export function linkEditor(page, output) {
+// Button that opens and closes the editor.
+export function linkButton(page) {
+  return h('button', { type: 'button', class: 'plain', id: 'correct', 'aria-pressed': String(page.isLinking), onclick: () => { page.isLinking = !page.isLinking; page.draw(); } }, t(page.isLinking ? 'linkingDone' : 'linking'));
+}
+
+// Editor that begins with the links of `packed`, attention of the output over the source, of one head or of the mean.
+export function linkEditor(page, output, packed, head = 'mean') {
   const { source } = page.data;
   const sources = wordsOf(source), targets = wordsOf(output);
-  const weights = output.weights ? merge(matrix(output.weights, 'mean'), output.wordOf, source.wordOf) : null;
+  const weights = packed ? merge(matrix(packed, head), output.wordOf, source.wordOf) : null;
   const texts = [sources, targets].map((words) => words.map((word) => word.text).join(' '));
   const key = texts.join('\t');
   const initial = () => (weights ? suggested(weights, sources, targets) : new Set());

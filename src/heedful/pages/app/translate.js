@@ -4,7 +4,7 @@ import { h, segments } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { lines } from './lines.js';
-import { linkEditor } from './linking.js';
+import { linkButton, linkEditor } from './linking.js';
 import { digits, EOS, percent } from './numbers.js';
 import { mapOf, shadedWords } from './sentence.js';
 import { t } from './text.js';
@@ -51,8 +51,8 @@ export function translateView(page) {
     const drawn = lines({ ...map, heat });
     const grid = heatmap({ ...map, heat, name: t('links') });
     parts.push(h('section', { class: 'card' },
-      h('div', { class: 'head' }, h('h2', {}, t('links')), h('button', { type: 'button', class: 'plain', id: 'correct', 'aria-pressed': String(page.isLinking), onclick: () => { page.isLinking = !page.isLinking; page.draw(); } }, t(page.isLinking ? 'linkingDone' : 'linking')), segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit })), exportButtons(grid.svg, 'attention', map)),
-      page.isLinking ? linkEditor(page, output) : [drawn.node, h('p', { class: 'small faint' }, t('linksNote'), ' ', t('caution'))], h('div', { style: { 'margin-top': '1rem' } }, grid.node, grid.status)));
+      h('div', { class: 'head' }, h('h2', {}, t('links')), linkButton(page), segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit })), exportButtons(grid.svg, 'attention', map)),
+      page.isLinking ? linkEditor(page, output, output.weights) : [drawn.node, h('p', { class: 'small faint' }, t('linksNote'), ' ', t('caution'))], h('div', { style: { 'margin-top': '1rem' } }, grid.node, grid.status)));
   } else if (data.missing.attention) parts.push(h('p', { class: 'notice' }, t('missingAttention')));
   if (data.outputs.length > 1) {
     parts.push(h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('alternatives'))),
