@@ -90,9 +90,9 @@ COMMAND_LINES: Final = (
     Command("answer-spans", ("answer", "passages.model", "passages.jsonl"), ("passages.model", "passages.jsonl")),
     Command(
         "answer-spans-onnx",
-        ("answer", "passages-engines.model", "passages.jsonl", "--format", "jsonl", "-o", "answers.jsonl"),
+        ("answer", "passages-engines.model", "passages.jsonl", "-o", "answers.tsv"),
         ("passages-engines.model", "passages.jsonl"),
-        ("answers.jsonl",),
+        ("answers.tsv",),
         damages="few",
     ),
     Command("encode", ("encode", "labels.model", "abc fed"), ("labels.model",), damages="few"),

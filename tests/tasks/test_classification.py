@@ -238,3 +238,10 @@ def test_a_run_does_not_go_on_as_another_task(tmp_path: Path):
     Run(data, tmp_path / "m", "training.max_steps=20").train()
     with pytest.raises(ConfigError, match="choose another --out"):
         train(Recipe((data,), tmp_path / "m"), print, lambda facts: None, print)
+
+
+def test_validation_data_of_labels_never_seen_are_refused(tmp_path: Path):
+    (tmp_path / "dev.tsv").write_text("a text\tunseen\nanother\tunseen\n", encoding="utf-8")
+    run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", dev=(tmp_path / "dev.tsv",))
+    with pytest.raises(DataError, match="none of the 2 items has an answer that can be learned"):
+        run.train()

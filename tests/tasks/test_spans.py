@@ -161,6 +161,19 @@ def test_what_cannot_be_learned_is_refused(rows: list[dict[str, object]], compla
         make_run(tmp_path / "n.jsonl", tmp_path / "m").train()
 
 
+def test_validation_data_without_any_answer_within_the_limit_is_refused(tmp_path: Path):
+    """Only the training passages are short enough."""
+    short, long = tmp_path / "short.jsonl", tmp_path / "long.jsonl"
+    for path, words, number in ((short, "", 20), (long, "word " * 60, 3)):
+        rows = [{"passage": f"{words}Ada{i} left.", "question": "Who?", "answer": f"Ada{i}"} for i in range(number)]
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    run = Run(
+        short, tmp_path / "m", "text.max_tokens=20", task="answering", common=SPAN_SETTINGS, preset="bidaf", dev=(long,)
+    )
+    with pytest.raises(DataError, match=r"none of the 3 items has an answer .* text.max_tokens = 20"):
+        run.train()
+
+
 def test_many_answers_that_are_no_labels_name_the_preset(tmp_path: Path):
     rows = [{"facts": [f"It is {i}."], "question": "What is it?", "answer": str(i)} for i in range(20)]
     (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

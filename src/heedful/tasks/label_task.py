@@ -16,7 +16,7 @@ from heedful.config import Tree, merge
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelSampler, make_label_batch
 from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
-from heedful.errors import FileRefused
+from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
 from heedful.export.labels import ENGINE, export_classifier
@@ -35,6 +35,7 @@ from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.pace import Pace, warmup_steps
+from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
@@ -286,6 +287,12 @@ class LabelTask(Task[FileT, LabelData]):
         encoded = self.encode(dev, data.tokenizer, experiment)
         targets, read = self.targets(dev, data, experiment), self.reader(dev, data, experiment)
         known = [index for index, ids in enumerate(targets) if ids]
+        if not known:
+            most = experiment.text.max_tokens
+            raise DataError(
+                f"validation: none of the {counted(len(gold), 'item')} has an answer that can be learned: each is "
+                f"absent from the training data, or beyond text.max_tokens = {most:,}"
+            )
         corpus = EncodedCorpus(
             EncodedSide.of([encoded[index].tolist() for index in known]),
             EncodedSide.of([targets[index] for index in known]),
