@@ -41,6 +41,7 @@ CHINESE: Final = {
     "query_size multiply-adds per pair; preparing, query_size * key_size per key": (
         "每对 query_size 次乘加；预处理时每个键 query_size * key_size 次"
     ),
+    "depth + 1 multiply-adds per pair": "每对 depth + 1 次乘加",
     "hidden_size tanh per pair": "每对 hidden_size 次 tanh",
     "depth squared differences per pair, and one K": "每对 depth 个差的平方，再加一次 K",
     # normalizers

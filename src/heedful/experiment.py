@@ -13,6 +13,7 @@ from heedful.custom_code import is_custom
 from heedful.data.images import ImageConfig
 from heedful.errors import ConfigError, did_you_mean
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
+from heedful.models.bidaf import BidafConfig
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -31,6 +32,7 @@ _WITHOUT_ALIGNMENT: Final = (
     HierarchicalConfig,
     SelfAttentiveConfig,
     MemoryNetworkConfig,
+    BidafConfig,
 )
 LEFT_OPEN: Final[Mapping[str, int | str]] = {"batch_tokens": 0, "validate_every": 0, "select_by": "auto"}
 """Training settings that are chosen from the corpus by default, and the value of each that asks for this choice."""

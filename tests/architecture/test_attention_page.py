@@ -164,8 +164,8 @@ def test_the_cost_of_a_score_names_the_size_of_its_pairs(maker: Any, name: str):
     query, key = (torch.zeros(2, sizes[size], dtype=torch.float64) for size in ("query_size", "key_size"))
     pairs = score.lower(query, score.prepare(key))
     (row,) = [row for row in maker.tables()["scores"] if row[0] == f"`{SCORES[name].__name__}`"]
-    named = row[3].split()[0]
-    wanted = {**sizes, "depth": 5, "1": 1}[named]
+    named, plus, more, *_ = row[3].split()
+    wanted = {**sizes, "depth": 5, "1": 1}[named] + (int(more) if plus == "+" else 0)
     assert pairs.key.shape[-1] == pairs.query.shape[-1] == wanted, row
 
 

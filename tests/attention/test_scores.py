@@ -37,6 +37,14 @@ def general(query: Vector, key: Vector, place: int, parameters: Parameters) -> f
     return sum(q * weight[i, j] * k for i, q in enumerate(query) for j, k in enumerate(key))
 
 
+def trilinear(query: Vector, key: Vector, place: int, parameters: Parameters) -> float:
+    first, second, third = parameters["weight"]
+    total = 0.0
+    for i, (q, k) in enumerate(zip(query, key, strict=True)):
+        total += first[i] * q + second[i] * k + third[i] * q * k
+    return total
+
+
 def tanh_of(of_query: Any, of_key: Any, query: Vector, key: Vector, vector: Vector) -> float:
     total = 0.0
     for unit, v in enumerate(vector):
@@ -81,6 +89,7 @@ FORMULAS: Mapping[str, Formula] = {
     "dot": dot,
     "scaled_dot": scaled_dot,
     "general": general,
+    "trilinear": trilinear,
     "cosine": cosine,
     "additive": additive,
     "concat": concat,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from heedful.evaluation.answers import score_answers
+from heedful.errors import DataError
+from heedful.evaluation.answers import score_answers, score_spans
 
 WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
 
@@ -26,3 +27,27 @@ def test_without_supporting_facts_nothing_is_said_of_them():
     assert report.attended is None
     assert "supporting" not in report.summary() + report.to_text()
     assert report.to_dict()["attended"] is None
+
+
+def test_spans_are_right_apart_from_case_punctuation_and_articles():
+    report = score_spans(
+        ["the cellar.", "Ada", "", "北京大学"],
+        ["Cellar", "Ada Stone", "x", "北京"],
+        [[0], [1], [], []],
+        [WEIGHTS, WEIGHTS, None, None],
+    )
+    assert report.right == (True, False, False, False)
+    assert report.exact_match == 25.0
+    assert report.shares == pytest.approx((1.0, 2 / 3, 0.0, 2 / 3))
+    assert report.f1 == pytest.approx(100 * (1 + 4 / 3) / 4)
+    assert (report.num_supporting, report.num_attended) == (2, 1)
+    assert "exact match 25.00 %" in report.summary()
+    assert "50.00 % of 2 supporting facts" in report.to_text()
+    assert report.to_dict()["f1"] == report.f1
+    assert "exact match 25.00" in repr(report)
+    assert "supporting" not in score_spans(["a"], ["a"]).summary()
+
+
+def test_no_spans_have_no_scores():
+    with pytest.raises(DataError, match="no questions"):
+        score_spans([], [])

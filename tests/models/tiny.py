@@ -78,6 +78,8 @@ CONFIGS: Mapping[str, Config] = {
     "luong-gru": changed(
         _LUONG, cell="gru", num_layers=1, is_bidirectional=True, is_source_reversed=False, score="additive"
     ),
+    "luong-sentences": changed(_LUONG, attention={"has_sentences": True, "window": "local-p", "half_width": 2}),
+    "rnnsearch-sentences": changed(_RNNSEARCH, attention={"has_sentences": True, "hidden_size": 5}),
     "luong-bidirectional": changed(_LUONG, is_bidirectional=True, window="global", score="scaled_dot"),
     "transformer-additive": changed(
         _TRANSFORMER, attention={"score": "additive", "has_query_bias": True, "normalizer": "sparsemax"}

@@ -9,7 +9,7 @@ import torch
 
 from heedful.attention.dispatch import attend
 from heedful.attention.normalizers import NORMALIZERS
-from heedful.attention.scores import SCORES, Additive, Concat, General, Location
+from heedful.attention.scores import SCORES, Additive, Concat, General, Location, Trilinear
 from heedful.pages.bundle import page_files
 from tests.pages.browser import chromium, needs_chromium
 
@@ -37,6 +37,8 @@ def with_parameters(name: str) -> Any:
     with torch.no_grad():
         if isinstance(score, General):
             score.weight.copy_(torch.tensor(W))
+        if isinstance(score, Trilinear):
+            score.weight.copy_(torch.tensor([[0.5, -0.5], [1.0, 0.0], [1.0, 2.0]]))
         if isinstance(score, Additive):
             score.query_projection.weight.copy_(torch.tensor(W))
             score.key_projection.weight.copy_(torch.tensor(U))

@@ -87,12 +87,21 @@ COMMAND_LINES: Final = (
         ("answers.jsonl",),
         damages="few",
     ),
+    Command("answer-spans", ("answer", "passages.model", "passages.jsonl"), ("passages.model", "passages.jsonl")),
+    Command(
+        "answer-spans-onnx",
+        ("answer", "passages-engines.model", "passages.jsonl", "--format", "jsonl", "-o", "answers.jsonl"),
+        ("passages-engines.model", "passages.jsonl"),
+        ("answers.jsonl",),
+        damages="few",
+    ),
     Command("encode", ("encode", "labels.model", "abc fed"), ("labels.model",), damages="few"),
     Command(
         "evaluate", ("evaluate", "tiny.model", "test.tsv", "--format", "json"), ("tiny.model", "test.tsv"), (), False
     ),
     Command("evaluate-labels", ("evaluate", "labels.model", "labels.tsv"), ("labels.model", "labels.tsv")),
     Command("evaluate-answers", ("evaluate", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
+    Command("evaluate-spans", ("evaluate", "passages.model", "passages.jsonl"), ("passages.model", "passages.jsonl")),
     Command("score", ("score", "tiny.model", "test.tsv"), ("tiny.model", "test.tsv")),
     Command(
         "score-files",
@@ -170,6 +179,17 @@ COMMAND_LINES: Final = (
         share=3,
     ),
     Command(
+        "train-spans-on",
+        (
+            *("train", "passages.jsonl", "--task", "answering", "--config", "passages.toml", "--out", "passages.model"),
+            *("--set", "training.max_steps=10"),
+        ),
+        ("passages.jsonl", "passages.toml", "passages.model"),
+        ("passages.model",),
+        False,
+        share=3,
+    ),
+    Command(
         "compare-again",
         ("compare", "grid.toml", "words.tsv", "--out", "compared", "--test", "test.tsv"),
         ("grid.toml", "words.tsv", "test.tsv", "compared"),
@@ -193,9 +213,11 @@ READ_AS_STREAMS: Final = (
     ("translate-file", "test.src"),
     ("answer", "stories.jsonl"),
     ("answer-onnx", "stories.jsonl"),
+    ("answer-spans", "passages.jsonl"),
+    ("answer-spans-onnx", "passages.jsonl"),
 )
 """Commands and the files that they read line by line, from pipes too."""
-USER_FILES: Final = (".tsv", ".src", ".tgt", ".gz", ".csv", ".links", "test.jsonl", "stories.jsonl")
+USER_FILES: Final = (".tsv", ".src", ".tgt", ".gz", ".csv", ".links", "test.jsonl", "stories.jsonl", "passages.jsonl")
 """Names of files whose content a user writes: there is nothing that a changed one could differ from."""
 
 
@@ -601,7 +623,9 @@ def stream_cases(full: Path) -> Iterator[Case]:
     reader = replace(BY_NAME["translate"], arguments=("translate", "tiny.model"))
     classifier = replace(BY_NAME["classify"], arguments=("classify", "labels.model"))
     answerer = replace(BY_NAME["answer"], arguments=("answer", "stories.model"))
-    for command, (kind, stdin) in itertools.product((reader, classifier, answerer), STDIN.items()):
+    reader_of_spans = replace(BY_NAME["answer-spans"], arguments=("answer", "passages.model"))
+    commands = reader, classifier, answerer, reader_of_spans
+    for command, (kind, stdin) in itertools.product(commands, STDIN.items()):
         yield Case(f"stream/{command.name}/stdin-{kind}", command, about=Surroundings(stdin=stdin))
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from heedful.records import CHECKSUM, checksum
 from heedful.synthetic.facts import generate
+from heedful.synthetic.notices import generate as generate_notices
 from tests.prove.hostile_process import PATIENT, run
 from tests.tasks.scenes import write_scenes
 
@@ -132,6 +133,11 @@ def make_all(root: Path) -> None:
     (root / "stories.toml").write_text(memory, encoding="utf-8")
     task = ("--task", "answering")
     _do(root, "train", "stories.jsonl", *task, "--out", "stories.model", "--config", "stories.toml")
+    passages = "".join(f"{story.to_json()}\n" for story in generate_notices(120, seed=1))
+    (root / "passages.jsonl").write_text(passages, encoding="utf-8", newline="\n")
+    spans = COMMON.format(text=PIECES, model='kind = "bidaf"\nembedding_size = 8\nhidden_size = 8\n')
+    (root / "passages.toml").write_text(spans, encoding="utf-8")
+    _do(root, "train", "passages.jsonl", *task, "--out", "passages.model", "--config", "passages.toml")
     write_scenes(root / "scenes.tsv", 40)
     sizes = "embedding_size = 8\nhidden_size = 8\nannotation_size = 8\n"
     scenes = COMMON.format(text="", model=f'kind = "show_attend_tell"\n{sizes}')
@@ -144,6 +150,7 @@ def make_all(root: Path) -> None:
         ("tiny", ("onnx", "ctranslate2")),
         ("labels", ("onnx",)),
         ("stories", ("onnx",)),
+        ("passages", ("onnx",)),
         ("scenes", ("onnx",)),
     ):
         shutil.copytree(root / f"{name}.model", root / f"{name}-engines.model")

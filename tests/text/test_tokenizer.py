@@ -6,12 +6,13 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.errors import DataError, FileRefused
+from heedful.errors import DataError, FileRefused, UsageError
 from heedful.text.tokenizer import (
     SPACE_MARK,
     Normalization,
     PieceTokenizer,
     TextConfig,
+    Tokenizer,
     Units,
     UnitTokenizer,
     choose_size,
@@ -296,3 +297,20 @@ def test_a_piece_that_is_not_utf_8_is_refused(pieces: dict[Normalization, PieceT
     assert model.count(text.encode()) >= 1
     with pytest.raises(FileRefused, match="a piece is not UTF-8"):
         PieceTokenizer(model.replace(text.encode(), b"\xff" + text.encode()[1:]), "NFC")
+
+
+@pytest.mark.parametrize("text", ["Ada went to the attic.", "Zoë 北京 ran😀 there", " lead", "x" * 5, ""])
+def test_ranges_of_pieces_cover_the_text(pieces: dict[Normalization, PieceTokenizer], text: str):
+    tokenizer = pieces["NFC"]
+    ranges = tokenizer.ranges(text)
+    ids = tokenizer.encode(text)
+    assert len(ranges) == len(ids)
+    assert "".join(text[start:end] for start, end in ranges) == text
+    for index, (piece, (start, end)) in enumerate(zip(tokenizer.pieces(ids), ranges, strict=True)):
+        if not piece.startswith("<0x"):
+            assert text[start:end] == piece.replace("\u2581", " ").removeprefix("" if index else " ")
+
+
+def test_a_tokenizer_that_changes_texts_locates_nothing():
+    with pytest.raises(UsageError, match="cannot locate tokens"):
+        Tokenizer.ranges(UnitTokenizer(Vocabulary.build([["a"]], 0, 1), "words", "NFC"), "a")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
     from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
     from heedful.attention.structures import ChainDistribution, TreeDistribution
+    from heedful.attention.trilinear import Trilinear
     from heedful.regression.estimator import NadarayaWatsonRegressor, toy_data
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "StraightThrough",
     "TreeDistribution",
     "Triangular",
+    "Trilinear",
     "Uniform",
     "attend",
     "causal",
@@ -141,6 +143,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.attention.softmax": ("SOFTMAX", "Softmax"),
     "heedful.attention.stochastic": ("GumbelSoftmax", "Hard", "Sampled", "StraightThrough"),
     "heedful.attention.structured": ("LinearChain", "NormalizedLinearChain", "ProjectiveTree", "Sigmoid"),
+    "heedful.attention.trilinear": ("Trilinear",),
     "heedful.attention.structures": ("ChainDistribution", "TreeDistribution"),
 }
 

@@ -18,6 +18,7 @@ from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, scaled
+from heedful.attention.trilinear import Trilinear
 from heedful.compiled.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
@@ -374,6 +375,7 @@ SCORES: Final[dict[str, type[Score]]] = {
     "dot": Dot,
     "scaled_dot": ScaledDot,
     "general": General,
+    "trilinear": Trilinear,
     "cosine": Cosine,
     "additive": Additive,
     "concat": Concat,

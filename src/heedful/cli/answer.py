@@ -4,7 +4,7 @@ Input is a file or standard input: one JSON object a line, {"facts": ["...", "..
 separated by " | ", a tab, and the question. A line of another form is a fact, or if it ends in a question mark a
 question about the facts before it; an empty line forgets them. One question in, one line out: the answer, a tab and its
 probability. With --format jsonl, each line gives the probability of every answer and the weight of each fact at each
-step.
+step; where the answer is a span of the facts, also the place of the span and the weight of each token.
 
 Examples:
   heedful answer stories.model
@@ -104,8 +104,8 @@ def _weights(result: "Answer") -> str:
     if result.weights is None:
         return ""
     return "".join(
-        f"  step {step}: {weight:.2f}  {fact}\n"
-        for step, row in enumerate(result.weights.tolist(), start=1)
+        f"  {step}: {weight:.2f}  {fact}\n"
+        for step, row in zip(result.steps, result.weights.tolist(), strict=True)
         for fact, weight in zip(result.story.facts, row, strict=True)
         if weight >= _LEAST_SHOWN
     )
@@ -122,4 +122,5 @@ def _facts(result: "Answer") -> dict[str, Any]:
         "probabilities": result.probabilities,
         "weights": weights,
         "was_cut": result.was_cut,
+        **({} if result.span is None else {"span": result.span.to_dict()}),
     }

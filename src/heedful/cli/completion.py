@@ -21,6 +21,7 @@ PRESETS: Final = (
     *("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive"),
     *("show_attend_tell", "show_attend_tell-hard", "show_attend_tell-gumbel", "image_transformer"),
     *("memory_network", "memory_network-average", "memory_network-hard", "memory_network-chain"),
+    *("bidaf", "bidaf-average"),
 )
 """Names of the presets, because importing their table imports PyTorch; a test compares them with it."""
 DEVICES: Final = ("auto", "cpu", "cuda", "mps")

@@ -87,7 +87,7 @@ class LabelBatch:
 
     texts: SourceArrays
     labels: IntArray
-    """[batch] numbers of the labels."""
+    """[batch] numbers of the labels, or [batch, end] positions of the first and the last token of the answer."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -121,7 +121,8 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
     """Collect texts of a corpus into a batch.
 
     Args:
-        corpus: token ids as sources, the number of a label as the only target id.
+        corpus: token ids as sources; the number of a label as the only target id, or the first and last position of an
+            answer.
         indices: [batch] indices of the texts.
         collect: makes the sources.
 
@@ -129,7 +130,8 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
         The padded batch.
     """
     labels, _ = pad([corpus.target[index] for index in indices])
-    return LabelBatch(collect([corpus.source[index] for index in indices]), labels[:, 0])
+    sources = collect([corpus.source[index] for index in indices])
+    return LabelBatch(sources, labels[:, 0] if labels.shape[1] == 1 else labels)
 
 
 @final

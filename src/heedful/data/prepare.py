@@ -25,6 +25,7 @@ from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
 from heedful.text.counts import counted
 from heedful.text.dictionary import AlignmentModel
+from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
@@ -329,7 +330,7 @@ def _encode(
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long
         for pair in _rows(files, split, config, "train"):
-            source = [*source_tokenizer.encode(pair.source), EOS]
+            source = [*encode_text(source_tokenizer, pair.source, config.split_sentences), EOS]
             target = [*target_tokenizer.encode(pair.target), EOS]
             if max(len(source), len(target)) > config.longest:
                 num_long += 1

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.corpus import Pair
+from heedful.data.passages import answer_place
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, table_identity
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
@@ -180,22 +181,27 @@ def find_stories(paths: Sequence[Path]) -> StoryFile:
     return StoryFile(paths[0])
 
 
-def answered_stories(file: StoryFile) -> Iterator[Story]:
+def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]:
     """Read the stories of a file that says the answers.
 
     Args:
         file: the file.
+        in_facts: whether every answer must be a part of the facts of its story.
 
     Yields:
         The stories.
 
     Raises:
-        DataError: a story has no answer.
+        DataError: a story has no answer, or not in its facts.
     """
     for number, story in file:
         if not story.answer:
             raise DataError(
                 f'{file.path}:{number}: no answer; write {{"facts": [...], "question": "...", "answer": "..."}}'
+            )
+        if in_facts and answer_place(story) is None:
+            raise DataError(
+                f"{file.path}:{number}: the answer {shortened(story.answer)} is not in the facts; copy it from them"
             )
         yield story
 

@@ -1,14 +1,20 @@
-"""Scores of answers: those of labels, and the share of supporting facts that were attended."""
+"""Scores of answers: those of labels or of spans, and the share of supporting facts that were attended."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.evaluation.labels import LabelReport, score_labels
+from heedful.errors import DataError
+from heedful.evaluation.labels import LabelReport, score_labels, wilson_interval
 from heedful.text.counts import counted
+
+_WORD: Final = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff]|[^\W\u2e80-\u9fff\uf900-\ufaff]+")
+_ARTICLES: Final = frozenset(("a", "an", "the"))
 
 
 @final
@@ -92,9 +98,130 @@ def score_answers(
         >>> report.attended
         50.0
     """
-    num_attended = sum(
+    num_attended = _num_attended(supporting, weights)
+    return AnswerReport(score_labels(predicted, gold, "question"), sum(map(len, supporting)), num_attended)
+
+
+def _num_attended(supporting: Sequence[Sequence[int]], weights: Sequence[NDArray[np.float32] | None]) -> int:
+    return sum(
         len({*facts} & {*own.argmax(axis=1).tolist()})
         for facts, own in zip(supporting, weights, strict=True)
         if own is not None and own.size
     )
-    return AnswerReport(score_labels(predicted, gold, "question"), sum(map(len, supporting)), num_attended)
+
+
+@final
+@dataclass(frozen=True)
+class SpanReport:
+    """Scores of answers that are spans of texts, as Rajpurkar et al. 2016, arXiv:1606.05250, compute them."""
+
+    right: tuple[bool, ...]
+    """Whether each answer is right, apart from case, punctuation and the articles a, an and the."""
+    shares: tuple[float, ...]
+    """F1 of the words of each answer and of the right one, in [0, 1]."""
+    num_supporting: int = 0
+    """Number of supporting facts of all stories that name theirs."""
+    num_attended: int = 0
+    """Number of supporting facts that have the largest weight as start or end."""
+
+    def __repr__(self) -> str:
+        return f"<SpanReport of {len(self.right):,} questions: exact match {self.exact_match:.2f}, F1 {self.f1:.2f}>"
+
+    @property
+    def exact_match(self) -> float:
+        """Share of right answers, in percent."""
+        return 100.0 * sum(self.right) / len(self.right)
+
+    @property
+    def f1(self) -> float:
+        """Mean F1 of the words, in percent."""
+        return 100.0 * sum(self.shares) / len(self.shares)
+
+    @property
+    def attended(self) -> float | None:
+        """Share of the supporting facts in which the answer starts or ends, in percent; None = none known."""
+        return 100.0 * self.num_attended / self.num_supporting if self.num_supporting else None
+
+    def summary(self) -> str:
+        """Summarise the scores in a few lines.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        low, high = wilson_interval(sum(self.right), len(self.right))
+        lines = [
+            f"test:  {counted(len(self.right), 'question')}; 95 % interval",
+            f"       exact match {self.exact_match:.2f} % [{low:.2f}, {high:.2f}], F1 {self.f1:.2f} %",
+        ]
+        if self.attended is not None:
+            lines.append(f"       {self.attended:.2f} % of {counted(self.num_supporting, 'supporting fact')} attended")
+        return "".join(f"{line}\n" for line in lines)
+
+    def to_text(self) -> str:
+        """Write all scores as a table.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        return "".join(f"{line.removeprefix('test:').strip()}\n" for line in self.summary().split("\n")[:-1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        low, high = wilson_interval(sum(self.right), len(self.right))
+        return {
+            "num_items": len(self.right),
+            "exact_match": self.exact_match,
+            "low": low,
+            "high": high,
+            "f1": self.f1,
+            "num_supporting": self.num_supporting,
+            "attended": self.attended,
+        }
+
+
+def score_spans(
+    predicted: Sequence[str],
+    gold: Sequence[str],
+    supporting: Sequence[Sequence[int]] = (),
+    weights: Sequence[NDArray[np.float32] | None] = (),
+) -> SpanReport:
+    """Compare answers that are spans with the right ones.
+
+    Args:
+        predicted: an answer for each question.
+        gold: the right answers.
+        supporting: indices of the supporting facts of each; none = unknown.
+        weights: [end, fact] weights of each.
+
+    Returns:
+        The scores.
+
+    Raises:
+        DataError: there are no questions.
+
+    Example:
+        >>> report = score_spans(["the cellar.", "in the old mill"], ["Cellar", "the mill"])
+        >>> report.right, round(report.f1, 1)
+        ((True, False), 75.0)
+    """
+    if not predicted:
+        raise DataError("no questions to score")
+    pairs = [(_words(said), _words(wanted)) for said, wanted in zip(predicted, gold, strict=True)]
+    right = tuple(said == wanted for said, wanted in pairs)
+    shares = tuple(_f1(Counter(said), Counter(wanted)) for said, wanted in pairs)
+    num_attended = _num_attended(supporting, weights)
+    return SpanReport(right, shares, sum(map(len, supporting)), num_attended)
+
+
+def _words(text: str) -> list[str]:
+    """Words without case, punctuation and articles; every Han character is a word."""
+    return [word for word in _WORD.findall(text.lower()) if word not in _ARTICLES]
+
+
+def _f1(said: Counter[str], wanted: Counter[str]) -> float:
+    common, total = (said & wanted).total(), said.total() + wanted.total()
+    return 2.0 * common / total if total else 1.0

@@ -22,6 +22,26 @@ _Z: Final = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
 
 
+def wilson_interval(num_right: int, number: int) -> tuple[float, float]:
+    """Compute the 95 % interval of a share; Wilson 1927.
+
+    Args:
+        num_right: number of right items.
+        number: number of items, 1 or more.
+
+    Returns:
+        Low and high end, in percent.
+
+    Example:
+        >>> [round(end, 1) for end in wilson_interval(8, 10)]
+        [49.0, 94.3]
+    """
+    share = num_right / number
+    centre = (share + _Z * _Z / (2 * number)) / (1 + _Z * _Z / number)
+    half = _Z * sqrt(share * (1 - share) / number + _Z * _Z / (4 * number * number)) / (1 + _Z * _Z / number)
+    return 100.0 * max(0.0, centre - half), 100.0 * min(1.0, centre + half)
+
+
 @final
 @dataclass(frozen=True)
 class LabelScore:
@@ -75,10 +95,7 @@ class LabelReport:
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval of the accuracy in percent; Wilson 1927."""
-        share, number = self.num_correct / self.num_items, self.num_items
-        centre = (share + _Z * _Z / (2 * number)) / (1 + _Z * _Z / number)
-        half = _Z * sqrt(share * (1 - share) / number + _Z * _Z / (4 * number * number)) / (1 + _Z * _Z / number)
-        return 100.0 * max(0.0, centre - half), 100.0 * min(1.0, centre + half)
+        return wilson_interval(self.num_correct, self.num_items)
 
     def summary(self) -> str:
         """Summarise the scores in two lines.

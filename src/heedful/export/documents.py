@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from heedful.export.onnx import record_graph
 from heedful.models.hierarchical import HierarchicalClassifier
+from heedful.models.label_model import Encoded
 from heedful.runtime.documents import SENTENCES, WORDS
 from heedful.search.inputs import InputArrays, InputDraw, IntArray, TokenArrays, token_draw, token_sequences
 from heedful.text.vocabulary import EOS
@@ -37,7 +38,7 @@ class _Sentences(nn.Module):
 
     def forward(self, items: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         vectors, weights = self.model.sentences.pool(items, lengths)
-        log_probs = torch.log_softmax(self.model.scores(vectors), dim=-1)
+        log_probs = torch.log_softmax(self.model.scores(Encoded(vectors)), dim=-1)
         return (log_probs, vectors) if weights is None else (log_probs, vectors, weights)
 
 

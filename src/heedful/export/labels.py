@@ -12,6 +12,7 @@ from heedful.export.documents import document_draw, record_levels
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable, refuse_unexportable
 from heedful.export.records import flatten
 from heedful.files import unfinished
+from heedful.models.bidaf import Bidaf
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.label_model import LabelModel, label_run
@@ -21,6 +22,7 @@ from heedful.runtime.folder import ModelFolder
 from heedful.runtime.labels import GRAPH, open_label_graphs, run_labels
 from heedful.runtime.onnx import import_runtime
 from heedful.search.inputs import InputDraw, token_draw
+from heedful.search.passages import passage_draw
 from heedful.search.stories import story_draw
 from heedful.version import __version__
 
@@ -80,9 +82,10 @@ def export_classifier(
         texts = draw(lengths, np.random.default_rng(1))
         runs = label_run(model), open_label_graphs(temporary)
         wanted, exported = (run_labels(run, texts)[0] for run in runs)
-        difference = float(np.abs(wanted - exported).max())
-        same = int((wanted.argmax(axis=1) == exported.argmax(axis=1)).sum())
-        parity = Parity(difference, wanted.size, len(texts), same)
+        pairs = [*zip(wanted, exported, strict=True)]
+        difference = max(float(np.abs(one - other).max()) for one, other in pairs)
+        same = sum(bool((one.argmax(axis=-1) == other.argmax(axis=-1)).all()) for one, other in pairs)
+        parity = Parity(difference, sum(one.size for one in wanted), len(texts), same)
         if not parity.is_exact:
             raise FileRefused(f"{ENGINE}: log probabilities differ by {difference:.2g} nats from PyTorch's; not kept")
         facts = {"precision": "float32", "max_length": max_length, "heedful": __version__}
@@ -94,6 +97,8 @@ def _draw(model: LabelModel, num_tokens: int) -> InputDraw:
     """Function that draws texts of the kind that a model reads."""
     if isinstance(model, MemoryNetwork):
         return story_draw(num_tokens)
+    if isinstance(model, Bidaf):
+        return passage_draw(num_tokens)
     return document_draw(num_tokens) if isinstance(model, HierarchicalClassifier) else token_draw(num_tokens)
 
 

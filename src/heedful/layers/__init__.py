@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
     from heedful.layers.residual import Residual
     from heedful.layers.self_attentive_words import SelfAttentiveWords
+    from heedful.layers.sentence_states import SentenceStates
+    from heedful.layers.summed_score import SummedScore
 
 __all__ = [
     "BidirectionalEncoder",
@@ -55,7 +57,9 @@ __all__ = [
     "RegionEncoder",
     "Residual",
     "SelfAttentiveWords",
+    "SentenceStates",
     "SinusoidalPositions",
+    "SummedScore",
     "TanhDot",
     "overlap_penalty",
     "sinusoids",
@@ -77,6 +81,8 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
     "heedful.layers.residual": ("Residual",),
     "heedful.layers.self_attentive_words": ("SelfAttentiveWords",),
+    "heedful.layers.sentence_states": ("SentenceStates",),
+    "heedful.layers.summed_score": ("SummedScore",),
 }
 
 

@@ -21,6 +21,7 @@ from heedful.config import MOST_SIZE, Config
 from heedful.custom_code import import_class, is_custom
 from heedful.errors import HeedfulError, did_you_mean
 from heedful.layers.projected_score import ProjectedScore
+from heedful.layers.summed_score import SummedScore
 from heedful.models.reinforcement import Reinforcement, Reward, is_drawn
 
 WindowKind = Literal["global", "local-m", "local-p"]
@@ -76,6 +77,9 @@ class AttentionConfig(Config):
     mapped key k_j becomes k_j + w c_j, w learned; See et al. 2017, arXiv:1704.04368, eq. 11. For recurrent decoders."""
     coverage_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of the coverage loss sum_j min(a_tj, c_j) of each step; See et al. 2017, eq. 12 and 13, with 1."""
+    has_sentences: bool = False
+    """Whether a word's score is added to that of its sentence: hierarchical attention, Nallapati et al. 2016,
+    arXiv:1602.06023, section 2.4. For recurrent decoders; sentences end in EOS, see text.split_sentences."""
     reward: Reward = "token"
     """Reward of a drawn key if the normalizer is sampled: the log probability of its token, or of the whole sentence,
     as in Xu et al. 2015."""
@@ -121,6 +125,8 @@ class AttentionConfig(Config):
         return self
 
 
+_SUMMABLE: Final = ("general", "additive", "concat")
+"""Scores whose keys of any size are mapped, so that a word and its sentence have one each."""
 _SETTINGS: Final = ("temperature", "alpha", "is_hard", "is_single_root")
 """Settings that apply to a normalizer if its constructor takes them."""
 _SCORE_SETTINGS: Final = ("bandwidth", "has_query_bias")
@@ -166,7 +172,12 @@ def normalizer_class(name: str) -> type[Normalizer]:
 
 
 def build_score(
-    config: AttentionConfig, query_size: int, key_size: int, num_heads: int = 0, role: Role = "source"
+    config: AttentionConfig,
+    query_size: int,
+    key_size: int,
+    num_heads: int = 0,
+    role: Role = "source",
+    sentence_size: int = 0,
 ) -> Score:
     """Make the score with fresh parameters, and its bias if there is one.
 
@@ -176,6 +187,7 @@ def build_score(
         key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
+        sentence_size: features of a sentence's state, which follow those of a key; 0 = none.
 
     Returns:
         The score, for queries and keys of these sizes.
@@ -184,6 +196,8 @@ def build_score(
         ShapeError: the score requires equal sizes, and they differ.
     """
     score = _build_content_score(config, query_size, key_size)
+    if sentence_size:
+        score = SummedScore(score, _build_content_score(config, query_size, sentence_size))
     kind = bias_class(config.bias)
     if kind is None:
         return score
@@ -283,6 +297,10 @@ def why_unsuitable(
         return "coverage is for recurrent decoders, which attend to the source step by step: rnnsearch and luong"
     if config.has_coverage and score_class(config.score).is_positional:
         return "coverage is added to keys, which this score does not read"
+    if config.has_sentences and (num_heads or role != "source"):
+        return "sentences are attended to by recurrent decoders: rnnsearch and luong"
+    if config.has_sentences and config.score not in _SUMMABLE:
+        return f"scores of words and sentences are added in {', '.join(_SUMMABLE)}"
     if config.window == "local-p" and num_heads:
         return "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m"
     leading = (0, num_heads) if num_heads else (0,)

@@ -12,6 +12,7 @@ from heedful.attention.interface import Attended, Need, PreparedKey, Score
 from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
 from heedful.attention.stepwise import StepwiseValue
 from heedful.layers.normalizing import NormalizerLayer
+from heedful.layers.sentence_states import SentenceStates
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_reinforcement, build_score
 from heedful.models.interface import Decoded, Seq2Seq
 from heedful.models.reinforcement import Reinforcement
@@ -36,6 +37,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     """v_p; None unless the window is local-p."""
     coverage_map: nn.Parameter | None
     """w; None without coverage."""
+    sentences: SentenceStates | None
+    """States of sentences; None without hierarchical attention."""
     attention: AttentionConfig
 
     def add_attention(self, config: AttentionConfig, query_size: int, key_size: int) -> None:
@@ -47,7 +50,9 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             key_size: features of a source state.
         """
         self.attention = config
-        self.score = build_score(config, query_size, key_size)
+        self.sentences = SentenceStates(key_size) if config.has_sentences else None
+        sentence_size = 0 if self.sentences is None else self.sentences.output_size
+        self.score = build_score(config, query_size, key_size, sentence_size=sentence_size)
         self.normalizer = NormalizerLayer(build_normalizer(config))
         self.reinforcement = build_reinforcement(config)
         is_predictive = config.window == "local-p"
@@ -56,19 +61,27 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
         self.coverage_map = None
         if config.has_coverage:
-            mapped_size = self.score.prepare(torch.empty(1, key_size)).key.shape[-1]
+            mapped_size = self.score.prepare(torch.empty(1, self.score.key_size)).key.shape[-1]
             self.coverage_map = nn.Parameter(torch.zeros(mapped_size))
 
-    def prepare_keys(self, keys: Float[Tensor, "source position size"], lengths: Int[Tensor, " source"]) -> PreparedKey:
+    def prepare_keys(
+        self,
+        keys: Float[Tensor, "source position size"],
+        lengths: Int[Tensor, " source"],
+        ids: Int[Tensor, "source position"] | None = None,
+    ) -> PreparedKey:
         """Prepare the keys of the score.
 
         Args:
             keys: [source, position, size] source states.
             lengths: [source] numbers of real positions.
+            ids: [source, position] token ids, in which sentences end in EOS; None = the source is no text.
 
         Returns:
             The prepared keys.
         """
+        if self.sentences is not None and ids is not None:
+            keys = torch.cat((keys, self.sentences(keys, ids, lengths)), dim=-1)
         if self.coverage_map is not None:
             # Kernels round by the range of all keys, and coverage may shift it so far that padding would matter.
             real = torch.arange(keys.shape[1], device=keys.device) < lengths[:, None]

@@ -221,8 +221,8 @@ class HierarchicalClassifier(LabelModel):
         weights[layout.is_real] = word_weights * sentence_weights.repeat_interleave(layout.lengths)
         return Encoded(documents, weights)
 
-    def scores(self, vectors: Float[Tensor, "document size"]) -> Float[Tensor, "document label"]:
-        return self.output(self._dropout(vectors))
+    def scores(self, encoded: Encoded) -> Float[Tensor, "document label"]:
+        return self.output(self._dropout(encoded.vectors))
 
     def _dropout(self, vectors: Tensor) -> Tensor:
         return dropout(vectors, self.config.dropout, self.training)

@@ -12,6 +12,7 @@ from torch import Tensor
 from heedful.models.record import Record
 from heedful.search.images import FeatureArrays, PixelArrays
 from heedful.search.inputs import InputArrays, TokenArrays
+from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 
 
@@ -75,11 +76,27 @@ class StoryInputs(Inputs):
     """[source] number of real facts, 0 or more."""
 
 
+@final
+@dataclass(frozen=True)
+class PassageInputs(Inputs):
+    """Sources that are a question and a passage that has the answer."""
+
+    question: Int[Tensor, "source question_word"]
+    """[source, question_word] token ids padded with 0, each row ending in EOS."""
+    question_lengths: Int[Tensor, " source"]
+    """[source] number of real tokens of the question, EOS included."""
+    passage: Int[Tensor, "source position"]
+    """[source, position] token ids padded with 0, each row ending in EOS."""
+    passage_lengths: Int[Tensor, " source"]
+    """[source] number of real tokens of the passage, EOS included."""
+
+
 INPUTS: Final[Mapping[type[InputArrays], type[Inputs]]] = {
     TokenArrays: TokenInputs,
     PixelArrays: PixelInputs,
     FeatureArrays: FeatureInputs,
     StoryArrays: StoryInputs,
+    PassageArrays: PassageInputs,
 }
 """Record of tensors by kind of arrays; its fields have the order of `InputArrays.named_arrays`."""
 

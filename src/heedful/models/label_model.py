@@ -1,7 +1,7 @@
-"""Interface of classifiers: modules that score the labels of texts."""
+"""Interface of classifiers: modules that score the labels of texts, or the positions where a span starts and ends."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -22,15 +22,22 @@ class Encoded(NamedTuple):
     """[text, position] or [text, step, position] attention weights; None without attention."""
     penalty: Float[Tensor, " text"] | None = None
     """[text] addend of the training loss; None = 0."""
+    positions: Float[Tensor, "text end position"] | None = None
+    """[text, end, position] scores of each position as start and as end of an answer; None where answers are labels."""
     attended: tuple[Attended, ...] = ()
     """Results of attention with one query, where keys may be drawn; for `extra_losses`."""
 
 
 class LabelModel(nn.Module, ABC):
-    """Module that scores the labels of texts, with one vector for each text before its last layer."""
+    """Module that scores the labels of texts, with one vector for each text before its last layer.
+
+    Where answers are spans of a text, its positions are the labels, and there are two of them: start and end.
+    """
 
     has_attention: bool
     """Whether `forward` gives attention weights."""
+    answers_with_spans: ClassVar[bool] = False
+    """Whether the labels of a text are its positions."""
 
     @abstractmethod
     def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
@@ -45,17 +52,17 @@ class LabelModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
+    def scores(self, encoded: Encoded) -> Float[Tensor, "text *end label"]:
         """Score labels.
 
         Args:
-            vectors: [text, size] from `encode`.
+            encoded: result of `encode`.
 
         Returns:
-            [text, label] unnormalised log probabilities.
+            [text, *end, label] unnormalised log probabilities; spans have an axis of start and end.
         """
 
-    def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Float[Tensor, "text label"], Encoded]:
+    def forward(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> tuple[Float[Tensor, "text *end label"], Encoded]:
         """Score the labels of texts.
 
         Args:
@@ -63,17 +70,17 @@ class LabelModel(nn.Module, ABC):
             need: ("weights",) to request attention.
 
         Returns:
-            [text, label] unnormalised log probabilities, and the encoded texts.
+            [text, *end, label] unnormalised log probabilities, and the encoded texts.
         """
         encoded = self.encode(inputs, need)
-        return self.scores(encoded.vectors), encoded
+        return self.scores(encoded), encoded
 
-    def extra_losses(self, encoded: Encoded, log_probs: Float[Tensor, " text"]) -> dict[str, Tensor]:
+    def extra_losses(self, encoded: Encoded, log_probs: Float[Tensor, " text *end"]) -> dict[str, Tensor]:
         """Compute the losses beside the likelihood and the penalty, each summed over the batch.
 
         Args:
             encoded: result of `encode`.
-            log_probs: [text] log probabilities of the right labels, in nats.
+            log_probs: [text, *end] log probabilities of the right labels, in nats.
 
         Returns:
             Named scalars; none by default.

@@ -220,7 +220,7 @@ class Luong(AttentiveSeq2Seq):
             states = tuple(unit.begin(annotations) for unit in self.decoder.units)
             if self.encoder is not None:
                 annotations, _ = self.encoder(annotations, source_lengths)
-        prepared = self.prepare_keys(annotations, source_lengths)
+        prepared = self.prepare_keys(annotations, source_lengths, source)
         return LuongMemory(source_lengths, annotations, prepared, states, source=self.copied_source(tokens))
 
     def _read(

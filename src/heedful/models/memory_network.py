@@ -297,8 +297,8 @@ class MemoryNetwork(LabelModel):
         scores, is_within = PlainScores().scores(self.score.lower(query, prepared))
         return scores if is_within is None else scores.masked_fill(~is_within, -torch.inf)
 
-    def scores(self, vectors: Float[Tensor, "story size"]) -> Float[Tensor, "story answer"]:
-        return self.output(vectors)
+    def scores(self, encoded: Encoded) -> Float[Tensor, "story answer"]:
+        return self.output(encoded.vectors)
 
     def extra_losses(self, encoded: Encoded, log_probs: Float[Tensor, " story"]) -> dict[str, Tensor]:
         real = torch.ones_like(log_probs, dtype=torch.bool)

@@ -215,7 +215,7 @@ class RNNsearch(AttentiveSeq2Seq):
             keys, annotations = self.encoder(embedded, source_lengths)
         else:
             keys = annotations = self._dropout(self.encoder(embedded, source_lengths))
-        prepared = self.prepare_keys(keys, source_lengths)
+        prepared = self.prepare_keys(keys, source_lengths, source)
         return RNNsearchMemory(source_lengths, annotations, prepared, source=self.copied_source(tokens))
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> RNNsearchState:

@@ -100,8 +100,8 @@ class SelfAttentiveClassifier(LabelModel):
         penalty = self.config.penalty * overlap_penalty(attended.weights) if has_penalty else None
         return Encoded(vectors, attended.weights.mean(dim=-2), penalty)
 
-    def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
-        hidden = torch.relu(self.hidden(self._dropout(vectors)))
+    def scores(self, encoded: Encoded) -> Float[Tensor, "text label"]:
+        hidden = torch.relu(self.hidden(self._dropout(encoded.vectors)))
         return self.output(self._dropout(hidden))
 
     def _dropout(self, vectors: Tensor) -> Tensor:

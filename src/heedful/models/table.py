@@ -9,6 +9,7 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 from heedful.config import Config
 from heedful.custom_code import import_class, is_custom
 from heedful.models import (
+    bidaf,
     hierarchical,
     image_transformer,
     luong,
@@ -20,6 +21,7 @@ from heedful.models import (
     text_classifier,
     transformer,
 )
+from heedful.models.bidaf import BidafConfig
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.image_transformer import ImageTransformerConfig
 from heedful.models.luong import LuongConfig
@@ -42,6 +44,7 @@ AnyModelConfig = (
     | ShowAttendTellConfig
     | ImageTransformerConfig
     | MemoryNetworkConfig
+    | BidafConfig
 )
 
 
@@ -70,6 +73,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "show_attend_tell": ShowAttendTellConfig,
     "image_transformer": ImageTransformerConfig,
     "memory_network": MemoryNetworkConfig,
+    "bidaf": BidafConfig,
 }
 PRESETS: Final[dict[str, AnyModelConfig]] = {
     **transformer.PRESETS,
@@ -82,6 +86,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **show_attend_tell.PRESETS,
     **image_transformer.PRESETS,
     **memory_network.PRESETS,
+    **bidaf.PRESETS,
 }
 DEFAULT_PRESET: Final = "small"
 

@@ -90,8 +90,8 @@ class TextClassifier(LabelModel):
         vectors, attended = self.attention(states, states, padding(tokens.lengths), need)
         return Encoded(vectors, None if attended.weights is None else attended.weights[:, 0])
 
-    def scores(self, vectors: Float[Tensor, "text size"]) -> Float[Tensor, "text label"]:
-        return self.output(self._dropout(vectors))
+    def scores(self, encoded: Encoded) -> Float[Tensor, "text label"]:
+        return self.output(self._dropout(encoded.vectors))
 
     def _dropout(self, vectors: Tensor) -> Tensor:
         return dropout(vectors, self.config.dropout, self.training)

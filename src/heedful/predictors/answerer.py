@@ -8,21 +8,90 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from heedful.data.passages import encode_passage
 from heedful.data.rows import Columns
 from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
 from heedful.errors import DataError, UsageError
-from heedful.evaluation.answers import AnswerReport, score_answers
+from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
 from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
+from heedful.runtime.spans import best_answers
+from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.text.quoting import shortened
 from heedful.text.stories import SEPARATOR, Story, story_of
 
+_FIRST_HAN: Final = 0x2E80
+"""First character of the scripts without spaces between words."""
+MOST_SPANS: Final = 5
+"""Largest number of spans whose probabilities an answer lists."""
 WINDOW_STORIES: Final = 2048
 """Number of stories that are sorted by length together, so that memory does not grow with the input."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AnswerSpan:
+    """Span of a passage, with the weights of the tokens of the passage."""
+
+    passage: str
+    """The facts with a space between them, normalized."""
+    start: int
+    """Index of the first character of the answer in the passage."""
+    end: int
+    """Index after the last character of the answer."""
+    tokens: tuple[tuple[int, int], ...]
+    """First character and the one after the last of each token that the model read."""
+    facts: tuple[tuple[int, int], ...]
+    """First character and the one after the last of each fact."""
+    weights: Floats
+    """[3, token] attention of the question to the passage, and the probabilities that the answer starts and ends at a
+    token."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all values.
+
+        Returns:
+            Values that JSON can hold; weights have six digits.
+        """
+        attention, starts, ends = ([round(weight, 6) for weight in row] for row in self.weights.tolist())
+        return {
+            "passage": self.passage,
+            "start": self.start,
+            "end": self.end,
+            "tokens": [self.passage[first:after] for first, after in self.tokens],
+            "attention": attention,
+            "start_weights": starts,
+            "end_weights": ends,
+        }
+
+    def sentences(self) -> list[list[tuple[str, float]]]:
+        """Weigh the words of each fact.
+
+        Returns:
+            Words of each fact with the mean of their probabilities as start and as end.
+        """
+        words: list[tuple[int, int, float]] = []
+        for (first, after), mean in zip(self.tokens, self.weights[1:].mean(axis=0).tolist(), strict=True):
+            begun, end, own = words[-1] if words else (first, first, 0.0)
+            if words and (not self.passage[begun:end].strip() or _is_within_word(self.passage, first)):
+                words[-1] = begun, after, own + mean
+            else:
+                words.append((first, after, mean))
+        return [
+            [(self.passage[first:after], own) for first, after, own in words if low - 1 <= first < max(high, 1)]
+            for low, high in self.facts
+        ]
+
+
+def _is_within_word(text: str, index: int) -> bool:
+    """Whether no word begins at a character: it and the one before are letters or digits of a script with spaces."""
+    around = text[max(0, index - 1) : index + 1]
+    return len(around) < 2 or all(one.isalnum() and ord(one) < _FIRST_HAN for one in around)
 
 
 @final
@@ -35,11 +104,21 @@ class Answer:
     probability: float
     """Probability of `answer`, in [0, 1]."""
     probabilities: dict[str, float]
-    """Probability of every answer, the most probable first."""
+    """Probability of every answer, the most probable first; of spans, of the five most probable ones."""
     weights: Floats | None = None
-    """[step, fact] attention weights, the facts in the order of the story; None from a model without attention."""
+    """[step, fact] attention weights, the facts in the order of the story; None from a model without attention. For
+    spans the steps are the start and the end of the answer."""
     was_cut: bool = False
     """Whether the story exceeded the model's length limit, so that its oldest facts or parts of texts were left out."""
+    span: AnswerSpan | None = None
+    """Place of the answer in the facts; None from a model that chooses one of the answers of its training data."""
+
+    @property
+    def steps(self) -> list[str]:
+        """Names of the rows of `weights`."""
+        if self.span is not None:
+            return ["start", "end"]
+        return [f"step {number}" for number in range(1, 1 + (0 if self.weights is None else len(self.weights)))]
 
     def __repr__(self) -> str:
         question = shortened(self.story.question)
@@ -84,6 +163,9 @@ class Answerer(LabelPredictor):
         Yields:
             One answer for each question, in order.
         """
+        if not self.labels:
+            yield from self._spans(stories, window_stories)
+            return
         run, remaining = self.label_run(), iter(stories)
         while window := list(islice(remaining, window_stories)):
             encoded = [encode_story(self.tokenizer, story, self.text) for story in window]
@@ -94,18 +176,38 @@ class Answerer(LabelPredictor):
                 best = self.labels[order[0]]
                 yield Answer(story, best, shares[best], shares, _by_fact(weights, number, len(story.facts)), was_cut)
 
-    def measure(self, items: Any) -> AnswerReport:
+    def _spans(self, stories: Iterable[Story], window_stories: int) -> Iterator[Answer]:
+        """Answers of a model that finds spans."""
+        run, remaining = self.label_run(), iter(stories)
+        while window := list(islice(remaining, window_stories)):
+            encoded = [encode_passage(self.tokenizer, story, self.text) for story in window]
+            log_probs, _, attention = run_labels(run, PassageArrays([passage.ids for passage in encoded]))
+            for story, passage, row, weights in zip(window, encoded, log_probs, attention, strict=True):
+                known = best_answers(passage, row, MOST_SPANS)
+                shares: dict[str, float] = {}
+                for one in known:
+                    shares[one.text] = shares.get(one.text, 0.0) + one.probability
+                # The last position is EOS.
+                parts = [*([] if weights is None else [weights]), np.exp(row)]
+                own = np.concatenate(parts)[:, :-1]
+                best, facts = known[0], passage.facts
+                span = AnswerSpan(passage.text, best.start, best.end, passage.ranges, facts, own)
+                by_fact = passage.by_fact(own[1:])
+                yield Answer(story, best.text, shares[best.text], shares, by_fact, passage.was_cut, span)
+
+    def measure(self, items: Any) -> AnswerReport | SpanReport:
         if not isinstance(items, Stories):
             raise TypeError(f"a question answerer is measured on stories, got {type(items).__name__}")
         answers = [*self.stream(items.stories)]
-        return score_answers(
+        score = score_answers if self.labels else score_spans
+        return score(
             [answer.answer for answer in answers],
             items.labels,
             [story.supporting for story in items.stories],
             [answer.weights for answer in answers],
         )
 
-    def evaluate(self, path: str | Path) -> AnswerReport:
+    def evaluate(self, path: str | Path) -> AnswerReport | SpanReport:
         """Answer the questions of a file and compare with its answers, as `heedful evaluate` does.
 
         Args:
@@ -128,10 +230,11 @@ class Answerer(LabelPredictor):
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         views: list[AttentionView] = []
         for one in self.stream(map(_story_of, sources)):
-            if one.weights is not None and one.story.facts:
-                steps = [f"step {step}" for step in range(1, len(one.weights) + 1)]
-                title = f"{one.story.question} → {one.answer}"
-                views.append(AttentionMap(title, one.story.facts, steps, one.weights.tolist()))
+            title = f"{one.story.question} → {one.answer}"
+            if one.span is not None:
+                views.append(TextView(title, one.span.sentences()))
+            elif one.weights is not None and one.story.facts:
+                views.append(AttentionMap(title, one.story.facts, one.steps, one.weights.tolist()))
         return views
 
 

@@ -1,4 +1,4 @@
-"""Base of predictors whose results are labels: opens the tokenizer, the labels, and the engine that scores them."""
+"""Base of predictors whose results are labels or spans: opens the tokenizer, the labels, and the engine that scores."""
 
 from abc import ABC
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ class LabelArrays(NamedTuple):
     """Classified texts."""
 
     log_probs: Floats
-    """[text, label] log probabilities in nats."""
+    """[text, label] log probabilities in nats; [text, end, position] where answers are spans."""
     vectors: Floats
     """[text, size] input of the label layer."""
     weights: Floats | None = None

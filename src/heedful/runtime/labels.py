@@ -15,7 +15,7 @@ GRAPH: Final = "classify.onnx"
 
 def run_labels(
     run: LabelRun, texts: InputArrays, batch_tokens: int = 8192
-) -> tuple[Floats, Floats, list[Floats | None]]:
+) -> tuple[list[Floats], Floats, list[Floats | None]]:
     """Classify texts in batches of similar length.
 
     Args:
@@ -24,25 +24,29 @@ def run_labels(
         batch_tokens: maximum number of token ids in a batch, padding included; a batch may always have one text.
 
     Returns:
-        [text, label] log probabilities in nats; [text, size] vectors; and for each text its [position] or [step,
-        position] attention weights, or None if the model has no attention.
+        For each text its [label] or [end, position] log probabilities in nats; [text, size] vectors; and for each text
+        its [position] or [step, position] attention weights, or None if the model has no attention.
     """
     lengths, widths = texts.num_numbers, texts.num_positions
     order = np.argsort(-lengths, kind="stable")
     batches: list[LabelArrays] = []
+    log_probs: dict[int, Floats] = {}
     attention: list[Floats | None] = [None] * len(texts)
     start = 0
     while start < len(order):
         rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
         batch = run(texts.take(rows))
         batches.append(batch)
+        log_probs |= {
+            row: own if own.ndim == 1 else own[:, : widths[row]] for row, own in zip(rows, batch.log_probs, strict=True)
+        }
         if batch.weights is not None:
             for row, own in zip(rows, batch.weights, strict=True):
                 attention[row] = own[..., : widths[row]]
         start += len(rows)
     places = np.argsort(order)
-    log_probs = np.concatenate([batch.log_probs for batch in batches])[places]
-    return log_probs, np.concatenate([batch.vectors for batch in batches])[places], attention
+    in_order = [log_probs[row] for row in range(len(texts))]
+    return in_order, np.concatenate([batch.vectors for batch in batches])[places], attention
 
 
 @final

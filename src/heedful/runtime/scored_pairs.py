@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from heedful.errors import UsageError
 from heedful.runtime.engine import Backend, score_sorted
 from heedful.search.forced import ForcedDecoding
+from heedful.text.encoding import encode_text
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
 from heedful.text.quoting import shortened
-from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
@@ -132,10 +132,7 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
     most = 16 * config.max_tokens
     # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
     known = text[:most].replace("\0", "\ufffd")
-    if config.split_sentences:
-        ids = [token for sentence in split_sentences(known) for token in (*tokenizer.encode(sentence), EOS)][:-1]
-    else:
-        ids = tokenizer.encode(known)
+    ids = encode_text(tokenizer, known, config.split_sentences)
     room = config.max_tokens - 1
     return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
 

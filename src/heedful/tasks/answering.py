@@ -1,16 +1,17 @@
-"""Question answering: facts and a question, whose answer is one of those of the training data."""
+"""Question answering: facts and a question; the answer is one of those of the training data, or a span of the facts."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config import Tree
+from heedful.data.passages import encode_passage
 from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
@@ -23,24 +24,36 @@ from heedful.data.stories import (
     story_pair,
 )
 from heedful.errors import DataError, FileRefused
+from heedful.evaluation.answers import score_spans
 from heedful.experiment import Experiment
+from heedful.runtime.spans import best_answers
+from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import Recipe
-from heedful.tasks.label_task import MOST_LABELS, LabelTask, store_items
+from heedful.tasks.label_task import MOST_LABELS, LabelData, LabelTask, Reader, SourceKind, store_items
 from heedful.text.counts import counted
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
+SPANS: Final = frozenset({"bidaf"})
+"""Kinds of models whose answers are spans of the facts."""
+
 
 @final
 class Answering(LabelTask[StoryFile]):
-    """Task of question answering: from stories to a `heedful.predictors.answerer.Answerer`."""
+    """Task of question answering: from stories to a `heedful.predictors.answerer.Answerer`.
+
+    The answer is one of those of the training data, or a span of the facts; the kind of the model decides.
+    """
 
     name = "answering"
     default_preset = "memory_network"
     command = "answer"
-    kinds = frozenset({"memory_network"})
-    arrays = StoryArrays
+    kinds = frozenset({"memory_network"}) | SPANS
+    higher_is_better: ClassVar = {**LabelTask.higher_is_better, "f1": True}
+
+    def arrays(self, experiment: Experiment) -> SourceKind:
+        return PassageArrays if _has_spans(experiment) else StoryArrays
 
     def find(self, recipe: Recipe) -> dict[str, StoryFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
@@ -52,9 +65,9 @@ class Answering(LabelTask[StoryFile]):
             "training": {"optimizer": {"learning_rate": 0.003}},
         }
 
-    def write_prepared(self, files: Mapping[str, StoryFile], config: TextConfig, folder: Path) -> None:
-        file = files["train"]
-        read = [*answered_stories(file)]
+    def write_prepared(self, files: Mapping[str, StoryFile], experiment: Experiment, folder: Path) -> None:
+        file, config, has_spans = files["train"], experiment.text, _has_spans(experiment)
+        read = [*answered_stories(file, in_facts=has_spans)]
         stories = distinct_stories(read)
         if len(stories) < MIN_PAIRS:
             raise DataError(f"{file.path}: {counted(len(stories), 'story')}; training needs at least {MIN_PAIRS}")
@@ -66,20 +79,21 @@ class Answering(LabelTask[StoryFile]):
             if name in files:
                 parts[name] = [*answered_stories(files[name])]
         parts["dev"] = parts["dev"] or parts["train"]
-        labels = sorted({story.answer for story in parts["train"]})
-        if not 2 <= len(labels) <= min(MOST_LABELS, len(parts["train"]) // 2):
-            raise DataError(
-                f"{file.path}: {len(labels):,} different answers in {len(parts['train']):,} stories; the answers are "
-                f"chosen from 2 to {MOST_LABELS:,} that occur twice or more on average"
-            )
+        labels = [] if has_spans else _labels(file, parts["train"])
+        listed = f"{counted(len(labels), 'answer')}: {', '.join(labels[:10])}"
+        named = "answers are spans of the facts" if has_spans else listed
         report = [
             *(part.describe() for part in files.values()),
             f"{len(stories):,} of {len(read):,} stories kept, without repeated ones",
             f"{len(parts['train']):,} stories for training, {len(parts['dev']):,} for validation, "
-            f"{len(parts['test']):,} for testing; {counted(len(labels), 'answer')}: {', '.join(labels[:10])}",
+            f"{len(parts['test']):,} for testing; {named}",
         ]
         texts = chain.from_iterable((story.question, *story.facts) for story in parts["train"])
-        encoded = partial(_encoded, parts["train"], labels, config)
+        encoded = (
+            partial(_encoded_spans, file, parts["train"], config)
+            if has_spans
+            else partial(_encoded, parts["train"], labels, config)
+        )
         sets = {name: [asdict(story) for story in parts[name]] for name in ("dev", "test")}
         facts = {"report": report, **sets}
         lines = [*islice(texts, TOKENIZER_LINES)]
@@ -91,8 +105,52 @@ class Answering(LabelTask[StoryFile]):
         except (DataError, AttributeError) as error:
             raise FileRefused(str(error)) from None
 
-    def encode(self, items: Any, tokenizer: Tokenizer, config: TextConfig) -> list[NDArray[np.int64]]:
+    def encode(self, items: Any, tokenizer: Tokenizer, experiment: Experiment) -> list[NDArray[np.int64]]:
+        config = experiment.text
+        if _has_spans(experiment):
+            return [encode_passage(tokenizer, story, config).ids for story in items.stories]
         return [encode_story(tokenizer, story, config)[0] for story in items.stories]
+
+    def targets(self, items: Any, data: LabelData, experiment: Experiment) -> list[list[int]]:
+        if not _has_spans(experiment):
+            return super().targets(items, data, experiment)
+        tokenizer = data.tokenizer
+        passages = ((encode_passage(tokenizer, story, experiment.text), story) for story in items.stories)
+        return [[*(passage.locate(story, tokenizer) or ())] for passage, story in passages]
+
+    def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
+        if not _has_spans(experiment):
+            return super().reader(items, data, experiment)
+        passages = [encode_passage(data.tokenizer, story, experiment.text) for story in items.stories]
+        return lambda log_probs: [
+            best_answers(passage, own, 1)[0].text for passage, own in zip(passages, log_probs, strict=True)
+        ]
+
+    def scores(self, said: Sequence[str], gold: Sequence[str], experiment: Experiment) -> dict[str, float]:
+        if not _has_spans(experiment):
+            return super().scores(said, gold, experiment)
+        report = score_spans(said, gold)
+        return {"accuracy": report.exact_match, "f1": report.f1}
+
+
+def _has_spans(experiment: Experiment) -> bool:
+    return experiment.model.kind in SPANS
+
+
+def _labels(file: StoryFile, stories: list[Story]) -> list[str]:
+    """Answers of stories, from which those of questions are chosen.
+
+    Raises:
+        DataError: there are too few or too many.
+    """
+    labels = sorted({story.answer for story in stories})
+    if not 2 <= len(labels) <= min(MOST_LABELS, len(stories) // 2):
+        raise DataError(
+            f"{file.path}: {len(labels):,} different answers in {len(stories):,} stories; the answers are "
+            f"chosen from 2 to {MOST_LABELS:,} that occur twice or more on average; for answers that are spans of the "
+            "facts take --preset bidaf"
+        )
+    return labels
 
 
 def _encoded(
@@ -101,3 +159,24 @@ def _encoded(
     numbers = {label: number for number, label in enumerate(labels)}
     for story in stories:
         yield encode_story(tokenizer, story, config)[0].tolist(), [numbers[story.answer]]
+
+
+def _encoded_spans(
+    file: StoryFile, stories: list[Story], config: TextConfig, tokenizer: Tokenizer
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Passages, and the first and the last position of each answer; without those cut before their answers.
+
+    Raises:
+        DataError: no passage has its answer within the limit of length.
+    """
+    number = 0
+    for story in stories:
+        passage = encode_passage(tokenizer, story, config)
+        span = passage.locate(story, tokenizer)
+        if span is not None:
+            number += 1
+            yield passage.ids.tolist(), [*span]
+    if not number:
+        raise DataError(
+            f"{file.path}: every answer is beyond text.max_tokens = {config.max_tokens:,} tokens; set it higher"
+        )

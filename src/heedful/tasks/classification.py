@@ -45,8 +45,8 @@ class Classification(LabelTask[PairFile]):
         most = 2_000 if is_hierarchical else 400
         return {"text": {"max_characters": 100_000, "max_tokens": most, "split_sentences": is_hierarchical}}
 
-    def write_prepared(self, files: Mapping[str, PairFile], config: TextConfig, folder: Path) -> None:
-        file = files["train"]
+    def write_prepared(self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path) -> None:
+        file, config = files["train"], experiment.text
         corpus_filter = CorpusFilter(config.max_characters)
         pairs = [pair for pair in corpus_filter.apply(file) if pair.target.strip()]
         report = corpus_filter.report(file.notes)
@@ -85,8 +85,8 @@ class Classification(LabelTask[PairFile]):
             raise FileRefused("its texts are no lists of texts")
         return items
 
-    def encode(self, items: Any, tokenizer: Tokenizer, config: TextConfig) -> list[NDArray[np.int64]]:
-        return [encode_source(tokenizer, text, config)[0] for text in items.texts]
+    def encode(self, items: Any, tokenizer: Tokenizer, experiment: Experiment) -> list[NDArray[np.int64]]:
+        return [encode_source(tokenizer, text, experiment.text)[0] for text in items.texts]
 
 
 def _encoded(

@@ -1,4 +1,4 @@
-"""Label tasks: the parts that all tasks share whose result is one label of a closed set."""
+"""Label tasks: the parts that all tasks share whose result is one label of a closed set, or a span of the source."""
 
 import json
 from abc import abstractmethod
@@ -28,8 +28,10 @@ from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.records import read_facts, write_facts
 from heedful.runtime.exported import Exported
+from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
+from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.pace import Pace, warmup_steps
@@ -65,12 +67,15 @@ class LabelData(Prepared):
 
     tokenizer: Tokenizer
     labels: tuple[str, ...]
-    """Labels in alphabetical order; the id of a label is its index."""
+    """Labels in alphabetical order; the id of a label is its index. None where answers are spans."""
     train: EncodedCorpus
-    """Token ids of the items, and the id of the label of each."""
+    """Token ids of the items, and the id of the label of each, or the first and the last position of its answer."""
     dev: LabelledItems
 
 
+SourceKind = type[TokenArrays] | type[StoryArrays] | type[PassageArrays]
+Reader = Callable[[Sequence[Floats]], list[str]]
+"""Function from the log probabilities of each item to its predicted label or answer."""
 FileT = TypeVar("FileT", bound=DataFile)
 
 
@@ -79,8 +84,17 @@ class LabelTask(Task[FileT, LabelData]):
 
     model = LabelModel
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
-    arrays: ClassVar[type[TokenArrays] | type[StoryArrays]] = TokenArrays
-    """Kind of the sources of a batch, made of the token ids of each item."""
+
+    def arrays(self, experiment: Experiment) -> SourceKind:
+        """Return the kind of the sources of a batch, which are made of the token ids of each item.
+
+        Args:
+            experiment: configuration, of which the kind of the model matters.
+
+        Returns:
+            The class; by default, texts.
+        """
+        return TokenArrays
 
     @property
     def prepared_path(self) -> str:
@@ -88,12 +102,12 @@ class LabelTask(Task[FileT, LabelData]):
         return f"run/data/{self.name}.json"
 
     @abstractmethod
-    def write_prepared(self, files: Mapping[str, FileT], config: TextConfig, folder: Path) -> None:
+    def write_prepared(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path) -> None:
         """Split the data, train a tokenizer and write the encoded items into the folder, with `store_items`.
 
         Args:
             files: from `find`.
-            config: text settings.
+            experiment: configuration, of which the text settings and the kind of the model matter.
             folder: the model's folder.
 
         Raises:
@@ -115,24 +129,65 @@ class LabelTask(Task[FileT, LabelData]):
         """
 
     @abstractmethod
-    def encode(self, items: Any, tokenizer: Tokenizer, config: TextConfig) -> list[NDArray[np.int64]]:
+    def encode(self, items: Any, tokenizer: Tokenizer, experiment: Experiment) -> list[NDArray[np.int64]]:
         """Encode items.
 
         Args:
             items: evaluation items.
             tokenizer: the tokenizer.
-            config: text settings.
+            experiment: configuration, of which the text settings and the kind of the model matter.
 
         Returns:
             Token ids of each item, of which `arrays` makes batches.
         """
+
+    def targets(self, items: Any, data: LabelData, experiment: Experiment) -> list[list[int]]:
+        """Encode the right labels or answers of items.
+
+        Args:
+            items: evaluation items.
+            data: prepared data.
+            experiment: configuration.
+
+        Returns:
+            Target ids of each item; none for a label that the training data do not have.
+        """
+        numbers = {label: number for number, label in enumerate(data.labels)}
+        return [[numbers[label]] if label in numbers else [] for label in items.labels]
+
+    def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
+        """Return the function that chooses the labels or answers of items.
+
+        Args:
+            items: evaluation items.
+            data: prepared data.
+            experiment: configuration.
+
+        Returns:
+            The function; by default it chooses the most probable label.
+        """
+        return lambda log_probs: [data.labels[int(own.argmax())] for own in log_probs]
+
+    def scores(self, said: Sequence[str], gold: Sequence[str], experiment: Experiment) -> dict[str, float]:
+        """Score predicted labels or answers.
+
+        Args:
+            said: prediction for each item.
+            gold: the right ones.
+            experiment: configuration.
+
+        Returns:
+            Scores of `higher_is_better`, in percent.
+        """
+        report = score_labels(said, gold)
+        return {"accuracy": report.accuracy, "macro_f1": report.macro_f1}
 
     def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> LabelData:
         text = experiment.text
 
         def read_or_make() -> LabelData:
             if not ((folder / self.prepared_path).is_file() and (folder / "run/data" / ENCODED).is_file()):
-                self.write_prepared(files, text, folder)
+                self.write_prepared(files, experiment, folder)
             return self._read(folder, text)
 
         data, damage = repaired(read_or_make, folder)
@@ -155,13 +210,14 @@ class LabelTask(Task[FileT, LabelData]):
             raise FileRefused(f"{path}: damaged: its texts are no lists of texts")
         tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
         verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
-        train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels)))
+        train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels) or config.max_tokens))
+        named = f", {len(labels):,} labels" if labels else ""
         return LabelData(
             sizes=(len(tokenizer), len(labels)),
             facts={"tokenizer": name, "labels": LABELS},
             report=tuple(report),
             num_examples=len(train),
-            vocabulary=f"{len(tokenizer):,} {config.source_units}, {len(labels):,} labels",
+            vocabulary=f"{len(tokenizer):,} {config.source_units}{named}",
             test=test,
             tokenizer=tokenizer,
             labels=tuple(labels),
@@ -205,13 +261,13 @@ class LabelTask(Task[FileT, LabelData]):
 
     def sampler(self, experiment: Experiment, folder: Path, data: LabelData | None) -> LabelSampler:
         corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
-        return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed, self.arrays)
+        return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed, self.arrays(experiment))
 
     def step(self, experiment: Experiment, model: nn.Module) -> LabelStep:
-        return self._step(self._classifier(model), experiment.training.label_smoothing)
+        return self._step(self._classifier(model), experiment, experiment.training.label_smoothing)
 
-    def _step(self, model: LabelModel, label_smoothing: float) -> LabelStep:
-        return LabelStep(model, label_smoothing, INPUTS[self.arrays])
+    def _step(self, model: LabelModel, experiment: Experiment, label_smoothing: float) -> LabelStep:
+        return LabelStep(model, label_smoothing, INPUTS[self.arrays(experiment)])
 
     def _classifier(self, model: nn.Module) -> LabelModel:
         """Narrow a model to a classifier.
@@ -227,28 +283,28 @@ class LabelTask(Task[FileT, LabelData]):
         number = experiment.training.validation_items
         dev = spaced(data.dev, number) if number else data.dev
         texts, gold = dev.texts, dev.labels
-        encoded = self.encode(dev, data.tokenizer, experiment.text)
-        numbers = {label: number for number, label in enumerate(data.labels)}
-        known = [index for index, label in enumerate(gold) if label in numbers]
+        encoded = self.encode(dev, data.tokenizer, experiment)
+        targets, read = self.targets(dev, data, experiment), self.reader(dev, data, experiment)
+        known = [index for index, ids in enumerate(targets) if ids]
         corpus = EncodedCorpus(
             EncodedSide.of([encoded[index].tolist() for index in known]),
-            EncodedSide.of([[numbers[gold[index]]] for index in known]),
+            EncodedSide.of([targets[index] for index in known]),
         )
-        sources = self.arrays(encoded)
+        collect = self.arrays(experiment)
+        sources = collect(encoded)
 
         def validate(model: nn.Module) -> Validation:
             classifier = self._classifier(model)
             log_probs, *_ = run_labels(label_run(classifier), sources)
-            said = [data.labels[number] for number in log_probs.argmax(axis=1)]
-            report = score_labels(said, gold)
+            said = read(log_probs)
             starts = range(0, len(known), BATCH_TEXTS)
             batches = (
-                make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known))), self.arrays)
+                make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known))), collect)
                 for start in starts
             )
-            loss = log_likelihood(self._step(classifier, 0.0), batches).loss
+            loss = log_likelihood(self._step(classifier, experiment, 0.0), batches).loss
             samples = tuple(zip(texts[:5], gold[:5], said[:5], strict=True))
-            scores = {"loss": loss, "accuracy": report.accuracy, "macro_f1": report.macro_f1}
+            scores = {"loss": loss, **self.scores(said, gold, experiment)}
             return Validation(scores, samples[0], samples)
 
         return validate
@@ -278,8 +334,8 @@ def store_items(
         lines: texts that the tokenizer is trained on.
         config: text settings.
         num_items: number of items, which the size of a vocabulary of pieces is chosen by.
-        labels: labels in the order of their ids.
-        encoded: function from the tokenizer to the ids of the training items, and the id of the label of each.
+        labels: labels in the order of their ids; none where answers are spans.
+        encoded: function from the tokenizer to the ids of the training items, and the target ids of each.
         facts: further entries of the record: report, dev and test.
     """
     size = config.vocabulary_size or (choose_size(num_items) if config.source_units == "pieces" else 0)
@@ -287,7 +343,7 @@ def store_items(
     names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
-    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels)))
+    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))
     with written_whole(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     files = checksums | {LABELS: digest(folder / LABELS)}

@@ -23,6 +23,7 @@ from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
 from heedful.export.engine import EngineKind, export_engine
+from heedful.models.attention_config import AttentionConfig
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
@@ -96,11 +97,15 @@ class Translation(Task[PairFile, TranslationData]):
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
+        attention = getattr(resolve(suited).model, "attention", None)
+        is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
+        documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
         if not suited:
-            return suited
+            return documents
         # A user who sets other token units gets no other model by default either.
         text, wanted = resolve(suited).text, suited["text"]
-        return suited if (text.source_units, text.target_units) == tuple(wanted.values()) else {}
+        is_wanted = (text.source_units, text.target_units) == tuple(wanted.values())
+        return merge(suited, documents) if is_wanted else documents
 
     def prepare(
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe

@@ -10,7 +10,8 @@ from typing import Final, final
 from heedful.errors import FileRefused, NewerFormat
 from heedful.formats import MARIAN_TOKENIZER_FORMAT
 from heedful.regular_files import MOST_BULK_BYTES, read_json_object
-from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, count_words, load_pieces
+from heedful.text.token_places import count_words
+from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, load_pieces
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"

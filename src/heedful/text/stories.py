@@ -86,7 +86,8 @@ def story_of(row: Mapping[str, Any]) -> Story:
     """Check the parts of a story.
 
     Args:
-        row: "facts" and "question", and optionally "answer" and "supporting"; other keys are ignored.
+        row: "facts", or "passage" for a single text, and "question", and optionally "answer" and "supporting"; other
+            keys are ignored.
 
     Returns:
         The story, without blank facts.
@@ -94,6 +95,8 @@ def story_of(row: Mapping[str, Any]) -> Story:
     Raises:
         DataError: a part is missing, or is of a wrong type.
     """
+    if "passage" in row and "facts" not in row:
+        row = {**row, "facts": row["passage"]}
     for key in _KEYS[:2]:
         if key not in row:
             raise DataError(f"no key {key!r}{did_you_mean(key, row)}; write {_EXPECTED}")

@@ -17,7 +17,8 @@ import sentencepiece
 from pydantic import Field
 
 from heedful.config import Config
-from heedful.errors import DataError, FileRefused
+from heedful.errors import DataError, FileRefused, UsageError
+from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 Units = Literal["pieces", "characters", "words"]
@@ -123,6 +124,21 @@ class Tokenizer(ABC):
         Returns:
             0-based word indices, in non-decreasing order.
         """
+
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        """Locate the tokens of a text.
+
+        Args:
+            text: normalized text.
+
+        Returns:
+            For each id of `encode(text)`, the start and the end of its characters. Of tokens that are bytes of one
+            character, only the last has a range that is not empty.
+
+        Raises:
+            UsageError: the tokenizer changes texts, so that its tokens have no place in them.
+        """
+        raise UsageError(f"{type(self).__name__} of {len(text)} characters: it cannot locate tokens in a text")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> str:
@@ -244,6 +260,14 @@ class PieceTokenizer(Tokenizer):
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         return count_words(self.pieces(ids), SPACE_MARK)
 
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        ids = self.encode(text)
+        sizes = [1 if self._processor.is_byte(index) else len(self._surface(index).encode()) for index in ids]
+        return byte_ranges(text, sizes)
+
+    def _surface(self, index: int) -> str:
+        return self._processor.id_to_piece(index).replace(SPACE_MARK, " ")
+
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.model"
         (folder / file_name).write_bytes(self.model)
@@ -296,6 +320,15 @@ class UnitTokenizer(Tokenizer):
             return list(range(len(ids)))
         return count_words(self.pieces(ids), " ")
 
+    def ranges(self, text: str) -> list[tuple[int, int]]:
+        ranges: list[tuple[int, int]] = []
+        end = 0
+        for token in self.split(text, self.units):
+            start = text.index(token, end)
+            end = start + len(token)
+            ranges.append((start, end))
+        return ranges
+
     def save(self, folder: Path, name: str) -> str:
         file_name = f"{name}.json"
         self.vocabulary.save(folder / file_name)
@@ -303,33 +336,6 @@ class UnitTokenizer(Tokenizer):
 
     def __len__(self) -> int:
         return len(self.vocabulary)
-
-
-def count_words(pieces: Sequence[str], space: str) -> list[int]:
-    """Compute the word index of each piece; consecutive spaces make no empty words.
-
-    A new word starts at the first space after a word.
-
-    Args:
-        pieces: consecutive pieces of a text.
-        space: character that stands for a space in the pieces.
-
-    Returns:
-        The 0-based word index of each piece.
-
-    Example:
-        >>> count_words(["_a", "b", "_c"], "_")
-        [0, 0, 1]
-    """
-    indices: list[int] = []
-    word, has_begun = 0, False
-    for piece in pieces:
-        if has_begun and piece.startswith(space):
-            word, has_begun = word + 1, False
-        has_begun = has_begun or piece.strip(space) != ""
-        indices.append(word)
-    last = word if has_begun or word == 0 else word - 1  # spaces at the end belong to the last word
-    return [min(index, last) for index in indices]
 
 
 def choose_size(num_pairs: int) -> int:

@@ -20,20 +20,22 @@ class LabelStep(TrainingStep):
 
         Args:
             model: the classifier.
-            label_smoothing: share of probability spread evenly over the labels, in [0, 1).
+            label_smoothing: share of probability spread evenly over the labels, in [0, 1); 0 where these are positions,
+                some of which are padding.
             kind: record of the tensors that the model reads.
         """
         super().__init__()
         self.model = model
         self._extra_losses: Final = model.extra_losses
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = 0.0 if model.answers_with_spans else label_smoothing
         self.kind = kind
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
 
         Args:
-            tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels.
+            tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels, or
+                [batch, end] positions.
 
         Returns:
             Sums over the batch.
@@ -41,11 +43,12 @@ class LabelStep(TrainingStep):
         *source, labels = tensors
         scores, encoded = self.model(self.kind(*source))
         scores = scores if scores.dtype == torch.float64 else scores.float()
-        total = functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=self.label_smoothing)
+        by_label, smoothing = scores.movedim(-1, 1), self.label_smoothing
+        total = functional.cross_entropy(by_label, labels, reduction="sum", label_smoothing=smoothing)
         if encoded.penalty is not None:
             total = total + encoded.penalty.sum()
-        gold = functional.log_softmax(scores.detach(), dim=-1).gather(1, labels[:, None])
-        for loss in self._extra_losses(encoded, gold[:, 0]).values():
+        gold = functional.log_softmax(scores.detach(), dim=-1).gather(-1, labels[..., None])[..., 0]
+        for loss in self._extra_losses(encoded, gold).values():
             total = total + loss
-        num_correct = (scores.argmax(dim=-1) == labels).sum()
+        num_correct = (scores.argmax(dim=-1) == labels).view(len(labels), -1).all(dim=1).sum()
         return LossSum(total, gold.sum(), num_correct, labels.new_tensor(len(labels)))

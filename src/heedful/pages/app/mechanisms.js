@@ -5,13 +5,14 @@ const apply = (map, vector) => map.map((row) => dot(row, vector));
 const distance = (q, k, { bandwidth }) => norm(q.map((each, index) => each - k[index])) / bandwidth;
 const additive = (q, k, { W, U, v }) => { const a = apply(W, q), b = apply(U, k); return v.reduce((sum, each, index) => sum + each * Math.tanh(a[index] + b[index]), 0); };
 
-export const PARAMETERS = { W: [[1, 0.5], [-0.5, 1]], U: [[1, 0], [0, 1]], v: [1, -1], bandwidth: 1 };
+export const PARAMETERS = { W: [[1, 0.5], [-0.5, 1]], U: [[1, 0], [0, 1]], v: [1, -1], T: [[0.5, -0.5], [1, 0], [1, 2]], bandwidth: 1 };
 
 // Each: (query, key, parameters, position of the key) -> score; -Infinity is never attended.
 export const SCORES = {
   dot: (q, k) => dot(q, k),
   scaled_dot: (q, k) => dot(q, k) / Math.sqrt(q.length),
   general: (q, k, { W }) => dot(q, apply(W, k)),
+  trilinear: (q, k, { T }) => dot(q, T[0]) + dot(k, T[1]) + q.reduce((sum, each, index) => sum + T[2][index] * each * k[index], 0),
   cosine: (q, k) => { const size = norm(q) * norm(k); return size ? dot(q, k) / size : 0; },
   additive,
   concat: additive,
@@ -26,7 +27,7 @@ export const SCORES = {
 };
 
 export const FORMULAS = {
-  dot: 'q · k', scaled_dot: 'q · k / √d', general: 'qᵀ W k', cosine: 'q · k / (|q| |k|)', additive: 'v · tanh(W q + U k)', concat: 'v · tanh([W U] [q; k])', location: '(L q)ⱼ,  Lⱼ = [cos j, sin j]', uniform: '0',
+  dot: 'q · k', scaled_dot: 'q · k / √d', general: 'qᵀ W k', trilinear: 'w · [q; k; q ∘ k]', cosine: 'q · k / (|q| |k|)', additive: 'v · tanh(W q + U k)', concat: 'v · tanh([W U] [q; k])', location: '(L q)ⱼ,  Lⱼ = [cos j, sin j]', uniform: '0',
   gaussian: '−|q − k|² / 2b²', laplacian: '−|q − k| / b', boxcar: '0,  |q − k| < b', triangular: 'log(1 − |q − k| / b)', epanechnikov: 'log(1 − |q − k|² / b²)', constant: '0',
   softmax: 'exp(s / T) / Σ exp(s / T)', sparsemax: 'argmin |w − s / T|², w ∈ Δ', entmax: '[s / 2T − τ]₊²,  α = 1.5', hard: 'argmax s', sampled: 'w ~ softmax(s / T)', straight_through: 'argmax s', gumbel_softmax: 'softmax((s + g) / T)',
   sigmoid: '1 / (1 + exp(−s))', linear_chain: 'p(zⱼ = 1)', normalized_linear_chain: 'p(zⱼ = 1) / Σ p(z = 1)', projective_tree: 'p(j → i)',

@@ -1,0 +1,145 @@
+"""Passages: the facts of a story as one text, in which answers are spans; token ids, and texts of spans."""
+
+import re
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.text.stories import Story
+from heedful.text.tokenizer import TextConfig, Tokenizer
+from heedful.text.vocabulary import EOS
+
+Floats = NDArray[np.float32]
+Ranges = tuple[tuple[int, int], ...]
+
+
+@final
+@dataclass(frozen=True)
+class Passage:
+    """Question and passage of a story as token ids."""
+
+    ids: NDArray[np.int64]
+    """[position] ids of the question, EOS, the passage, EOS."""
+    text: str
+    """The facts of the story, normalized, with a space between them."""
+    ranges: Ranges
+    """First character and the one after the last of each encoded token of the passage."""
+    facts: Ranges
+    """First character and the one after the last of each fact."""
+    was_cut: bool
+    """Whether question or passage exceeded the limit, so that their ends were left out."""
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Locate a span of tokens in the text.
+
+        Args:
+            first: index of its first token.
+            last: index of its last token, not below `first`.
+
+        Returns:
+            Its first character and the one after its last, without white space around it.
+        """
+        start, end = self.ranges[first][0], self.ranges[last][1]
+        span = self.text[start:end]
+        return start + len(span) - len(span.lstrip()), start + len(span.rstrip()) if span.strip() else end
+
+    def locate(self, story: Story, tokenizer: Tokenizer) -> tuple[int, int] | None:
+        """Find the answer of a story in the passage: as whole words, first in the supporting facts.
+
+        Args:
+            story: the story of this passage.
+            tokenizer: the tokenizer, which normalizes the answer.
+
+        Returns:
+            Indices of the first and the last token; None if the encoded passage does not have the answer.
+        """
+        characters = _find(self.text, self.facts, tokenizer.normalize(_spaced(story.answer)), story.supporting)
+        if characters is None:
+            return None
+        start, end = characters
+        inside = [index for index, (first, after) in enumerate(self.ranges) if first < end and after > start]
+        return (inside[0], inside[-1]) if inside and self.ranges[-1][1] >= end else None
+
+    def by_fact(self, weights: Floats) -> Floats:
+        """Add up the weights of the tokens of each fact.
+
+        Args:
+            weights: [*, position] weights of tokens.
+
+        Returns:
+            [*, fact]; 0 for a fact that was left out.
+        """
+        # The space before a fact belongs to it.
+        starts = np.array([max(0, first - 1) for first, _ in self.facts])
+        owners = np.searchsorted(starts, [first for first, _ in self.ranges], side="right") - 1
+        totals = np.zeros((*weights.shape[:-1], len(self.facts)), dtype=np.float32)
+        for index, owner in enumerate(owners):
+            totals[..., owner] += weights[..., index]
+        return totals
+
+
+def _spaced(text: str) -> str:
+    """The text with single spaces for all white space."""
+    return " ".join(text.split())
+
+
+def _joined(facts: tuple[str, ...]) -> tuple[str, Ranges]:
+    """The facts with a space between them, and the characters of each."""
+    texts = [_spaced(fact) for fact in facts]
+    ends = [*accumulate(len(text) + 1 for text in texts)]
+    return " ".join(texts), tuple((end - 1 - len(text), end - 1) for text, end in zip(texts, ends, strict=True))
+
+
+def _find(text: str, facts: Ranges, answer: str, supporting: tuple[int, ...]) -> tuple[int, int] | None:
+    """Characters of the answer in a text."""
+    regions = [*(facts[index] for index in supporting), (0, len(text))]
+    for pattern in (rf"(?<!\w){re.escape(answer)}(?!\w)", re.escape(answer)):
+        for start, end in regions:
+            if answer and (match := re.compile(pattern).search(text, start, end)):
+                return match.span()
+    return None
+
+
+def answer_place(story: Story) -> tuple[int, int] | None:
+    """Find the answer of a story in its facts.
+
+    Args:
+        story: any story.
+
+    Returns:
+        The first character and the one after the last in the facts with a space between them; None if they do not have
+        the answer.
+
+    Example:
+        >>> answer_place(Story(("Ada went home.",), "Where is Ada?", "home")), answer_place(Story((), "Where?", "home"))
+        ((9, 13), None)
+    """
+    text, facts = _joined(story.facts)
+    return _find(text, facts, _spaced(story.answer), story.supporting)
+
+
+def encode_passage(tokenizer: Tokenizer, story: Story, config: TextConfig) -> Passage:
+    """Encode question and passage; a long question is cut to half of the limit of length, a long passage to the rest.
+
+    Args:
+        tokenizer: tokenizer of all texts.
+        story: the story.
+        config: text settings with the limits.
+
+    Returns:
+        The passage.
+    """
+    most = 16 * config.max_tokens
+    texts = [tokenizer.normalize(_spaced(text).replace("\0", "\ufffd")) for text in (story.question, *story.facts)]
+    question = tokenizer.encode(texts[0][:most]) if texts[0] else []
+    text, facts = _joined(tuple(texts[1:]))
+    passage = tokenizer.encode(text[:most]) if text else []
+    ranges = tokenizer.ranges(text[:most]) if text else []
+    question_ids = question[: max(0, config.max_tokens // 2 - 1)]
+    room = max(0, config.max_tokens - len(question_ids) - 2)
+    was_cut = len(question_ids) < len(question) or room < len(passage) or max(len(text), len(texts[0])) > most
+    ids = np.array([*question_ids, EOS, *passage[:room], EOS], dtype=np.int64)
+    return Passage(ids, text, tuple(ranges[:room]), facts, was_cut)

@@ -1,0 +1,107 @@
+"""Passages of stories: token ids, places of answers, and weights of facts."""
+
+import numpy as np
+import pytest
+
+from heedful.data.passages import Passage, answer_place, encode_passage
+from heedful.runtime.spans import best_answers
+from heedful.synthetic.notices import generate
+from heedful.text.stories import Story
+from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
+from heedful.text.vocabulary import EOS, Vocabulary
+
+STORIES = [*generate(200, 3)]
+LINES = [text for story in STORIES for text in (*story.facts, story.question)]
+CONFIG = TextConfig(max_tokens=400)
+
+
+@pytest.fixture(scope="module")
+def pieces() -> PieceTokenizer:
+    return PieceTokenizer.train(LINES, 400, "NFC")
+
+
+def words() -> UnitTokenizer:
+    return UnitTokenizer(Vocabulary.build([line.split() for line in LINES], 0, 1), "words", "NFC")
+
+
+def test_the_place_of_an_answer_gives_the_answer_back(pieces: PieceTokenizer):
+    for story in STORIES:
+        passage = encode_passage(pieces, story, CONFIG)
+        span = passage.locate(story, pieces)
+        assert span is not None
+        start, end = passage.span(*span)
+        assert story.answer in passage.text[start:end]
+        # A piece may be a word and the full stop behind it.
+        assert len(passage.text[start:end]) <= len(story.answer) + 1
+        low, high = passage.facts[story.supporting[0]]
+        assert low <= start < end <= high
+        assert passage.text[low:high] == story.facts[story.supporting[0]]
+
+
+def test_ids_are_those_of_the_question_and_of_the_facts(pieces: PieceTokenizer):
+    story = Story(("Ada went  home.", "Boris\nleft."), "Where?")
+    passage = encode_passage(pieces, story, CONFIG)
+    assert passage.text == "Ada went home. Boris left."
+    question, text = pieces.encode("Where?"), pieces.encode(passage.text)
+    assert passage.ids.tolist() == [*question, EOS, *text, EOS]
+    assert not passage.was_cut
+    assert "".join(passage.text[first:after] for first, after in passage.ranges) == passage.text
+
+
+def test_long_questions_and_passages_are_cut(pieces: PieceTokenizer):
+    story = Story(("word " * 200, "the end"), "why " * 200, "end", (1,))
+    passage = encode_passage(pieces, story, TextConfig(max_tokens=20))
+    assert passage.was_cut
+    assert len(passage.ids) == 20
+    assert passage.ids.tolist().index(EOS) == 9
+    assert passage.locate(story, pieces) is None
+    assert passage.by_fact(np.ones((2, len(passage.ranges)), np.float32))[:, 1].tolist() == [0, 0]
+
+
+def test_a_story_without_facts_or_question_has_positions(pieces: PieceTokenizer):
+    passage = encode_passage(pieces, Story((), ""), CONFIG)
+    assert passage.ids.tolist() == [EOS, EOS]
+    (answer,) = best_answers(passage, np.zeros((2, 1), np.float32), 3)
+    assert (answer.text, answer.probability) == ("", 0.0)
+    assert passage.by_fact(np.zeros((2, 0), np.float32)).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "answer", "supporting", "place"),
+    [
+        (("the theatre", "he came"), "he", (), (12, 14)),  # whole words before parts of words
+        (("Ada left", "Ada came"), "Ada", (1,), (9, 12)),  # supporting facts before others
+        (("theatre",), "heat", (), (1, 5)),
+        (("北京在北方",), "北方", (), (3, 5)),
+        (("a  b",), "a b", (), (0, 3)),
+        (("a b",), "c", (), None),
+        ((), "c", (), None),
+    ],
+)
+def test_answers_are_found(facts: tuple[str, ...], answer: str, supporting: tuple[int, ...], place: object):
+    assert answer_place(Story(facts, "?", answer, supporting)) == place
+
+
+def test_unknown_words_come_back_as_they_are():
+    passage = encode_passage(words(), Story(("Zoë runs the annual fair.",), "Who?"), CONFIG)
+    log_probs = np.log(np.array([[0.9, 0.1, 0, 0, 0, 0], [0.9, 0.1, 0, 0, 0, 0]], dtype=np.float32) + 1e-9)
+    assert best_answers(passage, log_probs, 1)[0].text == "Zoë"
+
+
+@pytest.mark.parametrize("tokenizer", [words(), UnitTokenizer(Vocabulary.build([LINES[0]], 0, 1), "characters", "NFC")])
+def test_ranges_of_words_and_characters(tokenizer: Tokenizer):
+    text = "Ada  went home"
+    ranges = tokenizer.ranges(text)
+    assert len(ranges) == len(tokenizer.encode(text))
+    assert [text[start:end] for start, end in ranges] == (["Ada", "went", "home"] if len(ranges) == 3 else list(text))
+
+
+def test_weights_of_facts_are_those_of_their_tokens(pieces: PieceTokenizer):
+    passage: Passage = encode_passage(pieces, STORIES[0], CONFIG)
+    weights = np.random.default_rng(0).random((2, len(passage.ranges))).astype(np.float32)
+    totals = passage.by_fact(weights)
+    assert totals.shape == (2, len(STORIES[0].facts))
+    np.testing.assert_allclose(totals.sum(axis=1), weights.sum(axis=1), rtol=1e-5)
+    low, high = passage.facts[1]
+    inside = [index for index, (first, after) in enumerate(passage.ranges) if low - 1 <= first < high]
+    np.testing.assert_allclose(totals[:, 1], weights[:, inside].sum(axis=1), rtol=1e-5)

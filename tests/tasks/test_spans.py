@@ -1,0 +1,169 @@
+"""Answers that are spans of the facts: training learns them, resumes exactly, exports, and refuses other answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.errors import DataError, Stopped
+from heedful.pages.attention_text import TextView
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.table import load
+from heedful.recipe import export_engines, score_test
+from heedful.runtime.folder import open_folder
+from heedful.synthetic.notices import generate
+from heedful.text.stories import Story
+from tests.cli.command import heedful
+from tests.cli.test_export import without_torch
+from tests.tasks.stories import SPAN_SETTINGS, write_notices
+from tests.tasks.test_classification import Run
+
+
+def make_run(data: Path, out: Path, *settings: str, preset: str = "bidaf") -> Run:
+    return Run(data, out, *settings, task="answering", common=SPAN_SETTINGS, preset=preset)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spans")
+    data = folder / "stories.jsonl"
+    rows = [
+        {"passage": f"{who} {verb} the {place}. Emil slept.", "question": f"Where did {who} {verb}?", "answer": place}
+        for who in ("Ada", "Boris", "Chen")
+        for verb in ("see", "clean", "paint", "leave", "sell", "reach")
+        for place in PLACES
+    ]
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    run = make_run(data, folder / "m", "training.max_steps=120", "training.export=true", "text.source_units=pieces")
+    outcome = run.train()
+    assert outcome.best >= 90.0
+    scores = run.watched[-1].validation
+    assert scores is not None
+    assert scores.scores.keys() == {"loss", "accuracy", "f1"}
+    assert "exact match" in score_test(run.started[0], outcome, "cpu", lambda line: None)
+    export_engines(run.started[0], lambda line: None)
+    return folder / "m"
+
+
+PLACES = ("old cellar", "garden", "attic", "long corridor", "stable", "market", "tiny kitchen", "house")
+
+
+def test_it_learns_where_answers_are(model: Path):
+    answerer = load(model, kind=Answerer)
+    (answer,) = answerer.answer([{"passage": "Ada paint the stable. Emil slept.", "question": "Where did Ada paint?"}])
+    assert answer.answer == "stable"
+    assert answer.span is not None
+    assert answer.span.passage[answer.span.start : answer.span.end] == "stable"
+    assert answer.probability == answer.probabilities["stable"] == max(answer.probabilities.values())
+    assert sum(answer.probabilities.values()) <= 1.0 + 1e-5
+    assert answer.steps == ["start", "end"]
+    np.testing.assert_allclose(answer.span.weights.sum(axis=1), 1.0, atol=0.05)  # EOS has the rest
+    assert answer.weights is not None
+    assert answer.weights.shape == (2, 1)
+    facts = open_folder(model).facts
+    assert (facts["task"], facts["kind"]) == ("answering", "bidaf")
+
+
+def test_a_word_that_training_never_saw_is_an_answer(model: Path):
+    """An answer from a list of those of the training data could not have it."""
+    (answer,) = load(model, kind=Answerer).answer(
+        [Story(("Ada paint the Zwölfkampf. Emil slept.",), "Where did Ada paint?")]
+    )
+    assert answer.answer in answer.story.facts[0]
+    assert answer.answer not in PLACES
+
+
+@pytest.mark.parametrize("preset", ["bidaf", "bidaf-average"])
+def test_an_engine_gives_the_answers_and_weights_of_pytorch(preset: str, tmp_path: Path):
+    settings = ("training.max_steps=20", "training.export=true")
+    run = make_run(write_notices(tmp_path / "n.jsonl", 120), tmp_path / "m", *settings, preset=preset)
+    run.train()
+    export_engines(run.started[0], lambda line: None)
+    stories = [
+        *generate(20, 3),
+        Story((), "Where is Ada?"),
+        Story(("One.",), ""),
+        Story(("word " * 900, "a"), "why " * 900),
+    ]
+    graph, torch_model = (load(tmp_path / "m", engine=engine, kind=Answerer) for engine in ("onnx", "torch"))
+    for one, other in zip(graph.answer(stories), torch_model.answer(stories), strict=True):
+        assert one.probability == pytest.approx(other.probability, rel=1e-3, abs=1e-6)
+        assert one.span is not None
+        assert other.span is not None
+        np.testing.assert_allclose(one.span.weights, other.span.weights, atol=1e-5)
+        assert one.was_cut == other.was_cut == (len(one.story.question) > 1_000)
+
+
+def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
+    answerer, stories = load(model, kind=Answerer), [*generate(20, 3), Story((), ""), Story(("a",) * 300, "b")]
+    together, alone = answerer.answer(stories), [*answerer.stream(stories, window_stories=1)]
+    for one, other in zip(together, alone, strict=True):
+        assert one.probability == pytest.approx(other.probability, abs=1e-5)
+        assert one.weights == pytest.approx(other.weights, abs=1e-5)
+
+
+def test_it_runs_without_pytorch_and_a_story_without_facts_has_no_answer(model: Path, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    data = write_notices(tmp_path / "n.jsonl", 5)
+    with data.open("a", encoding="utf-8") as stream:
+        stream.write('{"facts": [], "question": "Who?"}\n')
+    done = without_torch("answer", model, data, "--format", "jsonl")
+    assert (done.code, done.err) == (0, "")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    for row in rows:
+        span = row["span"]
+        assert span["passage"][span["start"] : span["end"]] == row["answer"]
+        sizes = {len(span[name]) for name in ("tokens", "attention", "start_weights", "end_weights")}
+        assert len(sizes) == 1
+    assert (rows[-1]["answer"], rows[-1]["weights"]) == ("", [[], []])
+
+
+def test_a_page_shades_the_words_at_both_ends(model: Path):
+    (view,) = load(model, kind=Answerer).attention_views(["Ada paint the stable. | Emil slept. | Where did Ada paint?"])
+    assert isinstance(view, TextView)
+    assert [word.strip() for word, _ in view.sentences[1]] == ["Emil", "slept", "."]
+    assert sum(weight for words in view.sentences for _, weight in words) == pytest.approx(1.0, abs=0.05)
+    assert "stable" in view.draw()
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
+    data = write_notices(tmp_path / "n.jsonl", 120)
+    whole = make_run(data, tmp_path / "whole", "training.max_steps=40")
+    whole.train()
+    parts = make_run(data, tmp_path / "parts", "training.max_steps=40")
+    with pytest.raises(Stopped):
+        parts.train(stop=20)
+    parts.train()
+    assert parts.started[-1].step > 0
+    assert parts.weights == whole.weights
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        (
+            [{"passage": "Ada left.", "question": "Who?", "answer": "Boris"}],
+            r":1: the answer 'Boris' is not in the facts",
+        ),
+        ([{"passage": "", "question": "Who?", "answer": "Ada"}], r":1: the answer 'Ada' is not in the facts"),
+        ([{"facts": [], "question": "Who?"}], r":1: no answer"),
+        ([{"question": "Who?", "answer": "Ada"}], r":1: no key 'facts'"),
+        (
+            [{"passage": f"{'word ' * 1_200} Ada{i}.", "question": "Who?", "answer": f"Ada{i}"} for i in range(20)],
+            "beyond",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(rows: list[dict[str, object]], complaint: str, tmp_path: Path):
+    (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    with pytest.raises(DataError, match=complaint):
+        make_run(tmp_path / "n.jsonl", tmp_path / "m").train()
+
+
+def test_many_answers_that_are_no_labels_name_the_preset(tmp_path: Path):
+    rows = [{"facts": [f"It is {i}."], "question": "What is it?", "answer": str(i)} for i in range(20)]
+    (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    done = heedful("train", tmp_path / "n.jsonl", "--task", "answering", "--out", tmp_path / "m")
+    assert done.code == 2
+    assert "take --preset bidaf" in done.errors[0]
