@@ -164,7 +164,8 @@ ALL_TEXT = """() => {
     const named = [...document.querySelectorAll('[aria-label],[title],[placeholder]')];
     document.querySelectorAll('option, .formula').forEach((each) => each.remove());
     const attributes = named.flatMap((each) => names.map((name) => each.getAttribute(name) ?? ''));
-    return [document.body.innerText, ...attributes].join(' ');
+    const tooltips = [...document.querySelectorAll('svg title')].map((each) => each.textContent);
+    return [document.title, document.body.innerText, ...attributes, ...tooltips].join(' ');
 }"""
 
 

@@ -14,6 +14,7 @@ from heedful.text.links import parse_pharaoh
 from tests.cli.conftest import Trained, trained  # noqa: F401
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.server import served
+from tests.pages.test_app import ALL_TEXT, LATIN
 
 pytestmark = needs_chromium
 
@@ -140,6 +141,56 @@ def test_views_of_a_server(browser: Any, address: str, view: str):
         violations = tab.page.evaluate("axe.run()")["violations"]
         assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
     tab.close()
+
+
+STATES = {
+    "translate": "#view=translate",
+    "linking": "#view=translate",
+    "inside": "#view=inside&cell=[0,0]",
+    "linking inside": "#view=inside",
+    **{name: f"#view=inside&measure={name}" for name in ("value-norm", "rollout", "alti", "gradients")},
+    "search": "#view=search",
+    "compare": "#view=compare",
+    "evaluate": "#view=evaluate",
+    "training": "#view=training",
+    "refused": "#view=translate&prefix=[9999999]",
+}
+"""Views, editors and messages of a server's page, by the address that shows them."""
+SYMBOLS = {"unk", "heedful", "English", "first", "second", "SVG", "PNG", "CSV", "ALTI", "BLEU", "Pharaoh"}
+"""Names, an unknown token, and the button that leads to English."""
+
+
+def english(tab: Tab) -> set[str]:
+    """Words of Latin letters on the page, but for those of the model's languages, whose letters are a to f."""
+    return {word for word in LATIN.findall(tab.page.evaluate(ALL_TEXT)) if not re.fullmatch("[a-fA-F]+", word)}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_server_s_page_is_accessible_and_leaves_no_english_in_chinese(browser: Any, address: str, state: str):
+    tab = Tab(browser, address + STATES[state] + "&text=fa", language="zh-CN")
+    tab.page.wait_for_load_state("networkidle")
+    tab.page.wait_for_function("() => !document.querySelector('.busy')")
+    if state.startswith("linking"):
+        tab.page.locator("#correct").click()
+    tab.page.evaluate("document.querySelectorAll('code').forEach((each) => each.remove())")  # commands
+    assert english(tab) <= SYMBOLS
+    if AXE.is_file():
+        tab.page.evaluate(AXE.read_text(encoding="utf-8"))
+        violations = tab.page.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+    tab.faults.clear()  # the browser logs a refused request itself
+    tab.close()
+
+
+def test_the_dialog_of_the_key_is_chinese(browser: Any, translator: Translator):
+    with served({"first": translator}, key="secret") as address:
+        tab = Tab(browser, address, language="zh-CN")
+        tab.page.locator("#key").fill("1")
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector("form [role=alert]")
+        assert english(tab) <= SYMBOLS
+        tab.faults.clear()
+        tab.close()
 
 
 def test_a_refusal_is_shown_as_text(browser: Any, address: str):

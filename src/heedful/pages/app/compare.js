@@ -1,10 +1,10 @@
 // View "Compare": two models on one sentence, their maps on the same scale.
-import { KeyNeeded, Refusal, view } from './api.js';
+import { complaint, KeyNeeded, Refusal, view } from './api.js';
 import { h } from './dom.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { digits } from './numbers.js';
 import { mapOf, shadedWords } from './sentence.js';
-import { t } from './text.js';
+import { direction, t } from './text.js';
 
 export function compareView(page) {
   const { state, models } = page;
@@ -30,13 +30,13 @@ async function fill(page, columns, first, second, chooser) {
   } catch (error) {
     if (error instanceof KeyNeeded) { page.askKey(); return; }
     if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
-    columns.replaceChildren(h('p', { class: 'notice', role: 'alert' }, t('failed', error.message)));
+    columns.replaceChildren(h('p', { class: 'notice', role: 'alert' }, complaint(error)));
   }
 }
 
 function side(model, name, data, other) {
   const output = data?.outputs[0];
-  const parts = [h('div', { class: 'head' }, h('h2', {}, model.languages.filter(Boolean).join(' → ') || model.name), name)];
+  const parts = [h('div', { class: 'head' }, h('h2', {}, direction(model.languages) || model.name), name)];
   if (output) {
     const heat = makeHeat();
     parts.push(shadedWords(output, { heat, reference: other.outputs[0] }), h('p', { class: 'small faint' }, `${t('score')} ${digits(output.score)} · ${t('logProb')} ${digits(output.logProb)} · ${t('changes')}`));

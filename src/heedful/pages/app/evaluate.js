@@ -1,5 +1,5 @@
 // View "Evaluate": scores of a test set by source length, and the worst outputs, which a click loads.
-import { evaluation, KeyNeeded, offline, Refusal } from './api.js';
+import { complaint, evaluation, KeyNeeded, offline, Refusal } from './api.js';
 import { g, h } from './dom.js';
 import { digits } from './numbers.js';
 import { t } from './text.js';
@@ -14,7 +14,7 @@ export function evaluateView(page) {
   }).catch((error) => {
     if (error instanceof KeyNeeded) { page.askKey(); return; }
     if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
-    root.replaceChildren(h('p', { class: 'notice', role: 'alert' }, t('failed', error.message)));
+    root.replaceChildren(h('p', { class: 'notice', role: 'alert' }, complaint(error)));
   });
   return root;
 }
@@ -59,7 +59,7 @@ function bars({ byLength, ...metric }) {
 }
 
 function worstCard(page, record) {
-  return h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('worst')), h('span', { class: 'small faint' }, `${t('worstBy', record.worstBy)}${offline ? '' : ` ${t('worstLoad')}`}`)),
+  return h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('worst')), h('span', { class: 'small faint' }, `${t('worstBy', nameOf(record.metrics.find((one) => one.name === record.worstBy) ?? { name: record.worstBy }))}${offline ? '' : ` ${t('worstLoad')}`}`)),
     h('ol', { class: 'worst' }, record.worst.slice(0, MOST_SHOWN).map((one) => {
       const inside = [h('span', { class: 'number' }, digits(one.score, 1)), h('span', { class: 'texts' },
         h('span', { dir: 'auto' }, one.source), h('span', { dir: 'auto', class: 'put' }, one.output || '∅'), h('span', { dir: 'auto', class: 'faint' }, one.reference))];

@@ -1,5 +1,5 @@
 // Editor of word links: drawn and removed by drag, by click, or by keyboard; saved as Pharaoh lines.
-import { KeyNeeded, Refusal, sendLinks } from './api.js';
+import { complaint, KeyNeeded, Refusal, sendLinks } from './api.js';
 import { g, h } from './dom.js';
 import { download } from './exporting.js';
 import { merge, matrix } from './numbers.js';
@@ -132,7 +132,7 @@ export function linkEditor(page, output, packed, head = 'mean') {
     } catch (error) {
       if (error instanceof KeyNeeded) { page.askKey(); return; }
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
-      said.textContent = t('failed', error.message);
+      said.textContent = complaint(error);
     }
   }
   function save() {

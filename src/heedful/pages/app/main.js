@@ -1,12 +1,12 @@
 // The page: its state, its address, and the view that is shown.
-import { KeyNeeded, models, offline, Refusal, storedKey, storeKey, view } from './api.js';
+import { complaint, KeyNeeded, models, offline, Refusal, storedKey, storeKey, view } from './api.js';
 import { compareView } from './compare.js';
 import { g, h, segments } from './dom.js';
 import { evaluateView } from './evaluate.js';
 import { insideView } from './inside.js';
 import { learnView } from './learn.js';
 import { searchView } from './search.js';
-import { setLanguage, t } from './text.js';
+import { direction, setLanguage, t } from './text.js';
 import { trainingView } from './training.js';
 import { translateView } from './translate.js';
 
@@ -25,7 +25,7 @@ function prefer(name, value) {
 }
 
 const page = {
-  state: { ...KEPT, node: -1 }, data: null, models: [], isLive: !offline, isBusy: false, fault: '', language: 'en', theme: 'auto', earlier: null,
+  state: { ...KEPT, node: -1 }, data: null, models: [], isLive: !offline, isBusy: false, fault: null, language: 'en', theme: 'auto', earlier: null,
   cache: new Map(), links: new Map(), isLinking: false,
 
   set(patch) {
@@ -73,7 +73,7 @@ const page = {
       if (!this.models.some((one) => one.name === this.state.model)) this.state.model = this.models[0]?.name ?? '';
     } catch (error) {
       this.needsKey = error instanceof KeyNeeded;
-      this.fault = this.needsKey ? '' : error.message;
+      this.fault = this.needsKey ? null : error;
     }
     this.draw();
     if (!this.needsKey) await this.load();
@@ -97,11 +97,11 @@ const page = {
       if (this.cache.size > 50) this.cache.delete(this.cache.keys().next().value);
       if (this.latest !== asked) return;
       this.data = data;
-      this.fault = '';
+      this.fault = null;
     } catch (error) {
       if (this.latest !== asked) return;
       if (error instanceof KeyNeeded) this.needsKey = true;
-      this.fault = error instanceof Refusal || error instanceof TypeError ? error.message : String(error);
+      this.fault = error;
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
     } finally {
       if (this.latest === asked) { this.isBusy = false; this.draw(); }
@@ -109,7 +109,7 @@ const page = {
   },
   refreshBusy() { document.getElementById('output')?.classList.add('busy'); },
   notice() {
-    if (this.fault) return h('p', { class: 'notice', role: 'alert' }, t('failed', this.fault));
+    if (this.fault) return h('p', { class: 'notice', role: 'alert' }, complaint(this.fault));
     if (this.data?.wasCut) return h('p', { class: 'notice' }, t('cut'));
     return this.state.prefix.length ? h('p', { class: 'notice' }, t('prefixKept')) : null;
   },
@@ -131,7 +131,7 @@ const page = {
     return this.box;
   },
   modelChooser() {
-    const name = (one) => `${one.name}${one.languages?.[0] ? ` · ${one.languages[0]} → ${one.languages[1]}` : ''}`;
+    const name = (one) => [one.name, direction(one.languages)].filter(Boolean).join(' · ');
     if (this.models.length < 2) return h('span', {}, this.models.length ? name(this.models[0]) : '');
     return h('select', { 'aria-label': t('model'), onchange: (event) => { this.set({ model: event.target.value, prefix: [], changes: [], branch: null, rank: 0, word: -1 }); this.load(); } },
       this.models.map((one) => h('option', { value: one.name, selected: one.name === this.state.model }, name(one))));
@@ -203,7 +203,7 @@ function keyForm(page) {
     event.preventDefault();
     storeKey(field.value.trim());
     page.needsKey = false;
-    page.fault = '';
+    page.fault = null;
     page.cache.clear();
     page.begin();
   } }, h('div', { class: 'head' }, h('h2', {}, t('keyTitle'))),

@@ -19,16 +19,16 @@ const TEXTS = {
   cell: ['{0} ← {1}: {2}', '{0} ← {1}：{2}'], rowInfo: ['row sum {0}, entropy {1} nats', '行和 {0}，熵 {1} nat'], pointAt: ['Point at a cell, or move with the arrow keys.', '指向一个格子，或用方向键移动。'],
   mapLabel: ['Attention of {0} rows over {1} columns', '{0} 行对 {1} 列的注意力'], saveSvg: ['SVG', 'SVG'], savePng: ['PNG', 'PNG'], saveCsv: ['CSV', 'CSV'], save: ['Save', '保存'],
   caution: ['Attention shows where the model looked, not why it chose a word.', '注意力显示模型看向哪里，而不是它为何选择某个词。'],
-  missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力：{0}'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
-  measure: ['Measure', '度量'], 'measure-attention': ['Attention', '注意力'], 'measure-value-norm': ['Value norm', '值范数'], 'measure-rollout': ['Rollout', 'Rollout'], 'measure-alti': ['ALTI', 'ALTI'], 'measure-gradients': ['Gradients', '梯度'],
+  missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力。请安装 PyTorch，或运行 heedful export MODEL --to onnx --layers。'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
+  measure: ['Measure', '度量'], 'measure-attention': ['Attention', '注意力'], 'measure-value-norm': ['Value norm', '值范数'], 'measure-rollout': ['Rollout', '逐层累乘'], 'measure-alti': ['ALTI', 'ALTI'], 'measure-gradients': ['Gradients', '梯度'],
   'about-attention': ['Weights as the model uses them. They say where it looks, not how much it takes from there.', '模型实际使用的权重：表明它看向哪里，不表明从那里取用多少。'],
   'about-value-norm': ['Weights times the length of the vectors that they weigh: a word with a short vector adds little, whatever its weight.', '权重乘以被加权向量的长度：向量很短的词，权重再大也贡献很少。'],
   'about-rollout': ['Mean weights multiplied through all layers below, half for the residual connections. Values are ignored.', '把下面各层的平均权重连乘，残差连接占一半；不考虑值向量。'],
   'about-alti': ['Share of each word in the vectors themselves, followed through all layers below.', '每个词在向量本身中所占的份额，逐层向下追踪。'],
   'about-gradients': ['How the log probability of each output word changes as the source is faded in: integrated gradients, without sign.', '源句逐渐显现时，每个输出词的对数概率如何变化：积分梯度，取绝对值。'],
   otherMeasures: ['This file holds one measure. Others: heedful inspect MODEL TEXT --html FILE --measure NAME', '此文件只含一种度量。其他度量：heedful inspect MODEL TEXT --html FILE --measure NAME'],
-  missingMeasure: ['This measure is not available: {0}', '无法使用这种度量：{0}'],
-  override: ['What if', '如果改变'], overrideNote: ['Change the attention of the chosen layer and head, and translate again.', '改变所选层与头的注意力，再翻译一次。'], off: ['Switch this head off', '关闭这个头'], uniform: ['Spread its weights evenly', '让权重均匀'], allOn: ['Put all of “{0}” on “{1}”', '让“{0}”完全看向“{1}”'], resetAll: ['Undo all changes', '撤销所有改变'], changedTo: ['With the change', '改变之后'], before: ['Before', '之前'], sameOutput: ['The output stays the same.', '译文没有变化。'], noOverride: ['Changing attention needs PyTorch: {0}', '改变注意力需要 PyTorch：{0}'],
+  missingMeasure: ['This measure is not available: {0}', '此处无法使用这种度量：模型没有它，注意力已被改动，或者没有安装 PyTorch。'],
+  override: ['What if', '如果改变'], overrideNote: ['Change the attention of the chosen layer and head, and translate again.', '改变所选层与头的注意力，再翻译一次。'], off: ['Switch this head off', '关闭这个头'], uniform: ['Spread its weights evenly', '让权重均匀'], allOn: ['Put all of “{0}” on “{1}”', '让“{0}”完全看向“{1}”'], resetAll: ['Undo all changes', '撤销所有改变'], changedTo: ['With the change', '改变之后'], before: ['Before', '之前'], sameOutput: ['The output stays the same.', '译文没有变化。'], noOverride: ['Changing attention needs PyTorch: {0}', '改变注意力需要 PyTorch。'],
   beam: ['Beam', '束宽'], penalty: ['Length penalty α', '长度惩罚 α'], tree: ['Beam tree', '束搜索树'], pruned: ['Show pruned hypotheses', '显示被剪去的假设'],
   treeNote: ['Each column is one step. Bold: the best output. Dashed: left the beam. Click a node for its text and attention.', '每列为一步。粗线：最佳译文；虚线：离开了束。点击节点可查看文本和注意力。'],
   finished: ['Finished hypotheses', '完成的假设'], score: ['Score', '分数'], logProb: ['Log probability', '对数概率'], length: ['Length', '长度'], text: ['Text', '文本'], hypothesis: ['Hypothesis', '假设'],
@@ -39,7 +39,7 @@ const TEXTS = {
   learnIntro: ['Attention in three steps, with your own numbers.', '用您自己的数字，分三步看懂注意力。'], stepScore: ['1 · Score', '1 · 打分'], stepNormalize: ['2 · Normalise', '2 · 归一化'], stepContext: ['3 · Context', '3 · 加权求和'], query: ['Query', '查询'], key: ['Key {0}', '键 {0}'], value: ['Value', '值'], keys: ['Keys and values', '键与值'], scoreFunction: ['Score function', '打分函数'], normalizer: ['Normalizer', '归一化函数'], temperature: ['Temperature', '温度'], weights: ['Weights', '权重'], scores: ['Scores', '分数'], context: ['Context', '上下文'], contextNote: ['The context is the sum of the values, each times its weight.', '上下文是各个值乘以权重之和。'], bandwidth: ['Bandwidth', '带宽'], redraw: ['Draw again', '重新抽样'], all: ['All keys', '所有键'], windowNote: ['Drag the window: keys outside it may not be attended. Weights inside can fall off as a Gaussian (Luong’s local-p).', '拖动窗口：窗口外的键不可被注意。窗口内的权重可按高斯下降（Luong 的 local-p）。'], window: ['Local window', '局部窗口'], centre: ['Centre', '中心'], halfWidth: ['Half width', '半宽'], gaussian: ['Gaussian fall-off', '高斯衰减'], component: ['{0}, component {1}', '{0} 的第 {1} 个分量'], parameters: ['Learned parameters are fixed here: W = [[1, 0.5], [−0.5, 1]], U = [[1, 0], [0, 1]], v = [1, −1], bandwidth = 1.', '这里固定了需学习的参数：W = [[1, 0.5], [−0.5, 1]]，U = [[1, 0], [0, 1]]，v = [1, −1]，带宽 = 1。'],
   regression: ['Nadaraya–Watson: attention as regression', 'Nadaraya–Watson：作为回归的注意力'], regressionNote: ['Each point is a key x with a value y; the curve is the context of a query at each x. Small bandwidth: every bump; large: the mean.', '每个点是一个键 x 与值 y；曲线是各处查询的上下文。带宽小则起伏多，带宽大则趋于平均。'],
   exactMatch: ['Exact match, %', '完全匹配，%'], characterErrorRate: ['Character error rate, %', '字符错误率，%'], tokenErrorRate: ['Token error rate, %', '子词错误率，%'], bleu: ['BLEU', 'BLEU'], chrf: ['chrF', 'chrF'], accuracy: ['Accuracy, %', '准确率，%'], reading: ['Reading…', '正在读取…'],
-  failed: ['The server answered: {0}', '服务器返回：{0}'], cut: ['The sentence was longer than the model reads and was cut.', '句子超过模型可读长度，已截断。'],
+  failed: ['The server answered: {0}', '服务器未能完成请求（状态码 {1}）。'], unreachable: ['The server cannot be reached.', '无法连接服务器。'], cut: ['The sentence was longer than the model reads and was cut.', '句子超过模型可读长度，已截断。'],
   changes: ['Changed words are underlined.', '改变的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型由此继续。'],
 };
 
@@ -53,4 +53,9 @@ export function setLanguage(code) {
 export function t(key, ...values) {
   const text = TEXTS[key]?.[language] ?? key;
   return values.reduce((written, value, index) => written.replaceAll(`{${index}}`, value), text);
+}
+// Languages of a model, such as "de → en"; a model that does not know its own has the names of the two sides.
+export function direction(languages = []) {
+  const sides = { source: t('source'), target: t('output') };
+  return languages.filter(Boolean).map((name) => sides[name] ?? name).join(' → ');
 }

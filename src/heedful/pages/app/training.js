@@ -1,5 +1,5 @@
 // View "Training": curves of the model's training, read again while it goes on, and its samples.
-import { KeyNeeded, Refusal, training } from './api.js';
+import { complaint, KeyNeeded, Refusal, training } from './api.js';
 import { g, h } from './dom.js';
 import { t } from './text.js';
 
@@ -18,7 +18,7 @@ export function trainingView(page) {
     } catch (error) {
       if (error instanceof KeyNeeded) { page.askKey(); return; }
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
-      root.replaceChildren(h('p', { class: 'notice', role: 'alert' }, t('failed', error.message)));
+      root.replaceChildren(h('p', { class: 'notice', role: 'alert' }, complaint(error)));
     }
     setTimeout(() => { if (root.isConnected) read(); }, REFRESH);
   }
