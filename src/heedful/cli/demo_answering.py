@@ -75,10 +75,12 @@ def _stories(seed: int) -> "tuple[list[Story], list[Story], list[Story]]":
 
 def _score(answerer: "Answerer", held_out: "list[Story]") -> str:
     from heedful.data.stories import Stories
+    from heedful.evaluation.answers import SpanReport
 
     report = answerer.measure(Stories(tuple(held_out)))
+    share = report.exact_match if isinstance(report, SpanReport) else report.answers.accuracy
     return (
-        f"\n{report.answers.accuracy:.1f} % of {len(held_out):,} questions about other stories are answered right; "
+        f"\n{share:.1f} % of {len(held_out):,} questions about other stories are answered right; "
         f"{report.attended or 0.0:.1f} % of\nthe facts that the answers follow from have the largest weight at some "
         "step\n"
     )
