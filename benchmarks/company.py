@@ -120,7 +120,7 @@ TRANSLATE = (
 import heedful
 
 translator = heedful.load(sys.argv[4], engine=sys.argv[3])
-lines = open(sys.argv[5], encoding="utf-8").read().splitlines()[:64]
+lines = open(sys.argv[5], encoding="utf-8").read().split("\\n")[:64]
 
 
 def step():

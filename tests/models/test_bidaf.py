@@ -110,8 +110,11 @@ def test_a_score_of_limited_reach_and_another_normalizer_are_settings():
     [
         ({"attention": {"score": "dot", "normalizer": "hard"}}, "no gradient reaches the score"),
         ({"attention": {"score": "dot", "normalizer": "sampled"}}, "drawn keys"),
-        ({"attention": {"score": "dot", "window": "local-m"}}, "a passage has no place in its question"),
-        ({"attention": {"score": "dot", "bias": "relative_buckets"}}, "a passage has no place in its question"),
+        ({"attention": {"score": "dot", "window": "local-m"}}, "positions of a passage are not those of its question"),
+        (
+            {"attention": {"score": "dot", "bias": "relative_buckets"}},
+            "positions of a passage are not those of its question",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], complaint: str):

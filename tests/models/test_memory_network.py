@@ -181,7 +181,7 @@ def test_other_stories_of_a_batch_change_nothing():
     ("settings", "complaint"),
     [
         ({"attention": {"score": "dot", "normalizer": "hard"}}, "no gradient reaches the score"),
-        ({"attention": {"score": "dot", "window": "local-m"}}, "a question has no place among the facts"),
+        ({"attention": {"score": "dot", "window": "local-m"}}, "a question has no position among the facts"),
         ({"chain": "unary", "attention": {"score": "dot", "normalizer": "sparsemax"}}, "its marginals are the weights"),
     ],
 )

@@ -375,7 +375,8 @@ def _is_finite(call: _Call, attended: Attended, query: Tensor, key: Tensor | Pre
         return True
     if not call.request.wants_gradient:
         return all_finite(attended.context)
-    # Gradients can be NaN where contexts are finite; finite inputs give both finite, or NaN in every row by overflow.
+    # A hidden NaN can reach a gradient where the contexts are finite, so the inputs are tested; where they are finite,
+    # nothing hidden is NaN.
     keys = key.key if isinstance(key, PreparedKey) else key
     return all_finite(query) and all_known_finite(keys, call.value)
 

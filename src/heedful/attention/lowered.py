@@ -230,6 +230,20 @@ class LoweredDot(LoweredScore):
     scale: float = 1.0
     """Constant factor of the scores."""
 
+    @classmethod
+    def with_factor(cls, query: Tensor, key: Tensor, factor: Tensor | float) -> "LoweredDot":
+        """Lower dot products with a factor.
+
+        Args:
+            query: [*batch, query, depth].
+            key: [*batch, key, depth].
+            factor: factor of the scores; a tensor is multiplied with the queries.
+
+        Returns:
+            The lowered score.
+        """
+        return cls(query * factor, key) if isinstance(factor, Tensor) else cls(query, key, factor)
+
     def folded(self) -> "LoweredDot":
         return self if self.scale == 1.0 else replace(self, query=self.query * self.scale, scale=1.0)
 

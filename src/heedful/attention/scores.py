@@ -43,11 +43,7 @@ class _Dot(Score):
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDot:
-        return _lowered(query, prepared.key, self.scale * inverse_temperature)
-
-
-def _lowered(query: Tensor, key: Tensor, factor: Tensor | float) -> LoweredDot:
-    return LoweredDot(query * factor, key) if isinstance(factor, Tensor) else LoweredDot(query, key, factor)
+        return LoweredDot.with_factor(query, prepared.key, self.scale * inverse_temperature)
 
 
 @final
@@ -90,7 +86,7 @@ class General(Score):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
-        return _lowered(query, prepared.key, inverse_temperature)
+        return LoweredDot.with_factor(query, prepared.key, inverse_temperature)
 
 
 @final
@@ -172,7 +168,7 @@ class Location(Score):
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:
             rows = functional.pad(self.weight[:num_keys], (0, 0, 0, max(0, num_keys - self.hidden_size)))
-        return _lowered(query, rows.expand(*leading, *rows.shape), inverse_temperature)
+        return LoweredDot.with_factor(query, rows.expand(*leading, *rows.shape), inverse_temperature)
 
 
 class _Additive(Score):

@@ -51,6 +51,4 @@ class Trilinear(Score):
     ) -> LoweredDot:
         weights = query * self.weight[2] + self.weight[1]
         lowered = torch.cat((weights, query @ self.weight[0, :, None]), dim=-1)
-        if isinstance(inverse_temperature, Tensor):
-            return LoweredDot(lowered * inverse_temperature, prepared.key)
-        return LoweredDot(lowered, prepared.key, inverse_temperature)
+        return LoweredDot.with_factor(lowered, prepared.key, inverse_temperature)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -43,7 +44,7 @@ def follow_company() -> str:
         A line for the user when the number falls; otherwise empty.
     """
     watch = company()
-    if watch is None or _FIXED.is_on or watch.num_threads == (before := torch.get_num_threads()):
+    if watch is None or _is_fixed.get() or watch.num_threads == (before := torch.get_num_threads()):
         return ""
     number = watch.num_threads
     torch.set_num_threads(number)
@@ -58,24 +59,17 @@ def follow_company() -> str:
 @contextmanager
 def single_threaded() -> Generator[None]:
     """Use one PyTorch thread within a context: several split products by size, which changes the order of sums."""
-    number, was_on = torch.get_num_threads(), _FIXED.is_on
+    number, token = torch.get_num_threads(), _is_fixed.set(True)
     torch.set_num_threads(1)
-    _FIXED.is_on = True
     try:
         yield
     finally:
-        _FIXED.is_on = was_on
+        _is_fixed.reset(token)
         torch.set_num_threads(number)
 
 
-@final
-class _Fixed:
-    """Whether the number of threads must not change now."""
-
-    is_on = False
-
-
-_FIXED: Final = _Fixed()
+_is_fixed: Final = ContextVar("is_fixed", default=False)
+"""True within `single_threaded`, where company must not change the number of threads."""
 
 
 def run_parts(parts: Sequence[Callable[[], None]]) -> None:

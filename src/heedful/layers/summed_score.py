@@ -1,6 +1,6 @@
 """Summed score: two scores of one kind, each of a part of the key."""
 
-from typing import final
+from typing import Final, final
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ class SummedScore(Score):
         super().__init__(first.query_size, first.key_size + second.key_size, first.hidden_size)
         self.first = first
         self.second = second
+        self._prepared_size: Final = first.prepare(torch.zeros(1, first.key_size)).key.shape[-1]
 
     def prepare(self, key: Tensor) -> PreparedKey:
         parts = key.split((self.first.key_size, self.second.key_size), dim=-1)
@@ -38,7 +39,7 @@ class SummedScore(Score):
     def lower(
         self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0
     ) -> LoweredDot | LoweredAdditive:
-        size = self.first.prepare(prepared.key.new_empty(1, self.first.key_size)).key.shape[-1]
+        size = self._prepared_size
         one, other = (
             score.lower(query, PreparedKey(part), inverse_temperature).folded()
             for score, part in (

@@ -51,9 +51,13 @@ class BidafConfig(Config):
     @model_validator(mode="after")
     def _check_attention(self) -> Self:
         if self.attention.window != "global":
-            raise ValueError(f"attention.window {self.attention.window}: a passage has no place in its question")
+            raise ValueError(
+                f"attention.window {self.attention.window}: positions of a passage are not those of its question"
+            )
         if self.attention.bias != "none":
-            raise ValueError(f"attention.bias {self.attention.bias}: a passage has no place in its question")
+            raise ValueError(
+                f"attention.bias {self.attention.bias}: positions of a passage are not those of its question"
+            )
         require_suitable(self.attention, 2 * self.hidden_size, 2 * self.hidden_size, role="encoder")
         return self
 

@@ -78,7 +78,7 @@ class MemoryNetworkConfig(Config):
     def _check_attention(self) -> Self:
         require_suitable(self.attention, self.hidden_size, self.hidden_size)
         if self.attention.window != "global":
-            raise ValueError(f"attention.window {self.attention.window}: a question has no place among the facts")
+            raise ValueError(f"attention.window {self.attention.window}: a question has no position among the facts")
         if self.chain != "none" and self.attention.normalizer != "softmax":
             raise ValueError(
                 f"chain {self.chain}: its marginals are the weights; leave attention.normalizer at softmax"

@@ -68,7 +68,7 @@ class LabelData(Prepared):
 
     tokenizer: Tokenizer
     labels: tuple[str, ...]
-    """Labels in alphabetical order; the id of a label is its index. None where answers are spans."""
+    """Labels in alphabetical order; the id of a label is its index. Empty where answers are spans."""
     train: EncodedCorpus
     """Token ids of the items, and the id of the label of each, or the first and the last position of its answer."""
     dev: LabelledItems
