@@ -228,10 +228,17 @@ def test_blocks_know_their_own_states_only():
         BlockEngine(Touchy(()), 8, lambda rows: rows).step(3, np.zeros((1, 1), dtype=np.int64), None, None)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_model_in_pytorch(name: str):
+@pytest.mark.parametrize(
+    ("name", "has_sentences"),
+    [*((name, False) for name in CONFIGS), ("luong-sentences", True), ("rnnsearch-sentences", True)],
+)
+def test_every_model_in_pytorch(name: str, has_sentences: bool):
     model = make_model(name).float()
     sources = draw(8, 11, NUM_SOURCE_TOKENS)
+    if has_sentences:
+        for source in sources[::2]:
+            source[len(source) // 2 :: 2] = EOS
+            source[-1] = EOS
     config = SearchConfig(beam=3, nbest=2, max_length_offset=4, max_length_ratio=0.5)
     has_attention = bool(model.alignment)
     backend = Exact(torch_backend(model, 16), token_draw(NUM_SOURCE_TOKENS))

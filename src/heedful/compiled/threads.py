@@ -44,7 +44,7 @@ def follow_company() -> str:
         A line for the user when the number falls; otherwise empty.
     """
     watch = company()
-    if watch is None or _is_fixed.get() or watch.num_threads == (before := torch.get_num_threads()):
+    if watch is None or is_exact() or watch.num_threads == (before := torch.get_num_threads()):
         return ""
     number = watch.num_threads
     torch.set_num_threads(number)
@@ -58,18 +58,32 @@ def follow_company() -> str:
 
 @contextmanager
 def single_threaded() -> Generator[None]:
-    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums."""
-    number, token = torch.get_num_threads(), _is_fixed.set(True)
+    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums.
+
+    For exact decoding; `is_exact` holds within the context.
+
+    Yields:
+        Nothing.
+    """
+    number, token = torch.get_num_threads(), _is_exact.set(True)
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        _is_fixed.reset(token)
+        _is_exact.reset(token)
         torch.set_num_threads(number)
 
 
-_is_fixed: Final = ContextVar("is_fixed", default=False)
-"""True within `single_threaded`, where company must not change the number of threads."""
+def is_exact() -> bool:
+    """Tell whether the last bits of a row must depend neither on the rows beside it nor on the number of threads.
+
+    Returns:
+        Whether this is called within `single_threaded`.
+    """
+    return _is_exact.get()
+
+
+_is_exact: Final = ContextVar("is_exact", default=False)
 
 
 def run_parts(parts: Sequence[Callable[[], None]]) -> None:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.compiled.threads import is_exact
 from heedful.layers.embedding import draw_normal
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.text.vocabulary import EOS
@@ -57,8 +58,9 @@ class SentenceStates(nn.Module):
         is_real = positions < lengths[:, None]
         is_end = ((ids == EOS) | (positions == lengths[:, None] - 1)) & is_real
         counts = is_end.sum(dim=1)
-        # The number of sentences of a recorded graph depends on no value.
-        most = ids.shape[1] if torch.compiler.is_exporting() else int(counts.max())
+        # The number of sentences of a recorded graph depends on no value, and that of an exact one on no other source.
+        is_fixed = torch.compiler.is_exporting() or is_exact()
+        most = ids.shape[1] if is_fixed else int(counts.max())
         owner = is_end.cumsum(dim=1) - is_end.to(torch.int64)
         sentences = torch.arange(ids.shape[1], device=ids.device)[:most]
         belongs = ((owner[:, None] == sentences[:, None]) & is_real[:, None]).to(states.dtype)

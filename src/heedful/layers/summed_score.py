@@ -29,7 +29,8 @@ class SummedScore(Score):
         super().__init__(first.query_size, first.key_size + second.key_size, first.hidden_size)
         self.first = first
         self.second = second
-        self._prepared_size: Final = first.prepare(torch.zeros(1, first.key_size)).key.shape[-1]
+        dtype = next((weight.dtype for weight in first.parameters()), None)
+        self._prepared_size: Final = first.prepare(torch.zeros(1, first.key_size, dtype=dtype)).key.shape[-1]
 
     def prepare(self, key: Tensor) -> PreparedKey:
         parts = key.split((self.first.key_size, self.second.key_size), dim=-1)

@@ -8,6 +8,7 @@ from heedful.attention.kernels.additive.cpu_ops import additive_scores
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_type
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
+from heedful.compiled.threads import is_exact
 
 
 @final
@@ -22,6 +23,10 @@ class AdditiveScores(ScoreKernel):
         if request.mode != "eager":
             return f"Numba kernels cannot be traced ({request.mode})"
         return supports_type(request.dtype, request.device)
+
+    def declines_auto(self, request: Request) -> str | None:
+        # The range of all keys of a batch decides how features are grouped.
+        return "the last bits of a row depend on the rows beside it" if is_exact() else None
 
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
         if not isinstance(pairs, LoweredAdditive):
