@@ -1,5 +1,6 @@
 """Kernel of PyTorch's fused scaled_dot_product_attention: dot scores with softmax, weights never in memory."""
 
+from collections.abc import Callable
 from typing import Any, Final, final
 
 import torch
@@ -17,6 +18,10 @@ from heedful.compiled.derivatives import formula_gradients
 SHORT: Final = 256 * 256
 """Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; see
 benchmarks/attention_cpu.py."""
+
+_torch: Final[Any] = torch._C  # pyright: ignore[reportPrivateUsage]
+_current_node: Final[Callable[[], Any] | None] = getattr(_torch, "_current_autograd_node", None)
+"""Node of the graph whose backward pass is running; not a public name of PyTorch."""
 
 _FUSED_ON_CPU: Final = "ScaledDotProductFlashAttentionForCpuBackward0"
 """Node of the graph whose gradients PyTorch cannot differentiate again."""
@@ -53,7 +58,7 @@ class ScaledDotProduct(Kernel):
 
     def has_second_derivatives(self, request: Request) -> bool:
         # On a GPU the node that PyTorch records may belong to padded copies of the inputs.
-        return request.device == "cpu"
+        return request.device == "cpu" and _current_node is not None
 
     def run(
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
@@ -121,9 +126,9 @@ def _second_derivatives(
     A hook of the fused operation's node, called after its backward pass. The inputs are read from the node, which frees
     them early; held by the hook, they would live as long as the graph.
     """
-    if not torch.is_grad_enabled():
+    if _current_node is None or not torch.is_grad_enabled():
         return None
-    node: Any = torch._C._current_autograd_node()
+    node = _current_node()
 
     def formula(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         with sdpa_kernel(SDPBackend.MATH):
