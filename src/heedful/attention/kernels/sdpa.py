@@ -90,9 +90,10 @@ def _fused(
     context = functional.scaled_dot_product_attention(
         *wide, attn_mask=mask, dropout_p=request.dropout, is_causal=is_causal, scale=scale
     )
-    node = context.grad_fn
-    if node is not None and request.mode == "eager" and node.name() == _FUSED_ON_CPU:
-        node.register_hook(_second_derivatives)
+    if request.mode == "eager" and context.requires_grad:
+        node = context.grad_fn
+        if node is not None and node.name() == _FUSED_ON_CPU:
+            node.register_hook(_second_derivatives)
     if len(leading) != 2:
         context = context.reshape(*leading, *context.shape[-2:])
     return context if size == value_size else context[..., :value_size]
