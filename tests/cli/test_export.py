@@ -217,7 +217,10 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     path.write_bytes(path.read_bytes()[:-2])
     assert heedful(*arguments, "--engine", "ctranslate2", stdin=b"abc\n").code == 3
     refused = heedful("export", copied, "--to", "onnx", "--shortlist")
-    assert (refused.code, refused.errors) == (2, ["heedful: error: export: --shortlist is for --to ctranslate2"])
+    assert (refused.code, refused.errors) == (
+        2,
+        ["heedful: error: export: --shortlist is for --to ctranslate2 and models that translate"],
+    )
     shutil.rmtree(copied / "run")
     missing = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
     assert missing.code == 2

@@ -36,6 +36,7 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.captioner import Captioner
+    from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.translator import Translator
 
 
@@ -78,26 +79,37 @@ def run(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    if layers and not (to == "onnx" and isinstance(predictor, Translator)):
-        raise UsageError("export: --layers is for --to onnx and models that translate")
-    if shortlist and to != "ctranslate2":
-        raise UsageError("export: --shortlist is for --to ctranslate2")
-    if isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
-        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-        from heedful.export.labels import export_classifier
-
-        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-        print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
-        return
+    for option, runtime in (
+        ("--layers", "onnx" if layers else ""),
+        ("--shortlist", "ctranslate2" if shortlist else ""),
+    ):
+        if runtime and not (to == runtime and isinstance(predictor, Translator)):
+            raise UsageError(f"export: {option} is for --to {runtime} and models that translate")
     if isinstance(predictor, Translator) and to == "huggingface":
         _export_huggingface(predictor, out or Path(), messages)
-        return
-    if to == "huggingface" or not isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
+    elif isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
+        _export_classifier(predictor, messages)
+    elif to != "huggingface" and isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
+        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
+        _export_engine(predictor, to, int8, layers, shortlist)
+    else:
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
-    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    write_more = _write_layers(predictor) if layers else _write_shortlist(predictor) if shortlist else None
+
+
+def _export_classifier(predictor: "LabelPredictor", messages: Messages) -> None:
+    from heedful.export.labels import export_classifier
+
+    messages.say(f"{predictor.folder.path}: writing the engine and comparing it with PyTorch")
+    num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+    print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
+
+
+def _export_engine(
+    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool, shortlist: bool
+) -> None:
     from heedful.export.engine import export_engine
 
+    write_more = _write_layers(predictor) if layers else _write_shortlist(predictor) if shortlist else None
     draw, most = predictor.backends.draw, predictor.text.max_tokens
     print(export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more).summary())
 
@@ -116,10 +128,7 @@ def _write_shortlist(predictor: "Captioner | Translator") -> Callable[[Path], No
         UsageError: the model's folder has no training pairs.
     """
     from heedful.export.shortlist import learn_shortlist, write_shortlist
-    from heedful.predictors.translator import Translator
 
-    if not isinstance(predictor, Translator):
-        raise UsageError("export: --shortlist is for models that translate")
     return partial(write_shortlist, learn_shortlist(predictor.folder.path))
 
 

@@ -136,8 +136,8 @@ class SearchOptions:
 
         is_drawn = self.is_drawn or any(value is not None for value in self.drawn.values())
         changes = self._sampling() if is_drawn else self._grouping(self.beam or translator.search.beam)
-        kept = {"replace_unknown": self.replace_unknown, "shortlist": self.shortlist or None}
-        return changed_search(translator, self.beam, self.nbest, {**changes, **kept})
+        others = {"replace_unknown": self.replace_unknown, "shortlist": self.shortlist or None}
+        return changed_search(translator, self.beam, self.nbest, {**changes, **others})
 
     def _sampling(self) -> dict[str, Any]:
         """Settings of sampling; the model's own search settings are ignored."""
