@@ -5,7 +5,7 @@ import math
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
@@ -43,8 +43,11 @@ from heedful.runtime.exported import find_exported
 from heedful.runtime.folder import claim
 from heedful.tasks.advice import named_sections, verdict
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.origin import Origin, with_origin
 from heedful.tasks.pace_measurement import measure_pace
 from heedful.tasks.table import find_task
+from heedful.tasks.translation import TranslationData
+from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.history import History
@@ -76,6 +79,8 @@ class Started:
     """Step of the newest complete checkpoint, from which training continues; 0 = from the start."""
     advice: tuple[str, ...] = ()
     """Lines about the reasons for chosen settings, and about what can be expected."""
+    origin: Origin | None = None
+    """Trained model that this training goes on from."""
 
 
 def train(
@@ -144,34 +149,68 @@ class _Run:
     """Lines about the reasons for chosen settings, and about what can be expected."""
     seconds_after: Callable[[float], float]
     """Estimate of the time of the test from that of a validation."""
+    origin: Origin | None
 
 
 def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
-    watch = DataWatch({**files, **_corrected_links(recipe)})
+    origin = _origin(task, recipe, folder)
+    watch = DataWatch({**files, **_corrected_links(recipe), **({"model": origin} if origin else {})})
     claim_data(folder, watch.fingerprints)
     earlier = earlier_settings(folder / EXPERIMENT, task.name)
-    suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
+    if origin:
+        suited = merge(origin.settings(), earlier)
+        recipe = replace(recipe, languages=recipe.languages if any(recipe.languages) else origin.languages)
+        origin.copy_tokenizers(folder)
+    else:
+        suited = earlier or task.suited(files, lambda adapted: _resolve(task, recipe, adapted))
     first = _resolve(task, recipe, suited)
+    if origin:
+        origin.check(first)
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
     if not earlier and not recipe.is_compared:
         for line in task.warnings(recipe, first):
             warn(line)
     data = task.prepare(files, first, folder, recipe)
     watch.check()
-    experiment = _resolve(task, recipe, merge(merge(suited, task.adapted(data, first)), earlier))
+    adapted = with_origin(merge(suited, task.adapted(data, first)), origin)
+    experiment = _resolve(task, recipe, merge(adapted, earlier))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
+    if origin and isinstance(data, TranslationData) and not earlier:
+        for line in origin.warnings(language_names(recipe.data), data.pairs.train, data.vocabulary_sizes):
+            warn(line)
     if experiment.training.max_minutes and not earlier and not recipe.is_compared:
         pace = measure_pace(task, experiment, folder, data, recipe.device)
-        experiment = _resolve(task, recipe, merge(suited, task.planned(data, experiment, pace)))
+        planned = with_origin(merge(suited, task.planned(data, experiment, pace)), origin)
+        experiment = _resolve(task, recipe, planned)
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT, is_internal=True) as stream:
         stream.write(to_toml(experiment))
     advice = _advice(task, recipe, data, experiment)
     seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)
-    return _Run(task, folder, data, experiment, model, advice, seconds_after)
+    return _Run(task, folder, data, experiment, model, advice, seconds_after, origin)
+
+
+def _origin(task: Task[Any, Any], recipe: Recipe, folder: Path) -> Origin | None:
+    """Trained model that a recipe goes on from.
+
+    Raises:
+        UsageError: it is of another task, is the model to be trained, or a preset is named too.
+    """
+    if recipe.origin is None:
+        return None
+    origin = Origin(recipe.origin)
+    if task.name != origin.folder.task:
+        raise UsageError(f"--from {origin.path}: a {origin.folder.task} model, not one for {task.name}")
+    if recipe.preset:
+        raise UsageError(
+            f"--preset {recipe.preset}: the sizes are those of --from {origin.path}; leave one of them out"
+        )
+    if folder.exists() and folder.samefile(origin.path):
+        raise UsageError(f"--from {origin.path}: the trained model would replace it; choose another --out")
+    return origin
 
 
 def _advice(task: Task[Any, Any], recipe: Recipe, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
@@ -228,6 +267,8 @@ def _lead(
     task, folder, data, experiment, model = run.task, run.folder, run.data, run.experiment, run.model
     validator = task.validator(data, experiment)
     task.initialize(model, data)
+    if run.origin:
+        run.origin.copy_weights(model)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
@@ -239,9 +280,20 @@ def _lead(
     trainer = _trainer(task, experiment, step, sampler, folder, facts, validator, followed, warn, ranks, times, after)
     with _recorded(history, trainer, folder, warn) as outcomes:
         history.step = trainer.resume()
-        started(Started(folder, experiment, num_parameters, data, history.step, run.advice))
+        advice = run.advice if history.step or not run.origin else (*run.advice, *_before(run, model, validator))
+        started(Started(folder, experiment, num_parameters, data, history.step, advice, run.origin))
         outcomes.append(trainer.run())
     return outcomes[0]
+
+
+def _before(run: _Run, model: nn.Module, validator: Callable[[nn.Module], Validation]) -> list[str]:
+    """Lines about a trained model before its first step: its score, and data that do not suit it."""
+    key = run.experiment.training.select_by
+    score = validator(model.eval()).scores[key]
+    model.train()
+    return (
+        [f"before: {score_text(key, score)} on validation, with the weights of {run.origin.path}"] if run.origin else []
+    )
 
 
 def _trainer(
@@ -422,6 +474,22 @@ def score_test(started: Started, outcome: Outcome, device: str, say: Callable[[s
         return kept_scores(task.open(started.folder, device, "torch"), started.data.test, say, seconds)
 
 
+def compare_with_origin(started: Started, device: str) -> str:
+    """Score a model before and after a training that went on from it, on its own validation set.
+
+    Args:
+        started: facts about a completed run.
+        device: PyTorch's device.
+
+    Returns:
+        A line of text; empty if the training began with fresh weights.
+    """
+    if started.origin is None:
+        return ""
+    with _complete_at_signal(started.folder):
+        return started.origin.compare(started.folder, device)
+
+
 @contextmanager
 def _complete_at_signal(folder: Path) -> Generator[None]:
     """Say at Ctrl-C that the model is complete.
@@ -481,6 +549,7 @@ class TrainOptions(TypedDict, total=False):
     preset: str
     config: str | Path | None
     settings: Mapping[str, object] | None
+    origin: str | Path | None
     minutes: float
     device: str
     quiet: bool
@@ -514,6 +583,7 @@ def train_model(
     preset: str = "",
     config: str | Path | None = None,
     settings: Mapping[str, object] | None = None,
+    origin: str | Path | None = None,
     minutes: float = 0.0,
     device: str = "cpu",
     quiet: bool = False,
@@ -532,6 +602,7 @@ def train_model(
         preset: name of the preset; empty = chosen by task and data.
         config: a TOML file of settings.
         settings: values by dotted key, such as ``{"model.dropout": 0.3}``.
+        origin: folder of a trained model to go on from, with its tokenizers and sizes; None = fresh weights.
         minutes: longest training time; 0 = until validation stops improving.
         device: PyTorch's device.
         quiet: whether to print nothing.
@@ -558,6 +629,7 @@ def train_model(
         preset=preset,
         config=None if config is None else Path(config),
         settings=tuple(f"{key}={json.dumps(value)}" for key, value in {**(settings or {}), **limits}.items()),
+        origin=None if origin is None else Path(origin),
         device=device,
     )
     learned = _task(recipe)
@@ -585,7 +657,9 @@ def train_model(
     allow_code(named_code(parse_overrides(recipe.settings)))
     outcome = train(recipe, watch, begun, say)
     if runs:
-        for text in (score_test(runs[0], outcome, device, say), judge(runs[0], outcome)):
+        begun_run = runs[0]
+        texts = score_test(begun_run, outcome, device, say), compare_with_origin(begun_run, device)
+        for text in (*texts, judge(begun_run, outcome)):
             if text:
                 say(text.rstrip())
         export_engines(runs[0], say)

@@ -7,6 +7,7 @@ Examples:
   heedful train pairs.tsv
   heedful train pairs.csv --columns english,german --minutes 30
   heedful train train.de train.en --dev dev.de --dev dev.en --preset base
+  heedful train new.tsv --from pairs.model
   heedful train reviews.tsv --task classification
   heedful train stories.jsonl --task answering
   heedful train words.tsv --set text.target_units=characters
@@ -107,6 +108,15 @@ CorrectedLinksFile = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+OriginFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="MODEL",
+        help="Trained model to go on from, with its tokenizers, sizes and weights.",
+        rich_help_panel=_TRAINING,
+    ),
+]
 TaskName = Annotated[
     str,
     typer.Option(
@@ -137,6 +147,7 @@ def run(
     preset: Preset = "",
     config: SettingsFile = None,
     settings: Settings = None,
+    origin: OriginFolder = None,
     minutes: Minutes = 0,
     out: ModelFolder = None,
     task: TaskName = "",
@@ -165,6 +176,7 @@ def run(
         preset=preset,
         config=config,
         settings=(*_changes(seed, minutes, links), *(settings or ())),
+        origin=origin,
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
@@ -172,13 +184,14 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.recipe import export_engines, judge, score_test
+    from heedful.recipe import compare_with_origin, export_engines, judge, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
     print(score_test(started, outcome, device, messages.say), end="")
-    if line := judge(started, outcome):
-        print(line)
+    for line in (compare_with_origin(started, device), judge(started, outcome)):
+        if line:
+            print(line)
     export_engines(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     if not messages.is_quiet:

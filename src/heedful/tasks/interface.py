@@ -40,6 +40,8 @@ class Recipe:
     preset: str = ""
     config: Path | None = None
     settings: tuple[str, ...] = ()
+    origin: Path | None = None
+    """Folder of a trained model to go on from; None = fresh weights."""
     device: str = "cpu"
     is_compared: bool = False
     """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,

@@ -70,6 +70,11 @@ class TranslationData(Prepared):
     pretrained: tuple[Pretrained, ...] = ()
     """Word vectors that initialise the embeddings."""
 
+    @property
+    def vocabulary_sizes(self) -> tuple[int, int]:
+        """Number of tokens of source and target."""
+        return len(self.pairs.source_tokenizer), len(self.pairs.target_tokenizer)
+
 
 @final
 class Translation(Task[PairFile, TranslationData]):

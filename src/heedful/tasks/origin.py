@@ -1,0 +1,228 @@
+"""Origin of a training: a trained model with whose tokenizers, sizes and weights another training goes on."""
+
+from pathlib import Path
+from shutil import copyfile
+from typing import Any, Final, final
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from heedful.config import Tree, merge, read_toml, validate
+from heedful.data.encoded import EncodedCorpus
+from heedful.data.prepare import PREPARED, EvaluationSet
+from heedful.data.prepared_files import TOKENIZERS, read_prepared
+from heedful.errors import ConfigError, HeedfulError, UsageError
+from heedful.evaluation.evaluate import quick_scores
+from heedful.evaluation.metrics.table import score_text
+from heedful.experiment import Experiment, upgraded
+from heedful.files import digest, sync
+from heedful.formats import PREPARED_FORMAT
+from heedful.models.store import DEFAULT_TASK
+from heedful.predictors.interface import spaced
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.records import write_facts
+from heedful.runtime.folder import CONFIG, MANIFEST, open_folder
+from heedful.text.vocabulary import UNK
+
+LEARNING_RATE: Final = 3e-4
+"""Peak learning rate of Adam for weights that are trained already."""
+WARMUP_STEPS: Final = 50
+MOST_COMPARED: Final = 500
+"""Number of the model's own validation sources that are translated before and after."""
+MOST_UNKNOWN: Final = 0.02
+"""Largest share of unknown tokens that is not worth a word."""
+_FREE: Final = ("dropout", "max_training_tokens", "max_characters")
+"""Settings of text and model that any weights fit, by the ends of their names."""
+_TOKENIZERS: Final = ("source_tokenizer", "target_tokenizer")
+
+
+@final
+class Origin:
+    """Folder of a trained model of translation; construct by its path."""
+
+    def __init__(self, path: Path) -> None:
+        """Verify the folder and read its settings.
+
+        Args:
+            path: the model folder.
+
+        Raises:
+            UsageError: there is no such model, or it is of a task that cannot be trained on.
+            FileRefused: a file of the model is missing or damaged.
+            NewerFormat: a newer heedful made the model.
+        """
+        self.folder: Final = open_folder(path)
+        if self.folder.task != DEFAULT_TASK:
+            raise UsageError(
+                f"--from {path}: a {self.folder.task} model; only models of {DEFAULT_TASK} can be trained on"
+            )
+        self.experiment: Final = validate(Experiment, upgraded(read_toml(path / CONFIG)))
+
+    @property
+    def path(self) -> Path:
+        """The model folder."""
+        return self.folder.path
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return values that change whenever the model changes.
+
+        Returns:
+            Size and time of change of its manifest, which has the checksums of all its files.
+        """
+        stat = (self.path / MANIFEST).stat()
+        return stat.st_size, stat.st_mtime_ns, stat.st_ino
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Describe the model so that any change is detected.
+
+        Returns:
+            "files": sha256 of each file by its name. JSON can hold it.
+        """
+        return {"files": dict(self.folder.facts["files"])}
+
+    def settings(self) -> Tree:
+        """List the settings that a training takes over: tokens, sizes and search, and a rate for trained weights.
+
+        Returns:
+            Values for `heedful.experiment.load_experiment`.
+        """
+        tree = self.experiment.model_dump(mode="json")
+        optimizer = {
+            "kind": "adam",
+            "learning_rate": LEARNING_RATE,
+            "schedule": {"kind": "inverse_sqrt", "warmup_steps": WARMUP_STEPS},
+        }
+        training = {"optimizer": optimizer, "label_smoothing": tree["training"]["label_smoothing"]}
+        return {"text": tree["text"], "model": tree["model"], "search": tree["search"], "training": training}
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings that the weights or the tokenizers do not fit.
+
+        Args:
+            experiment: settings of the training.
+
+        Raises:
+            ConfigError: a setting of text or model differs.
+        """
+        before, after = self.experiment.model_dump(mode="json"), experiment.model_dump(mode="json")
+        for section in ("text", "model"):
+            for key in sorted(before[section].keys() | after[section].keys()):
+                old, new = before[section].get(key), after[section].get(key)
+                if old != new and not key.endswith(_FREE):
+                    raise ConfigError(
+                        f"{section}.{key}: {new}, but {self.path} has {old}; leave it out, or train without --from"
+                    )
+
+    def warnings(self, languages: tuple[str, str], train: EncodedCorpus, sizes: tuple[int, int]) -> list[str]:
+        """Tell what of new data does not suit the model.
+
+        Args:
+            languages: codes of the data, as far as their names say.
+            train: encoded training pairs.
+            sizes: vocabulary sizes of source and target.
+
+        Returns:
+            A line for each problem.
+        """
+        lines = [
+            f"the {side} files are named {code}, but {self.path} has {own}"
+            for side, code, own in zip(("source", "target"), languages, self.languages, strict=True)
+            if code and own and code != own
+        ]
+        for side, tokens, size in zip(("source", "target"), (train.source, train.target), sizes, strict=True):
+            share = float(tokens.counts(size)[UNK]) / max(1, int(tokens.lengths.sum()))
+            if share > MOST_UNKNOWN:
+                lines.append(
+                    f"{100 * share:.0f} % of the {side} tokens are unknown to {self.path}, whose vocabulary does not "
+                    "change; train without --from if the data are written otherwise"
+                )
+        return lines
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Language codes of source and target; empty = unknown."""
+        source, target = self.folder.facts.get("languages", ["", ""])
+        return str(source), str(target)
+
+    def copy_tokenizers(self, folder: Path) -> None:
+        """Copy the tokenizers into the folder of a training, unless it has them.
+
+        Args:
+            folder: the training's model folder.
+        """
+        if (folder / TOKENIZERS).is_file():
+            return
+        names = {role: self.folder.file(role).name for role in _TOKENIZERS}
+        for name in set(names.values()):
+            copyfile(self.path / name, folder / name)
+            sync(folder / name)
+        (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
+        checksums = {name: digest(folder / name) for name in names.values()}
+        write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
+
+    def copy_weights(self, model: nn.Module) -> None:
+        """Give a model the weights.
+
+        Args:
+            model: of the same sizes.
+        """
+        weights = load_file(self.folder.file("weights"))
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(weights[name])
+
+    def own_validation(self) -> EvaluationSet | None:
+        """Read the validation set that the model was trained with.
+
+        Returns:
+            At most `MOST_COMPARED` sources; None if the folder does not have it, as that of an imported model.
+        """
+        try:
+            facts = read_prepared(self.path / "run" / "data" / PREPARED)
+            return spaced(EvaluationSet.read(facts["dev"]), MOST_COMPARED)
+        except (HeedfulError, OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def compare(self, folder: Path, device: str) -> str:
+        """Score the model before and after the training on its own validation set.
+
+        Args:
+            folder: the trained model.
+            device: PyTorch's device.
+
+        Returns:
+            A line: what was forgotten, or that nothing tells.
+        """
+        items = self.own_validation()
+        if items is None or not len(items):
+            return f"own:   {self.path} has no validation set of its own, so nothing tells what was forgotten"
+        scores = []
+        for path in (self.path, folder):
+            translator = load(path, device, "torch", kind=Translator)
+            key = translator.metrics[0]
+            outputs = translator.predict(items.sources)
+            scores.append(quick_scores(outputs, items.references, translator.target_language, metrics=(key,))[key])
+        before, after = scores
+        return (
+            f"own:   {score_text(key, before)} before, {score_text(key, after)} after, on {len(items):,} sources of "
+            f"the validation set of {self.path}"
+        )
+
+
+def with_origin(adapted: Tree, origin: Origin | None) -> Tree:
+    """Put the settings of an origin over those that were chosen from the data.
+
+    Args:
+        adapted: chosen settings.
+        origin: the model to go on from, if any.
+
+    Returns:
+        Values for `heedful.experiment.load_experiment`.
+    """
+    if origin is None:
+        return adapted
+    # A table of another kind of model or optimizer would stay where the settings of the origin have no such key.
+    rest = {name: value for name, value in adapted.get("training", {}).items() if name != "optimizer"}
+    return merge({"training": rest}, origin.settings())
