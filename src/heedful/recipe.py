@@ -50,6 +50,7 @@ from heedful.tasks.translation import TranslationData
 from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
+from heedful.training.frozen import freeze
 from heedful.training.history import History
 from heedful.training.lock import locked
 from heedful.training.loop import Trainer
@@ -269,6 +270,7 @@ def _lead(
     task.initialize(model, data)
     if run.origin:
         run.origin.copy_weights(model)
+    freeze(model, experiment.training.train)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
@@ -368,6 +370,7 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
     """
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
     model = task.build_model(experiment, sizes).to(ranks.device(device))
+    freeze(model, experiment.training.train)
     step, sampler = task.step(experiment, model), task.sampler(experiment, folder, None)
 
     def first_does(model: nn.Module) -> Validation:

@@ -29,6 +29,9 @@ class TrainingConfig(Config):
     """File of word links corrected by hand, which guided alignment teaches in place of those that the model finds."""
     alignment_step: AlignmentStep = "predicted"
     """Decoder step whose attention aligns a target word: the one that predicts the word, or the one that reads it."""
+    train: list[str] = Field(default=[], max_length=1000)
+    """Patterns of the names of the parameters that are trained, such as "decoder*"; the others stay as they are. None =
+    all are trained."""
     clip_norm: float = Field(default=1.0, ge=0.0, le=1e6)
     """Largest L2 norm of the gradient, which is scaled down to it; 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()

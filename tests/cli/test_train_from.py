@@ -1,0 +1,142 @@
+"""`heedful train --from`: going on from a trained model."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import heedful as package
+from heedful.config import read_toml
+from heedful.predictors.table import load
+from heedful.runtime.folder import commit, open_folder
+from tests.cli.command import Done, heedful
+from tests.cli.conftest import Trained, write_pairs
+
+LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--set", "training.export=false")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    return write_pairs(tmp_path / "new.tsv", 60, seed=5)
+
+
+@pytest.fixture
+def origin(trained: Trained, tmp_path: Path) -> Path:
+    shutil.copytree(trained.model, tmp_path / "words.model")
+    return tmp_path / "words.model"
+
+
+def go_on(pairs: Path, origin: Path, *more: object) -> Done:
+    return heedful("train", pairs, "--from", origin, "--out", pairs.parent / "new.model", *LIMITS, *more)
+
+
+def weights_of(model: Path) -> dict[str, torch.Tensor]:
+    (path,) = model.glob("model-*.safetensors")
+    return load_file(path)
+
+
+def test_it_begins_with_the_weights_sizes_and_tokenizers_of_the_model(pairs: Path, origin: Path):
+    done = go_on(pairs, origin, "--set", "training.optimizer.learning_rate=1e-30", "--set", "training.average=0")
+    assert done.code == 0, done.err
+    model = pairs.parent / "new.model"
+    before, after = weights_of(origin), weights_of(model)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    for path in origin.glob("tokenizer*"):
+        assert (model / path.name).read_bytes() == path.read_bytes()
+    old, new = read_toml(origin / "config.toml"), read_toml(model / "config.toml")
+    assert {**new["text"]} == old["text"]
+    assert {**new["model"]} == old["model"]
+    assert load(model).translate(["abc"])[0].text == load(origin).translate(["abc"])[0].text
+
+
+def test_it_learns_and_says_what_was_won_and_forgotten(pairs: Path, origin: Path):
+    done = go_on(pairs, origin)
+    assert done.code == 0, done.err
+    assert f" on validation, with the weights of {origin}\n" in done.err
+    assert "before: character error rate " in done.err
+    (own,) = (line for line in done.out.split("\n") if line.startswith("own:"))
+    assert " before, " in own
+    assert own.endswith(f"sources of the validation set of {origin}")
+    before, after = weights_of(origin), weights_of(pairs.parent / "new.model")
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_the_same_command_goes_on_and_notices_another_model(pairs: Path, origin: Path):
+    assert go_on(pairs, origin).code == 0
+    again = go_on(pairs, origin, "--set", "training.max_steps=6")
+    assert again.code == 0, again.err
+    assert "resuming at step 4" in again.err
+    assert "before: " not in again.err
+    facts = dict(open_folder(origin).facts)
+    config = origin / "config.toml"
+    config.write_text(config.read_text(encoding="utf-8") + "\n", encoding="utf-8", newline="\n")
+    commit(origin, {key: value for key, value in facts.items() if key != "files"}, [*facts["files"]])
+    changed = go_on(pairs, origin)
+    assert changed.code == 2
+    assert "trained on other data (model changed)" in changed.errors[0]
+
+
+def test_a_model_without_its_data_can_be_gone_on_from(pairs: Path, origin: Path):
+    shutil.rmtree(origin / "run")
+    done = go_on(pairs, origin)
+    assert done.code == 0, done.err
+    assert f"own:   {origin} has no validation set of its own" in done.out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--preset", "tiny"), "--preset tiny: the sizes are those of --from"),
+        (("--set", "model.model_size=32"), "model.model_size: 32, but"),
+        (("--set", "text.target_units=pieces"), "text.target_units: pieces, but"),
+        (("--task", "classification"), "a translation model, not one for classification"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(pairs: Path, origin: Path, more: tuple[str, ...], message: str):
+    done = go_on(pairs, origin, *more)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert message in done.errors[0]
+    assert not (pairs.parent / "new.model" / "heedful.json").exists()
+
+
+def test_no_model_a_newer_one_or_the_same_folder_is_refused(pairs: Path, origin: Path):
+    assert go_on(pairs, pairs.parent / "none.model").code == 2
+    same = heedful("train", pairs, "--from", origin, "--out", origin, *LIMITS)
+    assert same.code == 2
+    assert "the trained model would replace it; choose another --out" in same.errors[0]
+    path = origin / "heedful.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    (key,) = (key for key in manifest if "version" in key or key == "format")
+    path.write_text(json.dumps({**manifest, key: 999}), encoding="utf-8")
+    newer = go_on(pairs, origin)
+    assert newer.code == 3
+    assert "newer heedful" in newer.errors[0]
+
+
+def test_data_in_another_writing_are_told(tmp_path: Path, origin: Path):
+    path = tmp_path / "new.tsv"
+    path.write_text("".join(f"天{one}{two}\t{one}{two}\n" for one in "abcdef" for two in "abcdef"), encoding="utf-8")
+    done = go_on(path, origin)
+    assert "of the source tokens are unknown to" in done.err
+
+
+def test_only_the_named_parameters_are_trained(pairs: Path, origin: Path):
+    done = go_on(pairs, origin, "--set", 'training.train=["decoder*"]')
+    assert done.code == 0, done.err
+    before, after = weights_of(origin), weights_of(pairs.parent / "new.model")
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all(name.startswith("decoder") for name in changed)
+    wrong = go_on(pairs, origin, "--set", 'training.train=["decodr*"]', "--out", pairs.parent / "other.model")
+    assert (wrong.code, len(wrong.errors)) == (2, 1)
+    assert "training.train: no parameter is named decodr*" in wrong.errors[0]
+
+
+def test_from_python(pairs: Path, origin: Path, tmp_path: Path):
+    settings = {"training.max_steps": 2, "training.validate_every": 2, "training.export": False}
+    model = package.train(pairs, origin=origin, out=tmp_path / "python.model", settings=settings, quiet=True)
+    assert model.translate(["abc"])
