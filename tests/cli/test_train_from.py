@@ -14,6 +14,7 @@ from heedful.predictors.table import load
 from heedful.runtime.folder import commit, open_folder
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
+from tests.export.marian_folder import write_folder
 
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--set", "training.export=false")
 
@@ -85,6 +86,18 @@ def test_a_model_without_its_data_can_be_gone_on_from(pairs: Path, origin: Path)
     done = go_on(pairs, origin)
     assert done.code == 0, done.err
     assert f"own:   {origin} has no validation set of its own" in done.out
+
+
+def test_an_imported_marian_model_can_be_gone_on_from(tmp_path: Path):
+    imported = tmp_path / "opus.model"
+    assert heedful("import", write_folder(tmp_path / "opus"), "--out", imported).code == 0
+    words = [one + two + three for one in "abcd" for two in "abcd" for three in "abcd"]
+    pairs = tmp_path / "new.tsv"
+    pairs.write_text("".join(f"{word}\t{word[::-1]}\n" for word in words), encoding="utf-8")
+    done = go_on(pairs, imported)
+    assert done.code == 0, done.err
+    assert "has no validation set of its own" in done.out
+    assert heedful("translate", tmp_path / "new.model", "abc").code == 0
 
 
 @pytest.mark.parametrize(
