@@ -94,6 +94,8 @@ class Experiment(StoredSettings):
             raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
         if self.training.links and not self.training.alignment_weight:
             raise ValueError("training.links: no links are taught; set training.alignment_weight, such as to 1")
+        if self.training.mix and self.training.alignment_weight:
+            raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
         return self
 
 

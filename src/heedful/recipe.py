@@ -15,9 +15,10 @@ from torch import nn
 from heedful.config import Tree, merge, parse_overrides, read_toml, to_toml, validate
 from heedful.custom_code import allow_code, is_custom, named_code
 from heedful.data.batch import Sampler
+from heedful.data.corpus import find_pairs
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.rows import Columns
-from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
+from heedful.data.same_data import EXPERIMENT, DataWatch, WatchedFile, claim_data
 from heedful.errors import (
     ConfigError,
     EndedElsewhere,
@@ -157,7 +158,7 @@ def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
     origin = _origin(task, recipe, folder)
-    watch = DataWatch({**files, **_corrected_links(recipe), **({"model": origin} if origin else {})})
+    watch = DataWatch({**files, **_other_files(recipe), **({"model": origin} if origin else {})})
     claim_data(folder, watch.fingerprints)
     earlier = earlier_settings(folder / EXPERIMENT, task.name)
     if origin:
@@ -232,6 +233,8 @@ def _resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
     if experiment.model.kind not in task.kinds and not is_custom(experiment.model.kind):
         known = ", ".join(sorted(task.kinds))
         raise ConfigError(f"model.kind: {experiment.model.kind} is not a model for {task.name}; known: {known}")
+    if experiment.training.mix and task.name != DEFAULT_TASK:
+        raise ConfigError(f"training.mix: older pairs can be mixed into {DEFAULT_TASK} only, not into {task.name}")
     chosen = experiment.training.select_by
     if chosen != "auto" and chosen not in task.higher_is_better:
         hint = did_you_mean(chosen, task.higher_is_better)
@@ -408,15 +411,20 @@ def _files(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
     return task.find(recipe)
 
 
-def _corrected_links(recipe: Recipe) -> dict[str, CorrectedLinks]:
-    """File of corrected links that the settings name, which a training depends on like its data.
+def _other_files(recipe: Recipe) -> dict[str, WatchedFile]:
+    """Files that the settings name and a training depends on like its data: corrected links, older pairs.
 
     Raises:
-        DataError: the file does not exist.
+        DataError: a file does not exist.
     """
     training = _user_settings(recipe).get("training")
-    path = training.get("links") if isinstance(training, dict) else None
-    return {"links": CorrectedLinks(Path(path))} if path and isinstance(path, str) else {}
+    links, mix = (training.get(key) if isinstance(training, dict) else None for key in ("links", "mix"))
+    files: dict[str, WatchedFile] = {}
+    if links and isinstance(links, str):
+        files["links"] = CorrectedLinks(Path(links))
+    if mix and isinstance(mix, list):
+        files["mix"] = find_pairs([Path(str(path)) for path in mix], recipe.columns)
+    return files
 
 
 def _folder(recipe: Recipe, files: Mapping[str, DataFile]) -> Path:

@@ -149,6 +149,25 @@ def test_only_the_named_parameters_are_trained(pairs: Path, origin: Path):
     assert "training.train: no parameter is named decodr*" in wrong.errors[0]
 
 
+def test_older_pairs_are_mixed_in(pairs: Path, origin: Path, trained: Trained):
+    done = go_on(pairs, origin, "--mix", trained.data)
+    assert done.code == 0, done.err
+    assert "older pairs, mixed in as 50 % of an epoch" in done.err
+    again = go_on(pairs, origin, "--mix", trained.data, "--set", "training.max_steps=6")
+    assert again.code == 0, again.err
+    assert "resuming at step 4" in again.err
+    other = write_pairs(pairs.parent / "other.tsv", 50, seed=9)
+    changed = go_on(pairs, origin, "--mix", other)
+    assert (changed.code, len(changed.errors)) == (2, 1)
+    assert "mix" in changed.errors[0]
+    guided = go_on(pairs, origin, "--mix", trained.data, "--set", "training.alignment_weight=1")
+    assert "older pairs have no alignment links" in guided.errors[0]
+    missing = go_on(pairs, origin, "--mix", pairs.parent / "none.tsv")
+    assert (missing.code, len(missing.errors)) == (2, 1)
+    labels = heedful("train", pairs, "--task", "classification", "--mix", other)
+    assert "older pairs can be mixed into translation only" in labels.errors[0]
+
+
 def test_from_python(pairs: Path, origin: Path, tmp_path: Path):
     settings = {"training.max_steps": 2, "training.validate_every": 2, "training.export": False}
     model = package.train(pairs, origin=origin, out=tmp_path / "python.model", settings=settings, quiet=True)

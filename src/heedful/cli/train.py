@@ -117,6 +117,15 @@ OriginFolder = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
+MixedFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--mix",
+        metavar="FILE",
+        help="Older pairs mixed into each epoch, against forgetting; twice for two aligned files.",
+        rich_help_panel=FILES,
+    ),
+]
 TaskName = Annotated[
     str,
     typer.Option(
@@ -148,6 +157,7 @@ def run(
     config: SettingsFile = None,
     settings: Settings = None,
     origin: OriginFolder = None,
+    mix: MixedFiles = None,
     minutes: Minutes = 0,
     out: ModelFolder = None,
     task: TaskName = "",
@@ -175,7 +185,7 @@ def run(
         task=task,
         preset=preset,
         config=config,
-        settings=(*_changes(seed, minutes, links), *(settings or ())),
+        settings=(*_changes(seed, minutes, links, mix), *(settings or ())),
         origin=origin,
         device=choose_device(device),
     )
@@ -203,9 +213,10 @@ def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) 
     begin_fingerprints(paths if is_first else ())
 
 
-def _changes(seed: int | None, minutes: float, links: Path | None) -> list[str]:
+def _changes(seed: int | None, minutes: float, links: Path | None, mix: list[Path] | None) -> list[str]:
     changes = [f"training.seed={seed}"] if seed is not None else []
     changes += [f"training.links={json.dumps(str(links), ensure_ascii=False)}"] if links else []
+    changes += [f"training.mix={json.dumps([str(path) for path in mix], ensure_ascii=False)}"] if mix else []
     return [*changes, *([f"training.max_minutes={minutes}"] if minutes else [])]
 
 

@@ -183,10 +183,26 @@ class LengthSampler(ABC, Generic[BatchT]):
         if self._planned != epoch:
             self._epoch = []  # before the next is made
             generator = np.random.default_rng((self._seed, epoch))
-            batches = cut_batches(self.corpus.source.lengths, self.corpus.target.lengths, self._batch_tokens, generator)
+            source, target = self.corpus.source.lengths, self.corpus.target.lengths
+            if (selected := self.select(generator)) is None:
+                batches = cut_batches(source, target, self._batch_tokens, generator)
+            else:
+                cut = cut_batches(source[selected], target[selected], self._batch_tokens, generator)
+                batches = [selected[indices] for indices in cut]
             self._epoch = [batches[i] for i in generator.permutation(len(batches))]
             self._planned = epoch
         return self._epoch
+
+    def select(self, generator: np.random.Generator) -> Ids | None:
+        """Select the examples of an epoch.
+
+        Args:
+            generator: random numbers of the epoch.
+
+        Returns:
+            Indices of the examples; None = all, which is the default.
+        """
+        return None
 
     def num_batches(self, epoch: int) -> int:
         """Count the batches of an epoch, which requires planning it.

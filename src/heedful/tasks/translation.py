@@ -17,6 +17,7 @@ from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.mixing import MIX, MixedSampler, store_mix
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepare import Sources, choose_units, link_words, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
@@ -118,6 +119,15 @@ class Translation(Task[PairFile, TranslationData]):
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
         pairs = prepare(Sources(files["train"], files.get("dev"), files.get("test")), experiment.text, folder)
+        report = pairs.report
+        if mix := experiment.training.mix:
+            file = find_pairs([Path(path) for path in mix], recipe.columns)
+            number = store_mix(file, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder)
+            share = experiment.training.mix_share
+            report = (
+                *report,
+                f"{file.describe()}: {number:,} older pairs, mixed in as {100 * share:.0f} % of an epoch",
+            )
         languages = _languages(recipe)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
         text = experiment.text
@@ -126,7 +136,7 @@ class Translation(Task[PairFile, TranslationData]):
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
         facts = {"languages": list(languages), **pairs.tokenizer_files}
         numbers = (*sizes, text.is_shared)
-        return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
+        return TranslationData(numbers, facts, report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
@@ -163,7 +173,7 @@ class Translation(Task[PairFile, TranslationData]):
         facts = dict(data.facts)
         if pretrained:
             facts["vectors"] = {one.side: str(one) for one in pretrained}
-        report = (*pairs.report, *(f"{one.side} vectors: {one}" for one in pretrained))
+        report = (*data.report, *(f"{one.side} vectors: {one}" for one in pretrained))
         return replace(data, pairs=pairs, pretrained=pretrained, facts=facts, report=report)
 
     def trial_sizes(self, experiment: Experiment) -> tuple[int | bool, ...]:
@@ -174,7 +184,11 @@ class Translation(Task[PairFile, TranslationData]):
 
     def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
         corpus = read_linked(folder / "run/data") if data is None else data.pairs.train
-        return PairSampler(corpus, experiment.training.batch_tokens, experiment.training.seed)
+        training = experiment.training
+        if training.mix:
+            older = EncodedCorpus.read(folder / MIX)
+            return MixedSampler(corpus, older, training.mix_share, training.batch_tokens, training.seed)
+        return PairSampler(corpus, training.batch_tokens, training.seed)
 
     def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
         training = experiment.training

@@ -32,6 +32,10 @@ class TrainingConfig(Config):
     train: list[str] = Field(default=[], max_length=1000)
     """Patterns of the names of the parameters that are trained, such as "decoder*"; the others stay as they are. None =
     all are trained."""
+    mix: list[str] = Field(default=[], max_length=2)
+    """Files of older pairs that are mixed into each epoch, so that a trained model forgets less; none = no pairs."""
+    mix_share: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """Share of older pairs among the pairs of an epoch."""
     clip_norm: float = Field(default=1.0, ge=0.0, le=1e6)
     """Largest L2 norm of the gradient, which is scaled down to it; 0 = no limit."""
     optimizer: OptimizerConfig = OptimizerConfig()
