@@ -249,7 +249,7 @@ def test_a_signal_in_the_last_step_is_honoured_before_its_validation(tmp_path: P
     assert run.validations + again.validations == whole.validations
 
 
-@pytest.mark.parametrize("kind", ["adam", "adadelta", "sgd"])
+@pytest.mark.parametrize("kind", ["adam", "muon", "adadelta", "sgd"])
 @pytest.mark.parametrize("average", [0.0, 8.0])
 def test_every_optimizer_goes_on_with_and_without_average(kind: str, average: float, tmp_path: Path):
     changes = {"optimizer": {"kind": kind, "learning_rate": 0.01}, "average": average, "max_steps": NUM_STEPS}

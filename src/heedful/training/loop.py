@@ -324,8 +324,10 @@ class Trainer:
         return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
     def _share(self) -> float:
+        """Part of the training that is done; work after the last step counts as done, so that it ends at 1."""
         course = self._course
-        return self._config.share_done(course.step, self._passed, course.num_target_tokens, course.seconds)
+        seconds = course.seconds + self._remaining_work
+        return self._config.share_done(course.step, self._passed, course.num_target_tokens, seconds)
 
     def _progress(self) -> Progress:
         course, window = self._course, self._window
@@ -392,6 +394,7 @@ class Trainer:
         )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
+        self._remaining_work = self._ranks.gather(self._estimated_work())[0][0]
         # The limit that ended the run may have been raised meanwhile. One of time ended it before the time was up.
         if self._course.finished != self._minutes:
             self._course.finished = self._limit_reached() if self._course.finished else ""
