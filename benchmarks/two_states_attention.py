@@ -1,10 +1,11 @@
 """Calls of `attend` in two states of this project, in turn: has attention become slower?
 
     git worktree add /tmp/before COMMIT
-    python benchmarks/two_states_attention.py /tmp/before . [--rounds 40] [--threads 1] [--neighbours 0]
+    python benchmarks/two_states_attention.py /tmp/before . [--processes 9] [--rounds 12] [--threads 1] [--neighbours 0]
 
 Each state runs the same calls in a process of its own and waits while the other takes its turn, so that both see the
-same machine; the ratio of each call is the median over rounds. A round lasts about 20 ms per call.
+same machine; a round lasts about 20 ms per call. Where a process happens to lie in memory changes a call by up to 10 %,
+so the ratio of a pair of processes is the median over its rounds, and the result is the median over several pairs.
 """
 
 import argparse
@@ -98,7 +99,8 @@ def main() -> None:
     """Print the time of each call in the state after, and its ratio to the one before."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("states", nargs=2, type=Path, help="folders that hold src/heedful: before and after")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--processes", type=int, default=9, help="pairs of processes, one after the other")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of each pair")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--neighbours", type=int, default=0, help="busy loops that run beside")
     options = parser.parse_args()
@@ -106,10 +108,38 @@ def main() -> None:
         for _ in range(options.neighbours):
             neighbour = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
             stack.callback(neighbour.kill)
+        # The state whose process starts first changes from pair to pair.
+        pairs = [
+            measure(options.states, options.threads, options.rounds, is_reversed=bool(number % 2))
+            for number in range(options.processes)
+        ]
+    for name in pairs[0]:
+        seconds, ratios = zip(*(pair[name] for pair in pairs), strict=True)
+        ordered = sorted(ratios)
+        quarters = ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
+        print(
+            f"{name}: {statistics.median(seconds) * 1e6:.0f} us, after / before {statistics.median(ratios):.3f}, "
+            f"half of the processes in {quarters[0]:.3f} to {quarters[1]:.3f}"
+        )
+
+
+def measure(states: list[Path], threads: int, rounds: int, is_reversed: bool) -> dict[str, tuple[float, float]]:
+    """Time every call in a pair of processes.
+
+    Args:
+        states: folders of the states before and after.
+        threads: of each process.
+        rounds: turns of each process.
+        is_reversed: whether the process of the later state starts first.
+
+    Returns:
+        For each call the seconds after, and their ratio to those before: medians over rounds.
+    """
+    with ExitStack() as stack:
         workers = [
             stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-c", WORKER, str(options.threads)],
+                    [sys.executable, "-c", WORKER, str(threads)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -117,23 +147,21 @@ def main() -> None:
                     env={**os.environ, "PYTHONPATH": str(state.resolve() / "src"), "OMP_WAIT_POLICY": "passive"},
                 )
             )
-            for state in options.states
+            for state in (reversed(states) if is_reversed else states)
         ]
-        rounds: list[list[dict[str, float]]] = [[], []]
-        for _ in range(options.rounds):
-            for worker, series in zip(workers, rounds, strict=True):
+        series: list[list[dict[str, float]]] = [[], []]
+        for _ in range(rounds):
+            for worker, times in zip(workers, series, strict=True):
                 if worker.stdin is None or worker.stdout is None:
                     raise SystemExit("a worker has no pipes")
                 print("go", file=worker.stdin, flush=True)
-                series.append(json.loads(worker.stdout.readline()))
-    for name in rounds[0][0]:
-        before, after = ([seconds[name] for seconds in series] for series in rounds)
-        ratios = sorted(one / other for one, other in zip(after, before, strict=True))
-        quarters = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
-        print(
-            f"{name}: {statistics.median(after) * 1e6:.0f} us, after / before {statistics.median(ratios):.3f}, "
-            f"half of the rounds in {quarters[0]:.3f} to {quarters[1]:.3f}"
-        )
+                times.append(json.loads(worker.stdout.readline()))
+    before, after = reversed(series) if is_reversed else series
+    results: dict[str, tuple[float, float]] = {}
+    for name in before[0]:
+        ratios = [late[name] / early[name] for early, late in zip(before, after, strict=True)]
+        results[name] = statistics.median(times[name] for times in after), statistics.median(ratios)
+    return results
 
 
 if __name__ == "__main__":

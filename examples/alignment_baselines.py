@@ -15,9 +15,9 @@ from pathlib import Path
 
 from heedful.data.corpus import find_pairs
 from heedful.evaluation.alignment_error import AlignmentScores, gold_links, score_alignments
-from heedful.text.dictionary import align_pairs
 from heedful.text.lines import read_lines
 from heedful.text.links import GoldLinks, Links
+from heedful.text.word_alignment import align_pairs
 
 Pairs = list[tuple[str, str]]
 

@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 
 from heedful.data.corpus import find_pairs
-from heedful.text.dictionary import align_pairs
 from heedful.text.links import Links
+from heedful.text.word_alignment import align_pairs
 
 
 def words_of(text: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Second derivatives of kernels that compute first ones only, and their refusal where the plain kernel differs."""
 
+import weakref
+
 import pytest
 import torch
 from torch import Tensor
@@ -30,6 +32,31 @@ def test_they_are_those_of_the_plain_kernel():
     )
     assert float(plain.norm()) > 0.1
     torch.testing.assert_close(fused, plain)
+
+
+def test_gradients_of_many_directions_at_once_are_those_of_the_plain_kernel():
+    query, key, value = draw()
+    query.requires_grad_()
+    directions = torch.randn(6, 3, 2, generator=torch.Generator().manual_seed(2)).double()
+    fused, plain = (
+        torch.autograd.grad(
+            attend(query, key, value, score=Dot(4, 4), kernel=name).context, query, directions, is_grads_batched=True
+        )[0]
+        for name in ("sdpa", "plain")
+    )
+    torch.testing.assert_close(fused, plain)
+
+
+def test_the_inputs_of_the_fused_kernel_are_freed_by_its_backward_pass():
+    query, key, value = draw()
+    query.requires_grad_()
+    moved = query * 2
+    context = attend(moved, key, value, score=Dot(4, 4), kernel="sdpa").context
+    alive = weakref.ref(moved)
+    del moved
+    assert alive() is not None
+    context.sum().backward()
+    assert alive() is None
 
 
 def test_dropout_is_not_repeated():

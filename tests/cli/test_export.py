@@ -203,6 +203,30 @@ def test_eight_bits_are_taken_only_by_name(copied: Path):
     assert (named.code, named.err) == (0, "engine ctranslate2-int8\n")
 
 
+def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
+    arguments = ("translate", copied, "--beam", "1", "--shortlist")
+    without = heedful(*arguments, stdin=LINES.encode())
+    assert without.err == "engine ctranslate2; the whole vocabulary, because it has no shortlist\n"
+    done = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
+    assert done.code == 0, done.err
+    listed = heedful(*arguments, stdin=LINES.encode())
+    # No target of the training pairs has a lower-case letter, which the vocabulary has from the sources.
+    assert (listed.code, listed.err, set(listed.out)) == (0, "engine ctranslate2\n", set(listed.out) & set("\nABCDEF"))
+    assert set(without.out) & set("abcdef")
+    path = copied / "engines" / "ctranslate2" / "vmap.txt"
+    path.write_bytes(path.read_bytes()[:-2])
+    assert heedful(*arguments, "--engine", "ctranslate2", stdin=b"abc\n").code == 3
+    refused = heedful("export", copied, "--to", "onnx", "--shortlist")
+    assert (refused.code, refused.errors) == (
+        2,
+        ["heedful: error: export: --shortlist is for --to ctranslate2 and models that translate"],
+    )
+    shutil.rmtree(copied / "run")
+    missing = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
+    assert missing.code == 2
+    assert "has no training pairs in run/data" in missing.errors[0]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no folder can be locked there")
 def test_what_killed_exports_left_is_removed_by_the_next(copied: Path):
     left = copied / "engines" / ".onnx-99-0.unfinished"

@@ -9,9 +9,9 @@ from heedful.data.corpus_links import broadcast_links, link_corpus
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.formats import ENCODED_FORMAT
 from heedful.records import read_facts, write_facts
-from heedful.text.dictionary import align_pairs
 from heedful.text.tokenizer import TextConfig, Tokenizer, Units, train_tokenizer
 from heedful.text.vocabulary import EOS
+from heedful.text.word_alignment import align_pairs
 
 # Every word stands beside different ones, so that the pairs alone say what belongs together.
 WORDS = {"haus": "house", "Buch": "book", "rot": "red", "alt": "old", "sehr": "very", "klein": "little"}

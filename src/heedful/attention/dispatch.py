@@ -363,7 +363,7 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
     ):
         # The plain kernel's products are in the type of autocast, and no choice of a kernel may change a type.
         attended = replace(attended, context=attended.context.to(torch.get_autocast_dtype(device)))
-    if kernel.has_second_derivatives or not call.request.wants_gradient or call.request.mode != "eager":
+    if not call.request.wants_gradient or call.request.mode != "eager" or kernel.has_second_derivatives(call.request):
         return attended
     inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])

@@ -38,7 +38,6 @@ _FROM_WEIGHTS: Final[frozenset[Need]] = frozenset({"weights", "argmax"})
 class Tiled(Kernel):
     """Kernel composed of a score kernel and the tiled driver."""
 
-    has_second_derivatives = True
     has_biases = True
 
     def __init__(
@@ -54,6 +53,9 @@ class Tiled(Kernel):
         self.name = scoring.name
         self.memory = memory
         self.standing = scoring.standing
+
+    def has_second_derivatives(self, request: Request) -> bool:
+        return True
 
     def supports(self, request: Request) -> str | None:
         return self.scoring.supports(request)

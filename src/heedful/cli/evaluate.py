@@ -35,6 +35,7 @@ from heedful.cli.options import (
     Quiet,
     ReplaceUnknown,
     ReportFormat,
+    Shortlist,
     Threads,
     parse_columns,
     use_threads,
@@ -99,6 +100,7 @@ def run(
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
+    shortlist: Shortlist = False,
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
     limit: Limit = 0,
@@ -140,7 +142,9 @@ def run(
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
-        chosen_search = changed_search(translator, beam, changes={"replace_unknown": replace_unknown})
+        chosen_search = changed_search(
+            translator, beam, changes={"replace_unknown": replace_unknown, "shortlist": shortlist or None}
+        )
         search = tell_engine(translator, chosen_search, False, messages)
         evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)

@@ -11,16 +11,20 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
 
 With --layers, the ONNX engine also gives the attention of every layer and head of a Transformer, so that
 `heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
+With --shortlist, the CTranslate2 engine also knows which target tokens are probable for each source token, learned from
+the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
 Examples:
   heedful export pairs.model --to onnx
   heedful export pairs.model --to onnx --layers
-  heedful export pairs.model --to ctranslate2 --int8
+  heedful export pairs.model --to ctranslate2 --int8 --shortlist
   heedful export pairs.model --to huggingface marian
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,6 +36,7 @@ from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.captioner import Captioner
+    from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.translator import Translator
 
 
@@ -47,6 +52,9 @@ def run(
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     layers: Annotated[
         bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
+    ] = False,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="With --to ctranslate2: also a shortlist of the vocabulary.")
     ] = False,
     device: IdleDevice = "auto",
     threads: Threads = 0,
@@ -71,38 +79,57 @@ def run(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    if layers and not (to == "onnx" and isinstance(predictor, Translator)):
-        raise UsageError("export: --layers is for --to onnx and models that translate")
-    if isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
-        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-        from heedful.export.labels import export_classifier
-
-        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-        print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
-        return
+    for option, runtime in (
+        ("--layers", "onnx" if layers else ""),
+        ("--shortlist", "ctranslate2" if shortlist else ""),
+    ):
+        if runtime and not (to == runtime and isinstance(predictor, Translator)):
+            raise UsageError(f"export: {option} is for --to {runtime} and models that translate")
     if isinstance(predictor, Translator) and to == "huggingface":
         _export_huggingface(predictor, out or Path(), messages)
-        return
-    if to == "huggingface" or not isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
+    elif isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
+        _export_classifier(predictor, messages)
+    elif to != "huggingface" and isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
+        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
+        _export_engine(predictor, to, int8, layers, shortlist)
+    else:
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
-    messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-    _export_engine(predictor, to, int8, layers)
+
+
+def _export_classifier(predictor: "LabelPredictor", messages: Messages) -> None:
+    from heedful.export.labels import export_classifier
+
+    messages.say(f"{predictor.folder.path}: writing the engine and comparing it with PyTorch")
+    num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
+    print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
 
 
 def _export_engine(
-    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool
+    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool, shortlist: bool
 ) -> None:
     from heedful.export.engine import export_engine
 
-    network, draw, most = predictor.model(), predictor.backends.draw, predictor.text.max_tokens
+    write_more = _write_layers(predictor) if layers else _write_shortlist(predictor) if shortlist else None
+    draw, most = predictor.backends.draw, predictor.text.max_tokens
+    print(export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more).summary())
 
-    def write_layers(folder: Path) -> None:
-        from heedful.inspection.exported_layers import export_layers
 
-        export_layers(network, folder, most, draw)
+def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
+    """Writer of the graphs that give the attention of every layer."""
+    from heedful.inspection.exported_layers import export_layers
 
-    exported = export_engine(network, predictor.folder, to, int8, draw, most, write_layers if layers else None)
-    print(exported.summary())
+    return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
+
+
+def _write_shortlist(predictor: "Captioner | Translator") -> Callable[[Path], None]:
+    """Writer of a vocabulary shortlist, learned before the engine is written.
+
+    Raises:
+        UsageError: the model's folder has no training pairs.
+    """
+    from heedful.export.shortlist import learn_shortlist, write_shortlist
+
+    return partial(write_shortlist, learn_shortlist(predictor.folder.path))
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

@@ -237,6 +237,14 @@ ReplaceUnknown = Annotated[
         rich_help_panel=SEARCH,
     ),
 ]
+Shortlist = Annotated[
+    bool,
+    typer.Option(
+        "--shortlist",
+        help="Consider only probable target tokens; for an engine exported with --shortlist.",
+        rich_help_panel=SEARCH,
+    ),
+]
 ReportFormat = Annotated[
     Literal["text", "json"],
     typer.Option("--format", metavar="text|json", help="Output format.", rich_help_panel=FILES),

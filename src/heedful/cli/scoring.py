@@ -70,6 +70,8 @@ def tell_engine(
         ]
         if backend.name.startswith("ctranslate2") and search.beam > 1:
             reasons.insert(0, "its own beam search, which stops sooner than heedful's")
+        if search.shortlist and not backend.has_shortlist:
+            reasons.insert(0, "the whole vocabulary, because it has no shortlist")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
 

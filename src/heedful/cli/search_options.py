@@ -121,6 +121,7 @@ class SearchOptions:
     """Settings of sampling."""
     is_drawn: bool
     replace_unknown: bool | None
+    shortlist: bool
 
     def search(self, translator: "Translator") -> "SearchConfig":
         """Apply the options to the model's own search settings.
@@ -135,7 +136,8 @@ class SearchOptions:
 
         is_drawn = self.is_drawn or any(value is not None for value in self.drawn.values())
         changes = self._sampling() if is_drawn else self._grouping(self.beam or translator.search.beam)
-        return changed_search(translator, self.beam, self.nbest, {**changes, "replace_unknown": self.replace_unknown})
+        others = {"replace_unknown": self.replace_unknown, "shortlist": self.shortlist or None}
+        return changed_search(translator, self.beam, self.nbest, {**changes, **others})
 
     def _sampling(self) -> dict[str, Any]:
         """Settings of sampling; the model's own search settings are ignored."""

@@ -46,6 +46,7 @@ from heedful.cli.options import (
     OutputPath,
     Quiet,
     ReplaceUnknown,
+    Shortlist,
     Threads,
     use_threads,
 )
@@ -118,6 +119,7 @@ def run(
     beam: Beam = None,
     nbest: Nbest = 1,
     replace_unknown: ReplaceUnknown = None,
+    shortlist: Shortlist = False,
     groups: Groups = None,
     diversity: Diversity = None,
     prefix: Prefix = "",
@@ -150,7 +152,7 @@ def run(
     from heedful.runtime.text_constraints import TextConstraints
 
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
-    options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown)
+    options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = TextConstraints(prefix, require or (), ban or ())
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)

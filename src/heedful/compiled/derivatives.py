@@ -44,7 +44,7 @@ def differentiable_by(formula: Formula, num_inputs: int) -> Callable[[Backward],
             inputs = ctx.saved_tensors[:num_inputs]
             # Autocast was already applied before the operation.
             with torch.autocast(_device_of(inputs), enabled=False):
-                recorded = _formula_gradients(partial(formula, ctx), inputs, needs[:num_inputs], grads)
+                recorded = formula_gradients(partial(formula, ctx), inputs, needs[:num_inputs], grads)
             return (*recorded, *(None for _ in needs[num_inputs:]))
 
         return chosen
@@ -98,7 +98,7 @@ def with_formula(results: Sequence[Tensor], formula: Formula, inputs: Sequence[T
     return _Alternative.apply(formula, len(results), *results, *inputs)
 
 
-def _formula_gradients(
+def formula_gradients(
     formula: Formula, inputs: Sequence[Tensor | None], needs: Sequence[bool], grads: Sequence[Tensor | None]
 ) -> tuple[Tensor | None, ...]:
     """Compute gradients by recording a formula.
@@ -185,7 +185,7 @@ class _Alternative(torch.autograd.Function):
         inputs = ctx.saved_tensors
         needs = ctx.needs_input_grad[2 + ctx.num_results :]
         with ctx.autocast():
-            recorded = _formula_gradients(ctx.formula, inputs, needs, grads)
+            recorded = formula_gradients(ctx.formula, inputs, needs, grads)
         return (None, None, *(None for _ in grads), *recorded)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from heedful.data.corrected_links import TokenLinks
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.errors import FileRefused, NewerFormat
-from heedful.text.dictionary import AlignmentModel, align_pairs
 from heedful.text.links import Links
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
+from heedful.text.word_alignment import AlignmentModel, align_pairs
 
 MAX_PLACES: Final = 8_000_000
 """Largest number of source words times target words aligned at once; takes half a gigabyte of memory."""

@@ -25,7 +25,6 @@ from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
 from heedful.text.counts import counted
-from heedful.text.dictionary import AlignmentModel
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import (
     TextConfig,
@@ -36,6 +35,7 @@ from heedful.text.tokenizer import (
 )
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
+from heedful.text.word_alignment import AlignmentModel
 
 TOKENIZER_LINES: Final = 1_000_000
 """Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""

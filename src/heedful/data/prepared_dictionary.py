@@ -9,8 +9,9 @@ from heedful.data.prepared_files import read_prepared, verify_files
 from heedful.files import digest
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
-from heedful.text.dictionary import Dictionary, align_pairs, learn_dictionary
+from heedful.text.dictionary import Dictionary, learn_dictionary
 from heedful.text.tokenizer import Tokenizer, UnitTokenizer
+from heedful.text.word_alignment import align_pairs
 
 DICTIONARY: Final = "dictionary.tsv"
 LEARNED: Final = "run/data/dictionary.json"

@@ -28,6 +28,8 @@ from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 
 IntArray = NDArray[np.int64]
 
+SHORTLIST: Final = "vmap.txt"
+"""CTranslate2's name of the file of a vocabulary shortlist."""
 _MARKS: Final = {PAD: "<pad>", UNK: "<unk>", BOS: "<s>", EOS: "</s>"}
 _DEFAULTS: Final = SearchConfig()
 _OURS: Final = {
@@ -60,7 +62,23 @@ def token_names(num_tokens: int) -> list[str]:
         >>> token_names(6)
         ['<pad>', '<unk>', '<s>', '</s>', '4', '5']
     """
-    return [_MARKS.get(token, str(token)) for token in range(num_tokens)]
+    return names_of(range(num_tokens))
+
+
+def names_of(ids: Sequence[int] | IntArray) -> list[str]:
+    """Return the names of token ids in CTranslate2.
+
+    Args:
+        ids: token ids.
+
+    Returns:
+        One name per id.
+
+    Example:
+        >>> names_of([5, 3])
+        ['5', '</s>']
+    """
+    return [_MARKS.get(int(token), str(int(token))) for token in ids]
 
 
 def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) -> str | None:
@@ -113,6 +131,7 @@ class CTranslate2(Backend):
         self.name = name
         self._max_length: Final = max_length
         self._is_named: Final = is_named
+        self.has_shortlist = (folder / SHORTLIST).is_file()
         try:
             self._translator: Final[Any] = ctranslate2.Translator(str(folder), device="cpu", intra_threads=number)
         except (RuntimeError, ValueError) as error:
@@ -172,7 +191,7 @@ class CTranslate2(Backend):
         """
         is_greedy = config.beam == 1
         translations = self._translator.translate_batch(
-            [_named(ids) for ids in source_ids],
+            [names_of(ids) for ids in source_ids],
             beam_size=config.beam,
             num_hypotheses=config.nbest,
             max_batch_size=_BATCH_TOKENS // max(2, config.beam),
@@ -180,6 +199,7 @@ class CTranslate2(Backend):
             length_penalty=0.0 if is_greedy else config.alpha,
             max_decoding_length=most,
             min_decoding_length=0,
+            use_vmap=config.shortlist and self.has_shortlist,
             max_input_length=0,
             return_scores=True,
             return_end_token=True,
@@ -217,9 +237,9 @@ class CTranslate2(Backend):
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
         # CTranslate2 appends EOS to each target and returns its log probability last.
-        targets = [_named(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
+        targets = [names_of(ids[:-1] if len(ids) and ids[-1] == EOS else ids) for ids in outputs]
         scored = self._translator.score_batch(
-            [_named(ids) for ids in token_sequences(sources)],
+            [names_of(ids) for ids in token_sequences(sources)],
             targets,
             max_batch_size=_BATCH_TOKENS,
             batch_type="tokens",
@@ -244,10 +264,6 @@ def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool
         The backend.
     """
     return CTranslate2(name, folder, max_length, is_named=is_named)
-
-
-def _named(ids: Sequence[int] | IntArray) -> list[str]:
-    return [_MARKS.get(int(token), str(int(token))) for token in ids]
 
 
 def _ids(names: Sequence[str]) -> list[int]:

@@ -32,6 +32,9 @@ class Backend(ABC):
     has_own_batches: bool = False
     """Whether `decode` and `score` accept any number of sources and split them into batches themselves."""
 
+    has_shortlist: bool = False
+    """Whether a search may be restricted to a vocabulary shortlist."""
+
     @abstractmethod
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         """Say whether this backend supports a search with these settings.

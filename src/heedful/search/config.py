@@ -38,6 +38,8 @@ class SearchConfig(Config):
         forbid_unknown: never generate the unknown token.
         replace_unknown: once the search is over, an unknown word of an output is replaced by the translation of the
             source word it attends to, or by that word itself (`heedful.runtime.unknown_words`).
+        shortlist: consider only the vocabulary shortlist of the sources, in engines that were exported with one; others
+            consider the whole vocabulary.
         stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis
             scores higher now, `certain` once none can enter the `nbest` any more (`heedful.search.stopping`).
     """
@@ -63,6 +65,7 @@ class SearchConfig(Config):
     min_length: int = Field(default=0, ge=0, le=1_000_000)
     forbid_unknown: bool = False
     replace_unknown: bool = False
+    shortlist: bool = False
     stopping: Literal["likely", "certain"] = "likely"
 
     @model_validator(mode="after")

@@ -51,8 +51,6 @@ class Kernel(ABC):
     """Memory allocated beside inputs and outputs, in terms of query, key, hidden."""
     standing: str = ""
     """Reservation that users should know; empty where there is none."""
-    has_second_derivatives: bool = False
-    """Whether gradients can be differentiated again; where not, those of the plain kernel are."""
     has_scale: bool = False
     """Whether dot scores may have a constant factor; where not, it is folded into the queries."""
     has_biases: bool = False
@@ -92,6 +90,17 @@ class Kernel(ABC):
             The reason, or None if "auto" may choose it.
         """
         return None
+
+    def has_second_derivatives(self, request: Request) -> bool:
+        """Tell whether gradients of a call can be differentiated again; where not, those of the plain kernel are.
+
+        Args:
+            request: facts about the call.
+
+        Returns:
+            False by default.
+        """
+        return False
 
     def memory_of(self, request: Request) -> str:
         """Return the memory class of one call.

@@ -1,20 +1,30 @@
 """Kernel of PyTorch's fused scaled_dot_product_attention: dot scores with softmax, weights never in memory."""
 
-from typing import Final, final
+from collections.abc import Callable
+from typing import Any, Final, final
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from heedful.attention.interface import Attended, Normalizer
 from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.lowered import LoweredDot, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
+from heedful.compiled.derivatives import formula_gradients
 
 SHORT: Final = 256 * 256
 """Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; see
 benchmarks/attention_cpu.py."""
+
+_torch: Final[Any] = torch._C  # pyright: ignore[reportPrivateUsage]
+_current_node: Final[Callable[[], Any] | None] = getattr(_torch, "_current_autograd_node", None)
+"""Node of the graph whose backward pass is running; not a public name of PyTorch."""
+
+_FUSED_ON_CPU: Final = "ScaledDotProductFlashAttentionForCpuBackward0"
+"""Node of the graph whose gradients PyTorch cannot differentiate again."""
 
 
 @final
@@ -46,6 +56,10 @@ class ScaledDotProduct(Kernel):
             return "its bfloat16 backward on a CPU is slower than plain operations for so few scores"
         return None
 
+    def has_second_derivatives(self, request: Request) -> bool:
+        # On a GPU the node that PyTorch records may belong to padded copies of the inputs.
+        return request.device == "cpu" and _current_node is not None
+
     def run(
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
     ) -> Attended:
@@ -54,7 +68,7 @@ class ScaledDotProduct(Kernel):
         if rows is not None and not is_causal:
             allowed = rows.allowed(len(pairs.leading), request.num_keys)
         scale = pairs.scale if isinstance(pairs, LoweredDot) else 1.0
-        context = _fused(pairs.query, pairs.key, value, allowed, request.dropout, is_causal, scale)
+        context = _fused(pairs.query, pairs.key, value, allowed, request, is_causal, scale)
         if allowed is not None:
             # Backends differ on rows that may attend nothing; here they are zero.
             context = torch.where(allowed.any(dim=-1, keepdim=True), context, 0.0)
@@ -62,7 +76,7 @@ class ScaledDotProduct(Kernel):
 
 
 def _fused(
-    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, dropout: float, is_causal: bool, scale: float
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, request: Request, is_causal: bool, scale: float
 ) -> Tensor:
     """Call PyTorch with two leading axes and equal sizes, the form that its fused kernels require.
 
@@ -74,8 +88,12 @@ def _fused(
     wide = (_laid(_padded(tensor, size), leading) for tensor in (query, key, value))
     mask = None if allowed is None else _with_two_leading(allowed, leading)
     context = functional.scaled_dot_product_attention(
-        *wide, attn_mask=mask, dropout_p=dropout, is_causal=is_causal, scale=scale
+        *wide, attn_mask=mask, dropout_p=request.dropout, is_causal=is_causal, scale=scale
     )
+    if request.mode == "eager" and context.requires_grad:
+        node = context.grad_fn
+        if node is not None and node.name() == _FUSED_ON_CPU:
+            node.register_hook(_second_derivatives)
     if len(leading) != 2:
         context = context.reshape(*leading, *context.shape[-2:])
     return context if size == value_size else context[..., :value_size]
@@ -99,3 +117,32 @@ def _with_two_leading(tensor: Tensor, leading: torch.Size) -> Tensor:
         return tensor.expand(*leading, *tensor.shape[-2:]).flatten(0, -4)
     missing = 4 - tensor.dim()
     return tensor[(None,) * missing] if missing else tensor
+
+
+def _second_derivatives(
+    grad_inputs: tuple[Tensor | None, ...], grad_outputs: tuple[Tensor | None, ...]
+) -> tuple[Tensor | None, ...] | None:
+    """Replace gradients of the fused operation by those of plain operations if they are to have a graph.
+
+    A hook of the fused operation's node, called after its backward pass. The inputs are read from the node, which frees
+    them early; held by the hook, they would live as long as the graph.
+    """
+    if _current_node is None or not torch.is_grad_enabled():
+        return None
+    node = _current_node()
+
+    def formula(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        with sdpa_kernel(SDPBackend.MATH):
+            return functional.scaled_dot_product_attention(
+                query,
+                key,
+                value,
+                attn_mask=node._saved_attn_mask,
+                is_causal=node._saved_is_causal,
+                scale=node._saved_scale,
+            )
+
+    inputs = node._saved_query, node._saved_key, node._saved_value
+    needs = [each is not None for each in grad_inputs[:3]]
+    with torch.autocast("cpu", enabled=False):
+        return (*formula_gradients(formula, inputs, needs, grad_outputs[:1]), *grad_inputs[3:])

@@ -27,7 +27,6 @@ class Window(Kernel):
 
     name = "window"
     memory = "query + key (tiles of queries, computed again backward)"
-    has_second_derivatives = True
 
     def __init__(self, scoring: ScoreKernel) -> None:
         """Choose the kernel of the scores.
@@ -36,6 +35,9 @@ class Window(Kernel):
             scoring: score kernel that supports every score.
         """
         self.scoring = scoring
+
+    def has_second_derivatives(self, request: Request) -> bool:
+        return True
 
     def supports(self, request: Request) -> str | None:
         if request.mode in {"export", "transform"}:
