@@ -446,6 +446,26 @@ def test_minutes_cover_the_last_validation_and_the_work_after_training(
     assert more.trainer().run().step > outcome.step
 
 
+def test_the_rate_lands_at_zero_before_the_work_after_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    optimizer = {"learning_rate": 0.01, "schedule": {"kind": "linear", "warmup_steps": 1}}
+
+    def trained(minutes: float) -> list[float]:
+        run = make_run(tmp_path, max_minutes=minutes, validate_every=10, patience=10_000, optimizer=optimizer)
+        run.seconds_after = lambda seconds: 2.0 * seconds
+        clock = Clock(run, 1.0, 20.0)
+        monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: clock.now)
+        run.trainer().run()
+        return [progress.learning_rate for progress in run.watched]
+
+    short = trained(5)
+    assert max(short) > 0.008
+    assert short[-1] <= 0.01 * 22 / 300  # the last update and a validation; the test after it takes 40 s more
+    assert short == sorted(short, reverse=True)
+    longer = trained(10)
+    assert longer[0] == pytest.approx(0.01 * 0.5, rel=0.15)  # half of the time is left
+    assert longer[-1] <= 0.01 * 22 / 600
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_target_tokens_are_a_limit_too(accumulate: int, tmp_path: Path):
     """Real ones of every batch, and over a stop; the step that reaches the limit is the last."""
