@@ -87,6 +87,11 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update all parameters along their gradients.
+
+        Args:
+            closure: unused; torch's optimizers take one.
+        """
         for group in self.param_groups:
             gradients = {each: each.grad for each in group["params"] if each.grad is not None}
             update = self._update_matrices if group["is_matrix"] else self._update_others
