@@ -58,7 +58,7 @@ def test_a_limited_time_is_used(
     assert plan.warmup_steps <= usual.warmup_steps
     assert plan.batch_tokens <= usual.batch_tokens
     # Smaller batches before fewer updates.
-    assert steps >= 0.8 * WANTED_STEPS[optimizer] or plan.batch_tokens < 320
+    assert steps >= 0.8 * WANTED_STEPS or plan.batch_tokens < 320
     assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
     if optimizer == "adam" and steps >= 10 * usual.warmup_steps + 10:
         assert (plan.learning_rate, plan.warmup_steps) == (usual.learning_rate, usual.warmup_steps)

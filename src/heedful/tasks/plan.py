@@ -26,13 +26,13 @@ FULL_WARMUP: Final = 4000
 """Warm-up of Vaswani et al. 2017, section 5.3: the peak is proportional to 1 / sqrt(warm-up), so that the rate falls
 along the same curve after any warm-up."""
 MOST_LEARNING_RATE: Final = 6e-3
-MUON_RATE: Final = 6e-3
+MUON_RATE: Final = 1e-2
 Landing = Literal["adam", "muon"]
 """Optimizers whose learning rate is planned, and falls to zero at the end of a limited time."""
 LANDING_SCHEDULE: Final = "linear"
 LANDING_AVERAGE: Final = 0.0
 """No average of weights: where the rate falls to zero, the last weights are better than any average of earlier ones."""
-WANTED_STEPS: Final[dict[Landing, int]] = {"adam": 1200, "muon": 600}
+WANTED_STEPS: Final = 1200
 """Number of updates that a limited time is divided into, if need be by smaller batches."""
 LEAST_TOKENS: Final = 256
 FEW_EPOCHS: Final = 6
@@ -128,7 +128,7 @@ def plan_training(
         preset, num_tokens = _affordable(size, num_tokens)
     num_positions = num_tokens * size.num_positions / size.num_target_tokens
     if not batch_tokens:
-        wanted = int(num_positions / WANTED_STEPS[optimizer or "adam"]) // 64 * 64
+        wanted = int(num_positions / WANTED_STEPS) // 64 * 64
         batch_tokens = min(usual_tokens, max(LEAST_TOKENS, wanted))
     num_steps = int(num_positions / batch_tokens)
     if optimizer == "muon":

@@ -14,7 +14,7 @@ from heedful.training.muon import Muon
 from heedful.training.schedule import ScheduleConfig
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "muon": {"learning_rate": 6e-3, "schedule": {}},
+    "muon": {"learning_rate": 1e-2, "schedule": {}},
     "adadelta": {"learning_rate": 1.0, "epsilon": 1e-6, "schedule": {"kind": "constant", "warmup_steps": 0}},
     "sgd": {"learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}},
 }
