@@ -59,7 +59,10 @@ def test_a_limited_time_is_used(
     assert plan.batch_tokens <= usual.batch_tokens
     # Smaller batches before fewer updates.
     assert steps >= 0.8 * WANTED_STEPS or plan.batch_tokens < 320
-    assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
+    if optimizer == "muon":
+        assert plan.learning_rate == MUON_RATE
+    else:
+        assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
     if optimizer == "adam" and steps >= 10 * usual.warmup_steps + 10:
         assert (plan.learning_rate, plan.warmup_steps) == (usual.learning_rate, usual.warmup_steps)
     assert plan.validation_items * plan.validation_items <= plan.validation_items * 1000
