@@ -47,6 +47,8 @@ CHOSEN: Final = (
     "images.",
     *(f"training.{name}" for name in LEFT_OPEN),
     "training.validation_items",
+    "training.average",
+    "training.optimizer.kind",
     "training.optimizer.learning_rate",
     "training.optimizer.mean_over",
     "training.optimizer.schedule.warmup_steps",

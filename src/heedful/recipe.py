@@ -66,6 +66,9 @@ VALIDATIONS_OF_TEST: Final = 4.0
 MOST_TEST_SHARE: Final = 0.1
 """Largest share of a limit of time that training leaves for the test."""
 
+LANDING: Final = ("linear", "cosine")
+"""Schedules whose learning rate falls to zero at the end."""
+
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -448,6 +451,8 @@ def judge(started: Started, outcome: Outcome) -> str:
     threshold = task.poor_scores.get(metric)
     sign = 1.0 if task.higher_is_better[metric] else -1.0
     is_poor = threshold is not None and sign * outcome.best < sign * threshold
+    if not is_poor and training.optimizer.schedule.kind in LANDING:
+        return ""  # a rate that falls to zero improves the score to the last, whatever more time would bring
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
     share = outcome.best_step / outcome.step
     return verdict(score_text(metric, outcome.best), is_poor, share, ending, started.data.num_examples)

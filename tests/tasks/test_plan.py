@@ -9,8 +9,11 @@ from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LEARNING_RATE,
     MOST_LEARNING_RATE,
+    MUON_RATE,
     SIZES,
+    WANTED_STEPS,
     CorpusSize,
+    Landing,
     Plan,
     plan_training,
     replan,
@@ -41,18 +44,26 @@ def num_steps(plan: Plan, size: CorpusSize, pace: Pace) -> float:
 @pytest.mark.parametrize("minutes", MINUTES)
 @pytest.mark.parametrize("speed", SPEEDS)
 @pytest.mark.parametrize("is_sized", [True, False])
-def test_a_limited_time_is_used(num_pairs: int, length: int, minutes: float, speed: float, is_sized: bool):
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_limited_time_is_used(
+    num_pairs: int, length: int, minutes: float, speed: float, is_sized: bool, optimizer: Landing
+):
     size, measured = corpus(num_pairs, length), pace(minutes, speed)
-    plan = plan_training(size, is_sized, measured)
+    plan = plan_training(size, is_sized, measured, optimizer=optimizer)
     usual = plan_training(size, is_sized)
     steps = num_steps(plan, size, measured)
     assert plan.warmup_steps <= max(1, steps / 10)  # no run ends in its warm-up
-    assert plan.validate_every <= max(1, steps / 10)  # and none before it was seen to learn
+    assert plan.validate_every <= max(1, steps / 4)  # and none before it was seen to learn
+    assert plan.validate_every >= int(steps) // 10  # without losing its time in validations
     assert plan.warmup_steps <= usual.warmup_steps
     assert plan.batch_tokens <= usual.batch_tokens
-    assert steps >= 1000 or plan.batch_tokens < 320  # smaller batches before fewer updates
-    assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
-    if steps >= 10 * usual.warmup_steps + 10:
+    # Smaller batches before fewer updates.
+    assert steps >= 0.8 * WANTED_STEPS or plan.batch_tokens < 320
+    if optimizer == "muon":
+        assert plan.learning_rate == MUON_RATE
+    else:
+        assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
+    if optimizer == "adam" and steps >= 10 * usual.warmup_steps + 10:
         assert (plan.learning_rate, plan.warmup_steps) == (usual.learning_rate, usual.warmup_steps)
     assert plan.validation_items * plan.validation_items <= plan.validation_items * 1000
 
@@ -93,6 +104,7 @@ def test_what_was_tried_by_hand_is_planned():
 
 def resolved(size: CorpusSize, *settings: str, preset: str = "") -> tuple[Experiment, Experiment]:
     """The configuration by the corpus alone, and with three minutes."""
+    settings = ("training.max_minutes=3", *settings)
     first = load_experiment(preset, settings=settings)
     by_corpus = load_experiment(preset, settings=settings, adapted=adapt(size, first))
     return by_corpus, load_experiment(preset, settings=settings, adapted=adapt(size, by_corpus, pace(3)))
@@ -102,14 +114,42 @@ def test_the_users_own_settings_win():
     size = corpus(30_000)
     for preset in ("small", "base", "mini"):
         assert [each.model.kind for each in resolved(size, preset=preset)] == ["transformer"] * 2
-        for each in resolved(size, preset=preset):
-            wanted = PRESETS[preset].model_dump() | {"dropout": 0.3}
+        for each, dropout in zip(resolved(size, preset=preset), (0.3, 0.1), strict=True):
+            wanted = PRESETS[preset].model_dump() | {"dropout": dropout}
             assert each.model.model_dump() == wanted
     _, limited = resolved(size, "training.batch_tokens=320", "training.optimizer.schedule.warmup_steps=7")
     assert (limited.training.batch_tokens, limited.training.optimizer.schedule.warmup_steps) == (320, 7)
-    assert limited.training.optimizer.learning_rate == 1e-3  # a rate for another warm-up would not fit
+    assert limited.training.optimizer.learning_rate == MUON_RATE
     _, limited = resolved(size, "training.optimizer.learning_rate=0.5")
     assert limited.training.optimizer.learning_rate == 0.5
+
+
+def test_a_limited_time_is_trained_by_muon_and_lands_at_zero():
+    size = corpus(30_000)
+    for each in resolved(size):
+        optimizer = each.training.optimizer
+        assert (optimizer.kind, optimizer.schedule.kind) == ("muon", "linear")
+        assert optimizer.learning_rate == MUON_RATE
+    unlimited = load_experiment(adapted=adapt(size, load_experiment())).training.optimizer
+    assert (unlimited.kind, unlimited.schedule.kind, unlimited.learning_rate) == ("adam", "inverse_sqrt", 1e-3)
+
+
+def test_a_user_may_choose_adam_or_another_schedule():
+    size = corpus(30_000)
+    for each in resolved(size, "training.optimizer.kind=adam"):
+        assert (each.training.optimizer.kind, each.training.optimizer.schedule.kind) == ("adam", "linear")
+    assert LEARNING_RATE < each.training.optimizer.learning_rate <= MOST_LEARNING_RATE
+    for each in resolved(size, "training.optimizer.schedule.kind=cosine"):
+        assert (each.training.optimizer.kind, each.training.optimizer.schedule.kind) == ("muon", "cosine")
+    for each in resolved(size, "training.parallel=sharded"):
+        assert (each.training.optimizer.kind, each.training.optimizer.schedule.kind) == ("adam", "linear")
+
+
+def test_dropout_grows_with_the_number_of_epochs():
+    size = corpus(30_000)
+    plans = [plan_training(size, True, pace(minutes), optimizer="muon") for minutes in (3, 20, 600)]
+    assert [plan.most_dropout for plan in plans] == sorted(plan.most_dropout for plan in plans)
+    assert (plans[0].most_dropout, plans[-1].most_dropout) == (0.1, 1.0)
 
 
 @pytest.mark.parametrize(("kind", "rate"), [("sgd", 1.0), ("adadelta", 1.0)])

@@ -260,7 +260,10 @@ def test_sizes_and_least_counts():
 def test_pieces_grow_with_the_corpus():
     sizes = [choose_size(num) for num in (0, 10, 1_000, 30_000, 100_000, 10**9)]
     assert sizes == sorted(sizes)
-    assert (sizes[0], sizes[3], sizes[-1]) == (256, 8000, 32000)
+    assert (sizes[0], sizes[3], sizes[-1]) == (704, 4000, 32000)
+    assert choose_size(30_000, 3_500) == 7256  # more than characters alone
+    assert choose_size(30_000, 100) == 4000
+    assert choose_size(30_000, 10**6) == 32000
     assert all(size % 8 == 0 for size in sizes)
 
 

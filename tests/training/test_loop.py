@@ -249,7 +249,7 @@ def test_a_signal_in_the_last_step_is_honoured_before_its_validation(tmp_path: P
     assert run.validations + again.validations == whole.validations
 
 
-@pytest.mark.parametrize("kind", ["adam", "adadelta", "sgd"])
+@pytest.mark.parametrize("kind", ["adam", "muon", "adadelta", "sgd"])
 @pytest.mark.parametrize("average", [0.0, 8.0])
 def test_every_optimizer_goes_on_with_and_without_average(kind: str, average: float, tmp_path: Path):
     changes = {"optimizer": {"kind": kind, "learning_rate": 0.01}, "average": average, "max_steps": NUM_STEPS}
@@ -444,6 +444,26 @@ def test_minutes_cover_the_last_validation_and_the_work_after_training(
     more = make_run(tmp_path, max_minutes=6, validate_every=every, patience=10_000)
     clock = Clock(more, 1.0, validation)
     assert more.trainer().run().step > outcome.step
+
+
+def test_the_rate_lands_at_zero_before_the_work_after_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    optimizer = {"learning_rate": 0.01, "schedule": {"kind": "linear", "warmup_steps": 1}}
+
+    def trained(minutes: float) -> list[float]:
+        run = make_run(tmp_path, max_minutes=minutes, validate_every=10, patience=10_000, optimizer=optimizer)
+        run.seconds_after = lambda seconds: 2.0 * seconds
+        clock = Clock(run, 1.0, 20.0)
+        monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: clock.now)
+        run.trainer().run()
+        return [progress.learning_rate for progress in run.watched]
+
+    short = trained(5)
+    assert max(short) > 0.008
+    assert short[-1] <= 0.01 * 22 / 300  # the last update and a validation; the test after it takes 40 s more
+    assert short == sorted(short, reverse=True)
+    longer = trained(10)
+    assert longer[0] == pytest.approx(0.01 * 0.5, rel=0.15)  # half of the time is left
+    assert longer[-1] <= 0.01 * 22 / 600
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -97,7 +97,7 @@ def test_a_model_without_biases_has_one_group():
     assert len(make_optimizer(nn.Linear(2, 2, bias=False), OptimizerConfig()).param_groups) == 1
 
 
-@pytest.mark.parametrize("kind", ["adam", "adadelta", "sgd"])
+@pytest.mark.parametrize("kind", ["adam", "muon", "adadelta", "sgd"])
 @pytest.mark.parametrize("num_before", [0, 1, 3])
 def test_a_stored_state_goes_on_as_if_nothing_had_been(kind: str, num_before: int):
     model, optimizer = make(kind)

@@ -280,7 +280,7 @@ def _tokenizers(
         except FileRefused:
             pass  # trained again, and compared with those that a begun training depends on
     sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
-    size = config.vocabulary_size or choose_size(num_pairs)
+    size = config.vocabulary_size or choose_size(num_pairs, _num_characters(sample))
     if config.is_shared:
         lines = [pair.source for pair in sample] + [pair.target for pair in sample]
         shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
@@ -302,6 +302,14 @@ def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
     target = load_tokenizer(folder / names["target_tokenizer"], config.target_units, form)
     verify_files(folder, facts)  # after the versions, so that files of a newer heedful are not taken for damaged
     return source, target, names
+
+
+def _num_characters(pairs: Iterable[Pair]) -> int:
+    """Number of different characters of both sides."""
+    characters: set[str] = set()
+    for pair in pairs:
+        characters.update(pair.source, pair.target)
+    return len(characters)
 
 
 def _limit(size: int, units: Units, config: TextConfig) -> int:

@@ -1,12 +1,13 @@
 """Pace of a training: the time that it may take, its speed on this machine, and the steps of its warm-up."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final, final
 
-TRAINED_SHARE: Final = 0.75
+TRAINED_SHARE: Final = 0.8
 """Share of a limited time that goes into updates; the rest is for validations and the test."""
 VALIDATED_SHARE: Final = 0.02
-"""Share of a limited time that one of the first validations may take; there are about ten in all."""
+"""Share of a limited time that one of the first validations may take; there are four to ten in all."""
 USUAL_ITEMS: Final = 1000
 LEAST_ITEMS: Final = 50
 
@@ -27,6 +28,11 @@ class Pace:
     def num_units(self) -> float:
         """Number of units of the loss that can be trained on in the time."""
         return TRAINED_SHARE * self.seconds * self.tokens_per_second
+
+    @property
+    def num_validations(self) -> int:
+        """Number of validations, the last one included: few in a short time, since they take time from the updates."""
+        return min(10, max(4, round(2.0 * sqrt(self.seconds / 60.0))))
 
     @property
     def validation_items(self) -> int:

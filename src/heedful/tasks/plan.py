@@ -1,11 +1,12 @@
 """Plan of a training: model size, batches, learning rate and validations that suit the corpus and the time there is.
 
 Without a limit of time, the corpus decides: the smaller it is, the smaller the model and its batches. With a limit,
-training makes enough updates to learn from, warms up for a tenth of them, and spends little of the time on validations.
+training makes enough updates to learn from, by Muon, warms up for a twentieth of them, lands at a learning rate of zero
+when the time is over, and spends little of the time on validations.
 """
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Final, Literal, final
 
 from heedful.config import Tree
@@ -25,9 +26,16 @@ FULL_WARMUP: Final = 4000
 """Warm-up of Vaswani et al. 2017, section 5.3: the peak is proportional to 1 / sqrt(warm-up), so that the rate falls
 along the same curve after any warm-up."""
 MOST_LEARNING_RATE: Final = 6e-3
+MUON_RATE: Final = 1e-2
+Landing = Literal["adam", "muon"]
+"""Optimizers whose learning rate is planned, and falls to zero at the end of a limited time."""
+LANDING_SCHEDULE: Final = "linear"
+LANDING_AVERAGE: Final = 0.0
+"""No average of weights: where the rate falls to zero, the last weights are better than any average of earlier ones."""
 WANTED_STEPS: Final = 1200
 """Number of updates that a limited time is divided into, if need be by smaller batches."""
 LEAST_TOKENS: Final = 256
+FEW_EPOCHS: Final = 6
 WANTED_EPOCHS: Final = 8
 WANTED_TOKENS: Final = 8_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
@@ -62,8 +70,15 @@ class Plan:
     warmup_steps: int
     validate_every: int
     """Number of updates between validations."""
-    validation_items: int
+    validation_items: int = 0
     """Number of validation items; 0 = the usual number."""
+    num_epochs: float = inf
+    """Number of passes over the corpus that fit in the time."""
+
+    @property
+    def most_dropout(self) -> float:
+        """Largest dropout that a training of so few epochs needs, in which no pair is seen often."""
+        return 0.1 if self.num_epochs < FEW_EPOCHS else 0.2 if self.num_epochs < 2 * FEW_EPOCHS else 1.0
 
     def settings(self) -> Tree:
         """List the settings.
@@ -81,7 +96,13 @@ class Plan:
         return {"model": sizes, "training": training}
 
 
-def plan_training(size: CorpusSize, is_sized: bool = True, pace: Pace | None = None, batch_tokens: int = 0) -> Plan:
+def plan_training(
+    size: CorpusSize,
+    is_sized: bool = True,
+    pace: Pace | None = None,
+    batch_tokens: int = 0,
+    optimizer: Landing | Literal[""] = "",
+) -> Plan:
     """Plan a training.
 
     Args:
@@ -89,6 +110,7 @@ def plan_training(size: CorpusSize, is_sized: bool = True, pace: Pace | None = N
         is_sized: whether the size of a Transformer is chosen too.
         pace: limit of time, and speeds of the training that was planned without one; None = no limit.
         batch_tokens: largest number of positions of a batch; 0 = chosen.
+        optimizer: optimizer whose learning rate is chosen; empty = Adam's, without a limit of time.
 
     Returns:
         The plan.
@@ -98,21 +120,25 @@ def plan_training(size: CorpusSize, is_sized: bool = True, pace: Pace | None = N
     warmup_steps = max(400, min(4000, 2 * steps_per_epoch))
     validate_every = max(100, min(1000, steps_per_epoch))
     preset = size.sizes[0] if is_sized else ""
+    learning_rate = MUON_RATE if optimizer == "muon" else LEARNING_RATE
     if pace is None:
-        return Plan(preset, batch_tokens or usual_tokens, LEARNING_RATE, warmup_steps, validate_every, 0)
+        return Plan(preset, batch_tokens or usual_tokens, learning_rate, warmup_steps, validate_every)
     num_tokens = pace.num_units
     if is_sized:
         preset, num_tokens = _affordable(size, num_tokens)
     num_positions = num_tokens * size.num_positions / size.num_target_tokens
     if not batch_tokens:
-        batch_tokens = min(usual_tokens, max(LEAST_TOKENS, int(num_positions / WANTED_STEPS) // 64 * 64))
+        wanted = int(num_positions / WANTED_STEPS) // 64 * 64
+        batch_tokens = min(usual_tokens, max(LEAST_TOKENS, wanted))
     num_steps = int(num_positions / batch_tokens)
-    learning_rate = LEARNING_RATE
-    if num_steps < 10 * warmup_steps:
+    if optimizer == "muon":
+        warmup_steps = max(1, min(warmup_steps, num_steps // 20))
+    elif num_steps < 10 * warmup_steps:
         warmup_steps = max(1, num_steps // 10)
         learning_rate = min(MOST_LEARNING_RATE, LEARNING_RATE * sqrt(FULL_WARMUP / warmup_steps))
-    validate_every = min(validate_every, max(1, num_steps // 10))
-    return Plan(preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items)
+    validate_every = max(1, num_steps // pace.num_validations)
+    num_epochs = num_tokens / size.num_target_tokens
+    return Plan(preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items, num_epochs)
 
 
 def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
@@ -145,11 +171,24 @@ def replan(size: CorpusSize, experiment: Experiment, pace: Pace) -> Plan:
     training, optimizer, usual = experiment.training, experiment.training.optimizer, plan_training(size)
     is_sized = _has_size(experiment, size.sizes[0])
     batch_tokens = 0 if training.batch_tokens == usual.batch_tokens else training.batch_tokens
-    plan = plan_training(size, is_sized, pace, batch_tokens)
-    is_usual = (optimizer.kind, optimizer.schedule.kind) == ("adam", "inverse_sqrt")
-    if is_usual and optimizer.schedule.warmup_steps == usual.warmup_steps:
-        return plan
-    return replace(plan, learning_rate=optimizer.learning_rate)
+    kind = landing_optimizer(experiment)
+    plan = plan_training(size, is_sized, pace, batch_tokens, kind)
+    is_usual = optimizer.schedule.kind == LANDING_SCHEDULE and optimizer.schedule.warmup_steps == usual.warmup_steps
+    return plan if kind and is_usual else replace(plan, learning_rate=optimizer.learning_rate)
+
+
+def landing_optimizer(experiment: Experiment) -> Landing | Literal[""]:
+    """Return the optimizer whose learning rate a plan chooses.
+
+    Args:
+        experiment: configuration.
+
+    Returns:
+        "adam" or "muon"; empty without a limit of time, or with an optimizer that has a rate and schedule of its own.
+    """
+    training = experiment.training
+    kind = training.optimizer.kind
+    return kind if training.max_minutes and (kind == "adam" or kind == "muon") else ""
 
 
 def _has_size(experiment: Experiment, preset: Size) -> bool:

@@ -42,7 +42,14 @@ from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.interface import Prepared, Recipe, Task
 from heedful.tasks.pace import Pace
-from heedful.tasks.plan import LEARNING_RATE, CorpusSize, plan_training, replan
+from heedful.tasks.plan import (
+    LANDING_AVERAGE,
+    LANDING_SCHEDULE,
+    CorpusSize,
+    landing_optimizer,
+    plan_training,
+    replan,
+)
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.text.vocabulary import EOS
@@ -316,15 +323,25 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None) ->
     Returns:
         Values for `load_experiment`.
     """
-    num_pairs, text = size.num_pairs, experiment.text
+    num_pairs, text, training = size.num_pairs, experiment.text, experiment.training
+    is_transformer = isinstance(experiment.model, TransformerConfig)
+    optimizer = landing_optimizer(experiment)
+    if pace is None:
+        if optimizer and training.parallel == "data":
+            optimizer = "muon"
+        plan = plan_training(size, is_transformer, optimizer=optimizer)
+    else:
+        plan = replan(size, experiment, pace)
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
     if text.target_units == "characters":
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
+    dropout = min(dropout, plan.most_dropout)
     # An output of characters without spaces is a single token, so a token error rate would show no early progress.
     select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
-    is_transformer = isinstance(experiment.model, TransformerConfig)
-    plan = plan_training(size, is_transformer) if pace is None else replan(size, experiment, pace)
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
-    if plan.learning_rate == LEARNING_RATE:  # another optimizer has a rate of its own
+    if optimizer:
+        landing: Tree = {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}
+        settings = merge(settings, {"training": {"optimizer": landing, "average": LANDING_AVERAGE}})
+    elif training.optimizer.kind != "adam":  # which has a rate of its own
         del settings["training"]["optimizer"]["learning_rate"]
     return settings

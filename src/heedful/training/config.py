@@ -93,6 +93,12 @@ class TrainingConfig(Config):
         return values
 
     @model_validator(mode="after")
+    def _check_sharding(self) -> Self:
+        if self.parallel == "sharded" and self.optimizer.kind == "muon":
+            raise ValueError("muon needs whole matrices: set training.parallel=data, or training.optimizer.kind=adam")
+        return self
+
+    @model_validator(mode="after")
     def _check_horizon(self) -> Self:
         kind = self.optimizer.schedule.kind
         is_limited = self.max_steps or self.max_epochs or self.max_target_tokens or self.max_minutes

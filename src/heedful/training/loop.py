@@ -239,10 +239,8 @@ class Trainer:
         """
         course = self._course
         # Averaged over all steps since the last validation, so that the log does not depend on when reports are due.
-        loss, speed = (
-            course.recent_loss / max(1, course.recent_tokens),
-            course.recent_tokens / max(1e-9, course.recent_seconds),
-        )
+        loss = course.recent_loss / max(1, course.recent_tokens)
+        speed = course.recent_tokens / max(1e-9, course.recent_seconds)
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
         started = time.monotonic()
         validations: list[Validation] = []
@@ -324,8 +322,9 @@ class Trainer:
         return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
 
     def _share(self) -> float:
-        course = self._course
-        return self._config.share_done(course.step, self._passed, course.num_target_tokens, course.seconds)
+        """Part of the training that is done; the work after the last step counts, so that it ends at 1."""
+        course, seconds = self._course, self._course.seconds + self._remaining_work
+        return self._config.share_done(course.step, self._passed, course.num_target_tokens, seconds)
 
     def _progress(self) -> Progress:
         course, window = self._course, self._window
@@ -392,6 +391,7 @@ class Trainer:
         )
         self._sampler.position = Position(self._course.epoch, self._course.batch)
         self._passed = self._epochs()
+        self._remaining_work = self._ranks.gather(self._estimated_work())[0][0]
         # The limit that ended the run may have been raised meanwhile. One of time ended it before the time was up.
         if self._course.finished != self._minutes:
             self._course.finished = self._limit_reached() if self._course.finished else ""

@@ -8,13 +8,20 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.config import Config
+from heedful.layers.embedding import Embedding, OutputLayer
+from heedful.layers.positions import LearnedPositions
+from heedful.training.muon import Muon
 from heedful.training.schedule import ScheduleConfig
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "muon": {"learning_rate": 1e-2, "schedule": {}},
     "adadelta": {"learning_rate": 1.0, "epsilon": 1e-6, "schedule": {"kind": "constant", "warmup_steps": 0}},
     "sgd": {"learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}},
 }
 """Defaults of the papers for each kind; Adam's are the defaults of the fields."""
+
+LEAST_SIDE: Final = 16
+"""Rows and columns from which Muon treats a matrix as one; smaller ones are mostly tables of biases."""
 
 
 class OptimizerConfig(Config):
@@ -26,12 +33,14 @@ class OptimizerConfig(Config):
     et al. 2015, who halve it (`schedule`).
     """
 
-    kind: Literal["adam", "adadelta", "sgd"] = "adam"
+    kind: Literal["adam", "muon", "adadelta", "sgd"] = "adam"
     learning_rate: float = Field(default=1e-3, gt=0.0, le=1e38)
     """Peak learning rate of the schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
     epsilon: float = Field(default=1e-9, gt=0.0, le=1e6)
+    momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
+    """Share of Muon's momentum that a step keeps."""
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
     weight_decay: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight decay, decoupled from the gradient; for matrices only, not biases and normalisations."""
@@ -53,12 +62,15 @@ class OptimizerConfig(Config):
         return filled
 
 
-def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: nn.Module, config: OptimizerConfig, dtype: torch.dtype = torch.float32
+) -> torch.optim.Optimizer:
     """Make the optimizer of a model's parameters.
 
     Args:
         model: model whose parameters are optimized.
         config: which optimizer.
+        dtype: dtype of Muon's products of matrices.
 
     Returns:
         The optimizer, at its peak learning rate.
@@ -74,10 +86,30 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
             return torch.optim.AdamW(
                 groups, config.learning_rate, (config.beta1, config.beta2), config.epsilon, fused=True
             )
+        case "muon":
+            betas = config.beta1, config.beta2
+            groups = _split_matrices(model, config.weight_decay)
+            return Muon(groups, config.learning_rate, config.momentum, betas, config.epsilon, dtype)
         case "adadelta":
             return torch.optim.Adadelta(groups, config.learning_rate, config.rho, config.epsilon)
         case "sgd":
             return torch.optim.SGD(groups, config.learning_rate)
+
+
+def _split_matrices(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Groups of parameters for Muon: matrices that map vectors, and all others, such as vocabulary tables."""
+    tables = {
+        id(part.weight) for part in model.modules() if isinstance(part, Embedding | OutputLayer | LearnedPositions)
+    }
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    is_matrix = [each.dim() == 2 and min(each.shape) >= LEAST_SIDE and id(each) not in tables for each in parameters]
+    matrices = [each for each, chosen in zip(parameters, is_matrix, strict=True) if chosen]
+    others = [each for each, chosen in zip(parameters, is_matrix, strict=True) if not chosen]
+    groups = [
+        {"params": matrices, "weight_decay": weight_decay, "is_matrix": True},
+        {"params": others, "weight_decay": 0.0, "is_matrix": False},
+    ]
+    return [group for group in groups if group["params"]]
 
 
 def store_optimizer(optimizer: torch.optim.Optimizer, parameter_order: Sequence[str]) -> dict[str, Tensor]:

@@ -45,3 +45,15 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
         The context; it does nothing for float32.
     """
     return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+
+
+def product_dtype(precision: Precision) -> torch.dtype:
+    """Return the dtype of matrix products.
+
+    Args:
+        precision: resolved precision.
+
+    Returns:
+        The dtype.
+    """
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32

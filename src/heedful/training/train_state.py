@@ -17,7 +17,7 @@ from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
-from heedful.training.precision import autocast
+from heedful.training.precision import autocast, product_dtype
 from heedful.training.sharding import laid_as, shard, whole
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
@@ -53,7 +53,7 @@ class TrainState:
             shard(self.module, ranks.place.size)
         saved_names = model.state_dict().keys()
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
-        self.optimizer: Final = make_optimizer(model, config.optimizer)
+        self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
         self._average: Final = PolynomialAverage(model, config.average)
 
     @property
