@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from heedful.errors import DataError
 from heedful.text.word_alignment import translation_probabilities
 
-NUM_COMMON: Final = 400
+NUM_COMMON: Final = 1000
 """Number of the most frequent target tokens, which every source has."""
-NUM_TRANSLATIONS: Final = 40
+NUM_TRANSLATIONS: Final = 100
 """Largest number of translations of a source token."""
-LEAST_PROBABILITY: Final = 1e-3
+LEAST_PROBABILITY: Final = 1e-4
 """Least probability of a translation."""
 
 Ids = Sequence[int]
