@@ -37,8 +37,8 @@ WANTED_STEPS: Final = 1200
 LEAST_TOKENS: Final = 256
 FEW_EPOCHS: Final = 6
 """Number of epochs below which a dropout of 0.1 is enough; of 0.2 below twice as many."""
-WANTED_EPOCHS: Final = 3
-WANTED_TOKENS: Final = 3_000_000
+WANTED_EPOCHS: Final = 5
+WANTED_TOKENS: Final = 5_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
 
 
