@@ -16,7 +16,7 @@ from heedful.models.transformer import TransformerConfig
 from heedful.tasks.pace import Pace
 
 Size = Literal["small", "tiny", "mini"]
-SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.25), "mini": (0, 0.1)}
+SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.4), "mini": (0, 0.1)}
 """Transformers by preset, the largest first: fewest pairs each is trained on, and cost of a token relative to the
 first."""
 _SIZED: Final = ("num_encoder_layers", "num_decoder_layers", "model_size", "num_heads", "feedforward_size")
@@ -36,8 +36,9 @@ WANTED_STEPS: Final = 1200
 """Number of updates that a limited time is divided into, if need be by smaller batches."""
 LEAST_TOKENS: Final = 256
 FEW_EPOCHS: Final = 6
-WANTED_EPOCHS: Final = 8
-WANTED_TOKENS: Final = 8_000_000
+"""Number of epochs below which a dropout of 0.1 is enough; of 0.2 below twice as many."""
+WANTED_EPOCHS: Final = 5
+WANTED_TOKENS: Final = 5_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
 
 
