@@ -89,11 +89,7 @@ class Origin:
             Values for `heedful.experiment.load_experiment`.
         """
         tree = self.experiment.model_dump(mode="json")
-        optimizer = {
-            "kind": "adam",
-            "learning_rate": LEARNING_RATE,
-            "schedule": {"kind": "inverse_sqrt", "warmup_steps": WARMUP_STEPS},
-        }
+        optimizer = {"kind": "adam", "learning_rate": LEARNING_RATE, "schedule": {"warmup_steps": WARMUP_STEPS}}
         training = {"optimizer": optimizer, "label_smoothing": tree["training"]["label_smoothing"]}
         return {"text": tree["text"], "model": tree["model"], "search": tree["search"], "training": training}
 
@@ -223,6 +219,6 @@ def with_origin(adapted: Tree, origin: Origin | None) -> Tree:
     """
     if origin is None:
         return adapted
-    # A table of another kind of model or optimizer would stay where the settings of the origin have no such key.
-    rest = {name: value for name, value in adapted.get("training", {}).items() if name != "optimizer"}
-    return merge({"training": rest}, origin.settings())
+    # Sizes and words are those of the origin; of the plan for the data and the time, the rest stays.
+    dropout = {key: value for key, value in adapted.get("model", {}).items() if key.endswith("dropout")}
+    return merge(merge({"training": adapted.get("training", {})}, origin.settings()), {"model": dropout})
