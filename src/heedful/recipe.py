@@ -219,6 +219,8 @@ def _origin(task: Task[Any, Any], recipe: Recipe, folder: Path) -> Origin | None
 
 
 def _advice(task: Task[Any, Any], recipe: Recipe, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
+    if recipe.origin:  # its sizes and tokens were not chosen, and other models say nothing about its scores
+        return ()
     named = named_sections(_user_settings(recipe), recipe.preset)
     reasons = [line for section, line in task.reasons(data, experiment).items() if section not in named]
     expectation = task.expectation(data, experiment)

@@ -59,6 +59,7 @@ def test_it_learns_and_says_what_was_won_and_forgotten(pairs: Path, origin: Path
     assert done.code == 0, done.err
     assert f" on validation, with the weights of {origin}\n" in done.err
     assert "before: character error rate " in done.err
+    assert "chosen: " not in done.err
     (own,) = (line for line in done.out.split("\n") if line.startswith("own:"))
     assert " before, " in own
     assert own.endswith(f"sources of the validation set of {origin}")
