@@ -675,13 +675,16 @@ def train_model(
     allow_code(named_code(parse_overrides(recipe.settings)))
     outcome = train(recipe, watch, begun, say)
     if runs:
-        begun_run = runs[0]
-        texts = score_test(begun_run, outcome, device, say), compare_with_origin(begun_run, device)
-        for text in (*texts, judge(begun_run, outcome)):
-            if text:
-                say(text.rstrip())
+        for text in _results(runs[0], outcome, device, say):
+            say(text)
         export_engines(runs[0], say)
     return learned.open(_folder(recipe, _files(learned, recipe)), device)
+
+
+def _results(run: Started, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:
+    """Lines about the result of a training."""
+    texts = score_test(run, outcome, device, say), compare_with_origin(run, device), judge(run, outcome)
+    return [text.rstrip() for text in texts if text]
 
 
 def _paths(paths: Paths) -> tuple[Path, ...]:

@@ -63,8 +63,8 @@ def store_mix(file: PairFile, tokenizers: tuple[Tokenizer, Tokenizer], config: T
 
 
 def _sample(pairs: Iterator[Pair]) -> list[Pair]:
-    kept = list(pairs)
-    return kept if len(kept) <= MOST_MIXED else random.Random(0).sample(kept, MOST_MIXED)
+    every = list(pairs)
+    return every if len(every) <= MOST_MIXED else random.Random(0).sample(every, MOST_MIXED)
 
 
 @final

@@ -126,15 +126,8 @@ class Translation(Task[PairFile, TranslationData]):
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
         pairs = prepare(Sources(files["train"], files.get("dev"), files.get("test")), experiment.text, folder)
-        report = pairs.report
         if mix := experiment.training.mix:
-            file = find_pairs([Path(path) for path in mix], recipe.columns)
-            number = store_mix(file, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder)
-            share = experiment.training.mix_share
-            report = (
-                *report,
-                f"{file.describe()}: {number:,} older pairs, mixed in as {100 * share:.0f} % of an epoch",
-            )
+            pairs = self._mixed(pairs, find_pairs([Path(path) for path in mix], recipe.columns), experiment, folder)
         languages = _languages(recipe)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
         text = experiment.text
@@ -143,7 +136,14 @@ class Translation(Task[PairFile, TranslationData]):
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
         facts = {"languages": list(languages), **pairs.tokenizer_files}
         numbers = (*sizes, text.is_shared)
-        return TranslationData(numbers, facts, report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
+        return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
+
+    def _mixed(self, pairs: PreparedPairs, file: PairFile, experiment: Experiment, folder: Path) -> PreparedPairs:
+        """Prepared pairs whose report names the older pairs, which are encoded for the sampler."""
+        number = store_mix(file, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder)
+        share = 100 * experiment.training.mix_share
+        line = f"{file.describe()}: {number:,} older pairs, mixed in as {share:.0f} % of an epoch"
+        return replace(pairs, report=(*pairs.report, line))
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
@@ -180,7 +180,7 @@ class Translation(Task[PairFile, TranslationData]):
         facts = dict(data.facts)
         if pretrained:
             facts["vectors"] = {one.side: str(one) for one in pretrained}
-        report = (*data.report, *(f"{one.side} vectors: {one}" for one in pretrained))
+        report = (*pairs.report, *(f"{one.side} vectors: {one}" for one in pretrained))
         return replace(data, pairs=pairs, pretrained=pretrained, facts=facts, report=report)
 
     def trial_sizes(self, experiment: Experiment) -> tuple[int | bool, ...]:
