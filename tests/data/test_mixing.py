@@ -22,7 +22,7 @@ def sampler(share: float = 0.5, num_new: int = 20, num_older: int = 100) -> Mixe
 
 
 def epoch_of(batches: MixedSampler, epoch: int) -> Counter[int]:
-    """How often each pair occurs in an epoch."""
+    """Number of occurrences of each pair in an epoch."""
     return Counter(int(row[0]) for indices in batches.plan(epoch) for row in batches.collect(indices).source)
 
 
