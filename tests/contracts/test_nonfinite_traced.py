@@ -1,4 +1,4 @@
-"""NaN and infinity that masks hide reach nothing where numbers cannot be looked at: under `torch.func`, and compiled."""
+"""NaN and infinity that masks hide reach nothing where no number can be looked at: `torch.func`, compiled code."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,9 +28,7 @@ pytestmark = [
 
 
 def results(case: Case, query: Tensor, key: Tensor, value: Tensor) -> dict[str, Tensor]:
-    attended = attend(
-        query, key, value, score=case.score, mask=case.mask, normalizer=case.normalizer, need=case.need
-    )
+    attended = attend(query, key, value, score=case.score, mask=case.mask, normalizer=case.normalizer, need=case.need)
     return {name: result for name, result in vars(attended).items() if isinstance(result, Tensor)}
 
 

@@ -170,7 +170,6 @@ class _Both(Mask):
         starts = [lead(rows.start, leading, 1) for rows in (one, two) if rows.start is not None]
         stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
         tables = [lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
-        # torch.compile refuses the default of min, and a generator.
         widths = [rows.width for rows in (one, two) if rows.width is not None]
         return MaskBounds(
             reduce(torch.maximum, starts) if starts else None,
