@@ -167,11 +167,14 @@ def attend(
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
-    request = call.request
-    is_looked_at = call.rows is not None and request.mode == "eager" and request.device == "cpu"
+    is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
     if call.reached is not None:
         attended = with_marks(attended, call.reached, normalizer.scope)
-    elif is_looked_at and not needs_no_zeros(query, key, call.value, attended.context, request.wants_gradient):
+    elif (
+        call.rows is not None
+        and is_looked_at
+        and not needs_no_zeros(query, key, call.value, attended.context, call.request.wants_gradient)
+    ):
         reached = reached_queries(call.pairs, value, call.rows)
         if reached is not None:
             clean = _lower(*with_zeros(query, key, value, call.pairs), score, mask, normalizer, dropout, wanted)
