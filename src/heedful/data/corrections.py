@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from heedful.errors import ResourceError, UsageError
 from heedful.files import NoLocks, lock, sync
-from heedful.formats import CORRECTIONS_FORMAT
+from heedful.formats import CORRECTIONS_FORMAT, KEY
 from heedful.records import CHECKSUM, checksum
 from heedful.regular_files import MOST_BYTES, open_regular, parse_json, read_bytes
 from heedful.text.quoting import shortened
@@ -176,9 +176,9 @@ class CorrectionJournal:
             if not line:
                 continue
             facts = _parsed(line)
-            if facts is not None:
-                CORRECTIONS_FORMAT.check(self.path, facts)  # before the checksum, which a newer format may lack
-            if facts is None or not _is_sound(facts):
+            if isinstance(facts.get(KEY), int):  # before the checksum, which a newer format may lack
+                CORRECTIONS_FORMAT.check(self.path, {KEY: max(1, facts[KEY])})
+            if not _is_sound(facts):
                 damaged.append(number)
             elif "withdraws" in facts:
                 names = [name for name, _ in entries]
@@ -248,13 +248,13 @@ def _line(facts: Mapping[str, Any]) -> bytes:
     return json.dumps({**stamped, CHECKSUM: checksum(stamped)}, ensure_ascii=False).encode("utf-8") + b"\n"
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Content of a line; None if it is no JSON object."""
+def _parsed(line: bytes) -> dict[str, Any]:
+    """Content of a line; empty if it is no JSON object."""
     try:
         facts = parse_json(line)
     except ValueError:
-        return None
-    return facts if isinstance(facts, dict) else None  # pyright: ignore[reportUnknownVariableType]
+        return {}
+    return cast(dict[str, Any], facts) if isinstance(facts, dict) else {}
 
 
 def _is_sound(facts: Mapping[str, Any]) -> bool:
