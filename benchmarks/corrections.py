@@ -7,8 +7,8 @@ the size of the journal, the time of one append (on disk), the time to read and 
 time to find the match of a source, and the memory that the opened corrections hold.
 """
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -49,11 +49,14 @@ def measure(pairs: list[tuple[str, str]], number: int) -> str:
 
 
 def main() -> None:
-    path, *numbers = sys.argv[1:]
+    parser = argparse.ArgumentParser(description="Cost of corrections.")
+    parser.add_argument("pairs", type=Path)
+    parser.add_argument("numbers", type=int, nargs="+")
+    options = parser.parse_args()
     rows = {
-        pair.source: pair.target for pair in find_pairs([Path(path)]) if pair.source.strip() and pair.target.strip()
+        pair.source: pair.target for pair in find_pairs([options.pairs]) if pair.source.strip() and pair.target.strip()
     }
-    for number in map(int, numbers):
+    for number in options.numbers:
         print(measure([*rows.items()], number), flush=True)
 
 
