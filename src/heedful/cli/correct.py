@@ -38,40 +38,46 @@ from heedful.text.quoting import shortened
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
+Pair = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="A source and its correction.", show_default=False)
+]
+Undo = Annotated[
+    bool, typer.Option("--undo", help="Withdraw the newest correction, of the source TEXT if there is one.")
+]
+Listing = Annotated[
+    bool, typer.Option("--list", help="Print the corrections in force: time, source and correction, by tabs.")
+]
+ExportPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--export",
+        metavar="FILE",
+        help="Write the corrections in force to a .tmx or .tsv file; - is standard output.",
+        rich_help_panel=FILES,
+    ),
+]
+ImportPaths = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--import",
+        metavar="FILE",
+        help="Add the pairs of a file (TMX, TSV, CSV, JSONL), all or none; twice for two aligned files.",
+        rich_help_panel=FILES,
+        callback=store_standard_input,
+    ),
+]
+
 _TABS_AND_BREAKS: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
 _STANDARD: Final = Path("-")
 
 
 def run(
     model: ModelPath,
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="A source and its correction.", show_default=False)
-    ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Withdraw the newest correction, of the source TEXT if there is one.")
-    ] = False,
-    is_listing: Annotated[
-        bool, typer.Option("--list", help="Print the corrections in force: time, source and correction, by tabs.")
-    ] = False,
-    exported: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            metavar="FILE",
-            help="Write the corrections in force to a .tmx or .tsv file; - is standard output.",
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    imported: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--import",
-            metavar="FILE",
-            help="Add the pairs of a file (TMX, TSV, CSV, JSONL), all or none.",
-            rich_help_panel=FILES,
-            callback=store_standard_input,
-        ),
-    ] = None,
+    texts: Pair = None,
+    undo: Undo = False,
+    is_listing: Listing = False,
+    exported: ExportPath = None,
+    imported: ImportPaths = None,
     columns: ColumnsText = "1,2",
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,

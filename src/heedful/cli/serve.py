@@ -140,17 +140,16 @@ def run(
     limits = Limits(characters, alternatives, work, 500, requests, queue=waiting, answer_seconds=timeout)
     with listen(host, port) as bound:
         catalog = open_models(models, engine, choose_device(device))
-        suggested = Suggestions(suggestions) if suggestions else None
-        service = Service(catalog, limits, keys, suggested, LinksFile(links) if links else None, correct)
-        names = Hosts(host, allow_host or ())
-        server = make_server(guarded(make_app_with_page(service), service, names, origins), limits)
+        files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
+        service = Service(catalog, limits, keys, *files, correct)
+        app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
             warn_of_damage(translator, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
-        server.run([bound])
+        make_server(app, limits).run([bound])
 
 
 def _checked(origins: Sequence[str]) -> Sequence[str]:
