@@ -49,9 +49,10 @@ def test_each_measure_is_shown_as_text_and_page(trained: Trained, tmp_path: Path
     assert heedful("inspect", trained.model, "abc", "--measure", measure, "--html", page).code == 0
     view = view_of(page)
     assert (view["measure"], view["measures"]) == (measure, list(MEASURE_NAMES))
+    assert set(view["otherMaps"]) == set(MEASURE_NAMES) - {measure}
     roles = [one["role"] for one in view["maps"]]
     assert roles == (["cross"] if measure == "gradients" else ["cross", "encoder", "decoder"])
-    for one in view["maps"]:
+    for one in (*view["maps"], *(each for maps in view["otherMaps"].values() for each in maps)):
         assert unpacked(one).sum(axis=-1) == pytest.approx(1.0, abs=1e-4)
     text = heedful("inspect", trained.model, "abc", "--measure", measure)
     plain = heedful("inspect", trained.model, "abc")

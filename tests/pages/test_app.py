@@ -55,6 +55,21 @@ def test_arrow_keys_move_the_cell_and_name_it(browser: Any, tmp_path: Path):
     tab.close()
 
 
+def test_an_offline_file_holds_every_measure(browser: Any, tmp_path: Path):
+    view = sentence_view()
+    rollout = (replace(view.maps[0], weights=view.maps[1].weights),)
+    view = replace(view, measures=("attention", "rollout", "gradients"), other_maps={"rollout": rollout})
+    tab = Tab(browser, written(tmp_path, view) + "#view=inside&layer=0")
+    buttons = tab.page.locator("#measures button")
+    assert buttons.all_text_contents() == ["Attention", "Rollout"]
+    before = tab.page.locator("svg.map").inner_html()
+    buttons.nth(1).click()
+    tab.page.wait_for_selector("#measures button:nth-child(2)[aria-pressed=true]")
+    assert tab.page.locator("svg.map").inner_html() != before
+    assert "measure=rollout" in tab.page.url
+    tab.close()
+
+
 @pytest.mark.parametrize("unit", ["word", "piece"])
 def test_rows_of_every_map_sum_to_one(browser: Any, tmp_path: Path, unit: str):
     tab = Tab(browser, written(tmp_path) + f"#view=inside&unit={unit}")

@@ -80,7 +80,7 @@ def run(
     messages = Messages(quiet)
     beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
     request = ViewRequest(
-        text, beam=beam or 0, is_continued=bool(html), traced_beams=beams, reference=reference, measure=measure
+        text, beam=beam or 0, is_offline=bool(html), traced_beams=beams, reference=reference, measure=measure
     )
     viewer = SentenceViewer(translator)
     tell_engine(translator, viewer.search_config(request), False, messages)

@@ -163,6 +163,8 @@ class SentenceView:
     """Measure that the maps show."""
     measures: tuple[str, ...] = ()
     """Measures that are defined for the model; empty where PyTorch is missing."""
+    other_maps: Mapping[str, tuple[WeightMap, ...]] = field(default_factory=dict[str, tuple[WeightMap, ...]])
+    """Maps by the other measures, for a page without a server."""
     searches: tuple[TracedSearch, ...] = ()
     reference: str = ""
     length_penalty: str = "power"
@@ -188,6 +190,7 @@ class SentenceView:
             "maps": [one.to_dict() for one in self.maps],
             "measure": self.measure,
             "measures": list(self.measures),
+            "otherMaps": {name: [one.to_dict() for one in maps] for name, maps in self.other_maps.items()},
             "searches": [one.to_dict() for one in self.searches],
             "reference": self.reference,
             "lengthPenalty": self.length_penalty,

@@ -48,8 +48,9 @@ class ViewRequest:
     alpha: float | None = None
     """Exponent of the length penalty; None = the model's own."""
     has_layers: bool = True
-    is_continued: bool = False
-    """Whether every alternative of a token is continued to a whole output, for a page without a server."""
+    is_offline: bool = False
+    """Whether the page has no server to ask: alternatives of tokens are continued to whole outputs, and maps of every
+    measure are computed."""
     traced_beams: tuple[int, ...] = ()
     """Beams whose searches are recorded."""
     changes: tuple[Mapping[str, Any], ...] = ()
@@ -71,6 +72,8 @@ class _Layers:
     measure: MeasureName = "attention"
     measures: tuple[str, ...] = ()
     """Measures that are defined for the model."""
+    others: Mapping[str, tuple[WeightMap, ...]] = field(default_factory=dict[str, tuple[WeightMap, ...]])
+    """Maps by the other measures, for a page without a server."""
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parts that cannot be given, each with the reason."""
 
@@ -98,8 +101,8 @@ class SentenceViewer:
         Raises:
             UsageError: the engine searches by itself, so that nothing can be shown.
 
-        Cost: one search for each traced beam, one forward pass for the layers, and with `is_continued` one search for
-            each alternative of each token.
+        Cost: one search for each traced beam, one forward pass for the layers, and with `is_offline` one search for
+            each alternative of each token and the cost of every measure.
         """
         translator = self._translator
         self._cancelled = request.cancelled
@@ -117,7 +120,7 @@ class SentenceViewer:
                 missing["attention"] = "heedful train PAIRS --preset small"
             hypotheses = self._search(backend, ids, config, [request.prefix], has_attention)[0]
             outputs = [self.output(one, len(request.prefix)) for one in hypotheses]
-            choices = self._choices(backend, ids, outputs[0], config, has_attention, request.is_continued)
+            choices = self._choices(backend, ids, outputs[0], config, has_attention, request.is_offline)
             outputs[0] = replace(outputs[0], choices=choices)
             searches = [
                 self._traced(backend, ids, config, beam, request, has_attention) for beam in request.traced_beams
@@ -140,6 +143,7 @@ class SentenceViewer:
             maps=layers.maps,
             measure=layers.measure,
             measures=layers.measures,
+            other_maps=layers.others,
             searches=tuple(searches),
             reference=request.reference,
             length_penalty=config.length_penalty,
@@ -227,7 +231,7 @@ class SentenceViewer:
         output: Output,
         config: SearchConfig,
         has_attention: bool,
-        is_continued: bool,
+        is_offline: bool,
     ) -> tuple[tuple[Choice, ...], ...]:
         if not output.ids:
             return ()
@@ -239,7 +243,7 @@ class SentenceViewer:
             ]
             for tokens, log_probs in zip(candidates.ids, candidates.log_probs, strict=True)
         ]
-        if not is_continued or len(output.ids) > MOST_CONTINUED:
+        if not is_offline or len(output.ids) > MOST_CONTINUED:
             return tuple(map(tuple, steps))
         starts = self.word_starts(output)
         wanted = [
@@ -315,13 +319,19 @@ class SentenceViewer:
             if reason:
                 measure = "attention"
             checked = [validate(AttentionChange, change, "changes") for change in request.changes]
+            names = tuple(name for name in MEASURES if not why_not(model, name))
+            wanted = {measure, *(names if request.is_offline and not request.changes else ())}
             with changed_attention(model, checked):
-                layers = measured_layers(model, as_inputs([ids]), output.ids, measure)
+                maps = {
+                    name: tuple(
+                        WeightMap(one.role, one.layer, one.weights)
+                        for one in measured_layers(model, as_inputs([ids]), output.ids, name)
+                    )
+                    for name in sorted(wanted)
+                }
         except HeedfulError as error:
             return self._without_torch(ids, output, request, str(error))
-        maps = tuple(WeightMap(one.role, one.layer, one.weights) for one in layers)
-        names = tuple(name for name in MEASURES if not why_not(model, name))
-        return _Layers(maps, measure, names, {"measure": reason} if reason else {})
+        return _Layers(maps.pop(measure), measure, names, maps, {"measure": reason} if reason else {})
 
     def _without_torch(self, ids: NDArray[np.int64], output: Output, request: ViewRequest, reason: str) -> _Layers:
         """Weights of each layer and head from an engine, where PyTorch cannot give them."""

@@ -27,7 +27,8 @@ export function insideView(page) {
   const { state, data } = page;
   const output = data.outputs[0];
   if (!output) return h('p', { class: 'notice' }, t('empty', t('translate')));
-  const maps = data.maps.length ? data.maps : output.weights ? [{ role: 'alignment', layer: 0, ...output.weights }] : [];
+  const measure = shownMeasure(page), measured = measure === data.measure ? data.maps : data.otherMaps[measure];
+  const maps = measured.length ? measured : output.weights ? [{ role: 'alignment', layer: 0, ...output.weights }] : [];
   if (!maps.length) return h('p', { class: 'notice' }, t('missingAttention'));
   const roles = [...new Set(maps.map((one) => one.role))];
   const role = roles.includes(state.role) ? state.role : roles[0];
@@ -50,11 +51,11 @@ export function insideView(page) {
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
       shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat })),
     page.notice(),
-    measureCard(page),
+    measureCard(page, measure),
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
     h('div', { class: 'split' },
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
-      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(data.measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
+      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
         grid.node, grid.status, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
     rowText === output && columnText === data.source ? linksCard(page, output, layer, head) : null,
     overrideCard(page, role, layer, head, map),
@@ -62,17 +63,19 @@ export function insideView(page) {
   return h('div', { class: 'stack' }, parts);
 }
 
-// Chooser of the measure; an offline file holds one, and names the command for the others.
-function measureCard(page) {
+// A file without a server holds the maps of all measures; a server is asked for one.
+function shownMeasure({ state, data, isLive }) {
+  return !isLive && state.measure in (data.otherMaps ?? {}) ? state.measure : data.measure;
+}
+
+function measureCard(page, measure) {
   const { data, state } = page;
-  if (!data.measures?.length) return null;
-  const chooser = page.isLive
-    ? segments(t('measure'), data.measures.map((one) => [one, t(`measure-${one}`)]), data.measure, (measure) => { page.set({ measure, role: 'cross', layer: -1, head: 'mean', cell: null }); page.load(); })
-    : h('strong', { id: 'measure' }, t(`measure-${data.measure}`));
-  return h('section', { class: 'card', id: 'measures', 'aria-label': t('measure') }, h('div', { class: 'head' }, h('h2', {}, t('measure')), h('span', { class: 'grow' }), chooser),
-    h('p', { class: 'small faint' }, t(`about-${data.measure}`)),
-    page.isLive ? null : h('p', { class: 'small faint' }, t('otherMeasures')),
-    data.missing.measure && state.measure !== data.measure ? h('p', { class: 'notice' }, t('missingMeasure', data.missing.measure)) : null);
+  const names = (data.measures ?? []).filter((one) => page.isLive || one === data.measure || one in (data.otherMaps ?? {}));
+  if (!names.length) return null;
+  return h('section', { class: 'card', id: 'measures', 'aria-label': t('measure') }, h('div', { class: 'head' }, h('h2', {}, t('measure')), h('span', { class: 'grow' }),
+    segments(t('measure'), names.map((one) => [one, t(`measure-${one}`)]), measure, (one) => { page.set({ measure: one, role: 'cross', layer: -1, head: 'mean', cell: null }); page.load(); })),
+    h('p', { class: 'small faint' }, t(`about-${measure}`)),
+    data.missing.measure && state.measure !== measure ? h('p', { class: 'notice' }, t('missingMeasure', data.missing.measure)) : null);
 }
 
 // The editor of links that "Translate" has, which begins with those of the head that is shown.

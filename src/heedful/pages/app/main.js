@@ -15,7 +15,7 @@ const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'evaluate', 'learn'];
 const NEEDED = { search: () => offline.searches.length, evaluate: () => offline.evaluation?.metrics.length };
 const DELAY = 300;
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', measure: 'attention' };
+const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', measure: offline?.measure ?? 'attention' };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }

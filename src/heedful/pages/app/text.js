@@ -26,7 +26,6 @@ const TEXTS = {
   'about-rollout': ['Mean weights multiplied through all layers below, half for the residual connections. Values are ignored.', '把下面各层的平均权重连乘，残差连接占一半；不考虑值向量。'],
   'about-alti': ['Share of each word in the vectors themselves, followed through all layers below.', '每个词在向量本身中所占的份额，逐层向下追踪。'],
   'about-gradients': ['How the log probability of each output word changes as the source is faded in: integrated gradients, without sign.', '源句逐渐显现时，每个输出词的对数概率如何变化：积分梯度，取绝对值。'],
-  otherMeasures: ['This file holds one measure. Others: heedful inspect MODEL TEXT --html FILE --measure NAME', '此文件只含一种度量。其他度量：heedful inspect MODEL TEXT --html FILE --measure NAME'],
   missingMeasure: ['This measure is not available: {0}', '此处无法使用这种度量：模型没有它，注意力已被改动，或者没有安装 PyTorch。'],
   override: ['What if', '如果改变'], overrideNote: ['Change the attention of the chosen layer and head, and translate again.', '改变所选层与头的注意力，再翻译一次。'], off: ['Switch this head off', '关闭这个头'], uniform: ['Spread its weights evenly', '让权重均匀'], allOn: ['Put all of “{0}” on “{1}”', '让“{0}”完全看向“{1}”'], resetAll: ['Undo all changes', '撤销所有改变'], changedTo: ['With the change', '改变之后'], before: ['Before', '之前'], sameOutput: ['The output stays the same.', '译文没有变化。'], noOverride: ['Changing attention needs PyTorch: {0}', '改变注意力需要 PyTorch。'],
   beam: ['Beam', '束宽'], penalty: ['Length penalty α', '长度惩罚 α'], tree: ['Beam tree', '束搜索树'], pruned: ['Show pruned hypotheses', '显示被剪去的假设'],
