@@ -149,13 +149,14 @@ def _suit_spans(stories: Iterable[Story]) -> bool:
     are too many to be labels.
     """
     answers: set[str] = set()
-    number, is_divided = 0, False
-    for number, story in enumerate(stories, start=1):
+    num_stories, is_divided = 0, False
+    for story in stories:
         if answer_place(story) is None:
             return False
+        num_stories += 1
         answers.add(story.answer)
         is_divided = is_divided or len(story.facts) > 1
-    return number > 0 and (not is_divided or len(answers) > min(MOST_LABELS, number // 2))
+    return num_stories > 0 and (not is_divided or len(answers) > min(MOST_LABELS, num_stories // 2))
 
 
 def _has_spans(experiment: Experiment) -> bool:
