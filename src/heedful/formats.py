@@ -110,5 +110,7 @@ DICTIONARY_FORMAT: Final = Format("dictionary")
 """`dictionary.tsv`, whose first line states the version."""
 SHARDS_FORMAT: Final = Format("folder of outputs")
 """`shards.json` of a folder of translated files."""
+CORRECTIONS_FORMAT: Final = Format("corrections", unmarked=0)
+"""Each line of `corrections.jsonl`."""
 COMPARISON_FORMAT: Final = Format("comparison")
 """`items.json`, `table.json` and `findings/*.json` of a comparison."""

@@ -89,7 +89,9 @@ class Pipeline:
         outputs = [
             self._results(one, has_ids)
             for start in range(0, len(texts), size)
-            for one in self.model.stream([prefix + text for text in texts[start : start + size]], search)
+            for one in self.model.stream(
+                [prefix + text for text in texts[start : start + size]], search, corrected=True
+            )
         ]
         if isinstance(inputs, str):
             return outputs[0]

@@ -34,6 +34,8 @@ def completions(*words: str) -> list[str]:
     ("words", "expected"),
     [
         (["heedful", "tr"], ["train", "translate"]),
+        (["heedful", "co"], ["correct", "compare"]),
+        (["heedful", "correct", "m", "--i"], ["--import"]),
         (["heedful", "train", "x.tsv", "--preset", "lu"], ["luong", "luong-paper"]),
         (["heedful", "train", "--task", "cl"], ["classification"]),
         (["heedful", "list", "m"], ["masks", "models", "metrics"]),

@@ -7,7 +7,7 @@ import pytest
 
 from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
-from heedful.data.tmx import is_tmx, tmx_rows
+from heedful.data.tmx import is_tmx, tmx_rows, write_tmx
 from heedful.errors import DataError
 from heedful.text.lines import MAX_LINE_BYTES
 
@@ -95,3 +95,13 @@ def test_only_the_name_makes_a_memory(tmp_path: Path):
     (tmp_path / "a.xml").write_text("<tmx/>")
     assert not is_tmx(tmp_path / "a.xml")
     assert not is_tmx(tmp_path / "none.tmx")
+
+
+@pytest.mark.parametrize("languages", [("de", "en"), ("en", "de"), ('a"<', "zh-Hans")])
+def test_a_written_memory_is_read_again(tmp_path: Path, languages: tuple[str, str]):
+    pairs = [("a < b & c", 'say "x"'), ("\U0001f600 ]]>", "\u4f60\u597d\u2028x"), ("bell\a", "\ufffe")]
+    with (tmp_path / "out.tmx").open("w", encoding="utf-8", newline="\n") as stream:
+        write_tmx(stream, languages, pairs)
+    rows = [tuple(row.values()) for row in tmx_rows(tmp_path / "out.tmx")]
+    assert rows == [*pairs[:2], ("bell\ufffd", "\ufffd")]
+    assert next(tmx_rows(tmp_path / "out.tmx")).keys() == {language.lower() for language in languages}

@@ -73,6 +73,29 @@ COMMAND_LINES: Final = (
         ("tiny.model", "tiny-engines.model"),
         damages="few",
     ),
+    Command(
+        "translate-corrected",
+        ("translate", "corrected.model", "abc", "--format", "jsonl"),
+        ("corrected.model",),
+        (),
+        False,
+    ),
+    Command("correct", ("correct", "corrected.model", "abc", "w"), ("corrected.model",)),
+    Command("correct-undo", ("correct", "corrected.model", "--undo"), ("corrected.model",), damages="few"),
+    Command("correct-list", ("correct", "corrected.model", "--list"), ("corrected.model",), damages="few"),
+    Command(
+        "correct-import",
+        ("correct", "corrected.model", "--import", "test.tsv"),
+        ("corrected.model", "test.tsv"),
+        damages="few",
+    ),
+    Command(
+        "correct-export",
+        ("correct", "corrected.model", "--export", "out.tmx"),
+        ("corrected.model",),
+        ("out.tmx",),
+        damages="few",
+    ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
     Command("caption", ("caption", "scenes.model", "scenes/0.png"), ("scenes.model", "scenes/0.png")),
@@ -292,7 +315,8 @@ def read_cases(root: Path) -> Iterator[Case]:
                 is_shown = "/run/" in name and command.name.startswith(("info", "report"))
                 # A last line that a crash cut off is no damage.
                 left_out = ("missing", "flipped", *(["cut"] if name.endswith(".jsonl") else []))
-                is_left_out = is_shown and damage.name.startswith(left_out)
+                # Lines of a journal that are damaged are left out, with a warning.
+                is_left_out = name.endswith("corrections.jsonl") or (is_shown and damage.name.startswith(left_out))
                 yield Case(
                     f"read/{command.name}/{name}/{damage.name}",
                     command,
@@ -366,6 +390,8 @@ def _replacing(name: str, place: tuple[str | int, ...], value: Any) -> Prepare:
 WRITERS: Final = (
     "translate-file",
     "align",
+    "correct",
+    "correct-export",
     "report",
     "pack",
     "pack-zip",
@@ -493,6 +519,7 @@ ODD_VALUES: Final = {
 """Values that an option gets."""
 BASES: Final = {
     "translate": "translate",
+    "correct": "correct-list",
     "classify": "classify",
     "caption": "caption",
     "answer": "answer",

@@ -92,6 +92,9 @@ def make_tiny(root: Path) -> None:
     _pairs(root / "test.tsv", 12, 4)
     (root / "tiny.toml").write_text(COMMON.format(text=CHARACTERS, model=TRANSFORMER) + SEARCH, encoding="utf-8")
     _do(root, "train", "words.tsv", "--out", "tiny.model", "--config", "tiny.toml")
+    shutil.copytree(root / "tiny.model", root / "corrected.model", ignore=shutil.ignore_patterns("run"))
+    for source, correction in (("abc", "x"), ("fed", "y"), ("fed", "z")):
+        _do(root, "correct", "corrected.model", source, correction)
 
 
 def make_all(root: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from heedful.errors import UsageError
 from heedful.serving.app import guarded, make_app
 from heedful.serving.catalog import Catalog
 from heedful.serving.guard import Hosts
@@ -37,11 +38,17 @@ class Reverser:
     started: threading.Event = field(default_factory=threading.Event)
     was_cancelled: threading.Event = field(default_factory=threading.Event)
     batches: list[list[str]] = field(default_factory=list)
+    corrections: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder = SimpleNamespace(facts={"languages": list(self.languages)}, path=Path("reverse.model"))
         self.text = SimpleNamespace(max_tokens=self.max_tokens)
         self.source_tokenizer = Characters(self.known)
+
+    def correct(self, source: str, correction: str) -> None:
+        if not correction:
+            raise UsageError("correct: the correction is blank; give one line of text")
+        self.corrections[source] = correction
 
     def translate(
         self, texts: Iterable[str], *, nbest: int = 1, cancelled: Callable[[], bool] | None = None, **_: Any
@@ -56,7 +63,11 @@ class Reverser:
         if any(self.poison in text for text in batch):
             raise ValueError("poison")
         return [
-            SimpleNamespace(alternatives=[SimpleNamespace(text=text[::-1] + "+" * rank) for rank in range(nbest)])
+            SimpleNamespace(
+                alternatives=[
+                    SimpleNamespace(text=self.corrections.get(text, text[::-1]) + "+" * rank) for rank in range(nbest)
+                ]
+            )
             for text in batch
         ]
 

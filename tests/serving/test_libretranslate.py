@@ -123,3 +123,41 @@ def test_suggestions_are_stored(tmp_path: Path):
     client = serve(suggestions=Suggestions(path))
     assert client.post("/suggest", data=fields).json() == {"success": True}
     assert '"s": "better", "source": "de", "target": "en"' in path.read_text("utf-8")
+
+
+def test_a_suggestion_corrects_the_model_where_the_server_takes_corrections(tmp_path: Path):
+    path = tmp_path / "suggestions.jsonl"
+    model = Reverser()
+    client = serve(model, suggestions=Suggestions(path), takes_corrections=True)
+    fields = {"q": " abc de. ", "s": " better\n", **PAIR}
+    assert client.post("/suggest", data=fields).json() == {"success": True}
+    assert model.corrections == {"abc de.": "better"}
+    answer = client.post("/translate", json={"q": "Fed\nabc de.", **PAIR}).json()
+    assert answer == {"translatedText": "deF\nbetter"}
+    assert path.read_text("utf-8").count("\n") == 1
+    detected = client.post("/suggest", data={"q": "x", "s": "y", "source": "auto", "target": "en"})
+    assert (detected.status_code, model.corrections["x"]) == (200, "y")
+    assert client.get("/frontend/settings").json()["suggestions"] is True
+
+
+def test_corrections_need_no_file_of_suggestions():
+    model = Reverser()
+    assert serve(model, takes_corrections=True).post("/suggest", data={"q": "a", "s": "b", **PAIR}).status_code == 200
+    assert model.corrections == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"q": "Abc. De.", "s": "b"}, "correct one sentence at a time, not 2"),
+        ({"q": " ", "s": "b"}, "correct one sentence at a time, not 0"),
+        ({"q": "abc", "s": " "}, "the correction is blank"),
+        ({"q": "abc", "s": "b", "target": "fr"}, "no model translates from de to fr in one step"),
+    ],
+)
+def test_a_suggestion_that_is_no_correction_is_refused(fields: dict[str, str], complaint: str):
+    models = Reverser(), Reverser(("en", "fr"))
+    answer = serve(*models, takes_corrections=True).post("/suggest", data={**PAIR, **fields})
+    assert answer.status_code == 400, answer.json()
+    assert complaint in answer.json()["error"]
+    assert models[0].corrections == models[1].corrections == {}

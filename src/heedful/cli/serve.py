@@ -16,6 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
+from heedful.cli.memory_notes import warn_of_damage
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, choose_device, use_threads
 from heedful.errors import UsageError, needed_for
@@ -56,6 +57,14 @@ ApiKeyFile = Annotated[
 SuggestionsPath = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File that /suggest appends translations to.", rich_help_panel=FILES),
+]
+Correct = Annotated[
+    bool,
+    typer.Option(
+        "--correct",
+        help="Let /suggest correct the model at once, as heedful correct does.",
+        rich_help_panel=FILES,
+    ),
 ]
 LinksPath = Annotated[
     Path | None,
@@ -99,6 +108,7 @@ def run(
     api_key: ApiKey = None,
     api_key_file: ApiKeyFile = None,
     suggestions: SuggestionsPath = None,
+    correct: Correct = False,
     links: LinksPath = None,
     characters: Characters = 5000,
     alternatives: Alternatives = 10,
@@ -130,16 +140,16 @@ def run(
     limits = Limits(characters, alternatives, work, 500, requests, queue=waiting, answer_seconds=timeout)
     with listen(host, port) as bound:
         catalog = open_models(models, engine, choose_device(device))
-        suggested = Suggestions(suggestions) if suggestions else None
-        service = Service(catalog, limits, keys, suggested, LinksFile(links) if links else None)
-        names = Hosts(host, allow_host or ())
-        server = make_server(guarded(make_app_with_page(service), service, names, origins), limits)
+        files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
+        service = Service(catalog, limits, keys, *files, correct)
+        app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
         for (source, target), translator in catalog.models.items():
             messages.say(f"{source} -> {target}: {translator.folder.path}")
+            warn_of_damage(translator, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
-        server.run([bound])
+        make_server(app, limits).run([bound])
 
 
 def _checked(origins: Sequence[str]) -> Sequence[str]:

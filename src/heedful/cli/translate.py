@@ -15,6 +15,9 @@ Output, UTF-8:
   text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
   jsonl                one object per line with all of this
 
+Corrections of the model (heedful correct) are the outputs of their sources. For a similar source the correction is
+named on standard error, and as "memory" in jsonl, with the share of characters that match.
+
 Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
 processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
 resume.
@@ -185,18 +188,23 @@ class _Written:
         target: Path | None,
         messages: Messages,
     ) -> None:
+        from heedful.cli.memory_notes import MatchNotes, warn_of_damage
         from heedful.cli.scoring import tell_engine
         from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.encode(translator.target_tokenizer)
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
+        warn_of_damage(translator, messages)
+        matches = MatchNotes(messages)
 
         def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-            for translation, text in self.texts(translator, search, window, first_index):
+            for index, (translation, text) in enumerate(self.texts(translator, search, window, first_index)):
+                matches.add(first_index + index + 1, translation.memory)
                 yield text, translation.was_cut
 
         answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
+        matches.close()
 
     def texts(
         self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
@@ -210,6 +218,7 @@ class _Written:
             first_index=first_index,
             wording=self.constraints,
             exact=self.exact,
+            corrected=True,
         )
         for index, each in enumerate(outputs, first_index):
             yield each, _written(each, index, self.output_format, self.align, self.nbest)
@@ -245,6 +254,7 @@ class _Work:
         from heedful.cli.cores import physical_cores
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import tell_engine
+        from heedful.records import checksum
 
         translator = self.translator()
         constraints = self.written.constraints.encode(translator.target_tokenizer)
@@ -257,6 +267,8 @@ class _Work:
             "engine": translator.backends.searching(search, self.written.align, constraints, exact).name,
             "output": asdict(self.written),
         }
+        if corrections := translator.memory.state().content.corrections:
+            about["corrections"] = checksum({one.source: one.correction for one in corrections})
         del translator
         threads_each = threads or 1
         num_workers = workers or max(1, physical_cores() // threads_each)
@@ -311,6 +323,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
     }
     if output.unreplaced:
         facts["unreplaced"] = output.unreplaced
+    if output.memory:
+        facts["memory"] = asdict(output.memory)
     if align:
         facts["source_pieces"] = list(output.source_pieces)
         facts["target_pieces"] = list(output.target_pieces)

@@ -1,23 +1,27 @@
-"""Translation memories (TMX 1.4b), read as one row of texts by language per translation unit.
+"""Translation memories (TMX 1.4b): read as one row of texts by language per translation unit, and written.
 
 Entity declarations are refused, so that no entity expands or reads another file (XML bombs, XXE); the DOCTYPE of TMX
 itself is allowed, and never fetched. Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TextIO, final
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from heedful.errors import DataError
 from heedful.text.lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, read_chunks
+from heedful.version import __version__
 
 SUFFIX: Final = ".tmx"
 _SAMPLE_UNITS: Final = 1000
 """Number of units inspected to find the languages."""
 _CODES: Final = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))
+_UNWRITABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot represent, not even escaped."""
 _BREAKS: Final = re.compile(r"[ \t]*[\r\n\t][ \r\n\t]*")
 
 
@@ -55,6 +59,28 @@ def tmx_rows(path: Path) -> Iterator[dict[str, str]]:
         raise DataError(f"{path}: no translation units in two languages; is it a TMX file?")
     for unit in chain(first, units):
         yield {language: unit.get(language, "") for language in order}
+
+
+def write_tmx(stream: TextIO, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> None:
+    """Write pairs of texts as a translation memory.
+
+    Args:
+        stream: where to write.
+        languages: codes of source and target.
+        pairs: a source and a target each; characters that XML has no room for become U+FFFD.
+    """
+    source, target = (quoteattr(code) for code in languages)
+    stream.write(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
+        f'<header creationtool="heedful" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
+        f'o-tmf="heedful" adminlang="en" srclang={source} datatype="plaintext"/>\n<body>\n'
+    )
+    for pair in pairs:
+        left, right = (escape(_UNWRITABLE.sub("\ufffd", text)) for text in pair)
+        stream.write(
+            f"<tu><tuv xml:lang={source}><seg>{left}</seg></tuv><tuv xml:lang={target}><seg>{right}</seg></tuv></tu>\n"
+        )
+    stream.write("</body>\n</tmx>\n")
 
 
 @final

@@ -1,7 +1,7 @@
 """Translation of a text, and scores of the translations of an evaluation set."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -17,9 +17,13 @@ from heedful.inspection.weighted_words import EOS_PIECES
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
 from heedful.pages.words import Words
+from heedful.runtime.scored_pairs import ScoredPair, TextPair, word_links
+from heedful.runtime.translation_memory import MemoryMatch, MemoryState
+from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
+from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
 
 
@@ -56,6 +60,8 @@ class Translation:
     """Whether the source exceeded the model's length limit and was truncated."""
     unreplaced: str = ""
     """Text before its unknown words were replaced; empty where there were none."""
+    memory: MemoryMatch | None = None
+    """Correction of the same source, which is then the text, or of a similar one; None where there is none."""
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""
@@ -80,6 +86,105 @@ class Translation:
             Source-target links; empty where there are none.
         """
         return format_pharaoh(self.alignment or ())
+
+
+def translation_of(
+    text: str,
+    ids: NDArray[np.int64],
+    hypotheses: Sequence[Hypothesis],
+    was_cut: bool,
+    replaced: Sequence[str],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    steps_later: int,
+) -> Translation:
+    """Make a translation of the hypotheses of a search.
+
+    Args:
+        text: source text.
+        ids: source tokens, EOS included.
+        hypotheses: hypotheses, best first.
+        was_cut: whether the source was truncated.
+        replaced: text of each hypothesis after its unknown words were replaced; empty where there were none.
+        tokenizers: of source and target.
+        steps_later: as in `PairScorer`.
+
+    Returns:
+        The translation.
+    """
+    source_tokenizer, target_tokenizer = tokenizers
+    plain = [target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
+    alternatives = tuple(
+        Alternative(known or written, alternative.log_prob, alternative.score)
+        for known, written, alternative in zip(replaced, plain, hypotheses, strict=True)
+    )
+    best, hypothesis = alternatives[0], hypotheses[0]
+    unreplaced = plain[0] if replaced[0] else ""
+    if hypothesis.weights is None:
+        return Translation(
+            text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
+        )
+    ended = [EOS] if hypothesis.finish_reason == "eos" else []
+    # An output that was cut has no step that reads its last token, which is then left without a link.
+    weights = hypothesis.weights[steps_later:]
+    words = word_links(
+        weights,
+        source_tokenizer.word_indices(ids[:-1].tolist()),
+        target_tokenizer.word_indices(hypothesis.token_ids[: len(weights)]),
+    )
+    return Translation(
+        text,
+        best.text,
+        best.log_prob,
+        best.score,
+        alternatives,
+        tuple(source_tokenizer.pieces(ids.tolist())),
+        tuple(target_tokenizer.pieces([*hypothesis.token_ids, *ended])),
+        hypothesis.weights,
+        tuple(words),
+        was_cut,
+        unreplaced,
+    )
+
+
+def with_matches(
+    translations: Iterable[Translation],
+    memory: MemoryState,
+    nbest: int,
+    is_free: bool,
+    align: Callable[[list[TextPair]], list[ScoredPair]] | None,
+) -> Iterator[Translation]:
+    """Name the matches of a translation memory, and put corrections in the place of the outputs of their sources.
+
+    Args:
+        translations: outputs of the model.
+        memory: corrections in force.
+        nbest: largest number of alternatives.
+        is_free: whether outputs are free of constraints; under constraints no output is replaced.
+        align: aligns a source with its correction; None where no attention is needed.
+
+    Yields:
+        Each translation. A correction has log probability 0, as what is certain, and stands before the model's outputs.
+    """
+    for one in translations:
+        match = memory.match(one.source)
+        if match is None or not (match.is_exact and is_free):
+            yield replace(one, memory=match) if match else one
+            continue
+        pair = align([(one.source, match.correction)])[0] if align else None
+        best = Alternative(match.correction, 0.0, 0.0)
+        others = [other for other in one.alternatives if other.text != best.text]
+        yield Translation(
+            one.source,
+            best.text,
+            best.log_prob,
+            best.score,
+            (best, *others)[:nbest],
+            pair.source_pieces if pair else (),
+            pair.target_pieces if pair else (),
+            pair.attention if pair else None,
+            pair.alignment if pair else None,
+            memory=match,
+        )
 
 
 def _view(translation: Translation) -> SentenceView:

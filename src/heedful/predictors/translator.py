@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
+from heedful.data import corrections
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
@@ -24,11 +25,19 @@ from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.interface import Predictor
-from heedful.predictors.translation import Alternative, MeasuredTranslations, Translation, read_items
+from heedful.predictors.translation import (
+    Alternative,
+    MeasuredTranslations,
+    Translation,
+    read_items,
+    translation_of,
+    with_matches,
+)
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
-from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source, word_links
+from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
 from heedful.runtime.text_constraints import TextConstraints
+from heedful.runtime.translation_memory import TranslationMemory
 from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints
@@ -37,7 +46,6 @@ from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
-from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
@@ -82,6 +90,7 @@ class Translator(Predictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
+        self.memory: Final = TranslationMemory(folder.path / corrections.NAME, self.source_tokenizer.normalize)
         draw = token_draw(len(self.source_tokenizer))
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]
@@ -122,6 +131,7 @@ class Translator(Predictor):
         search: SearchConfig | None = None,
         wording: TextConstraints | None = None,
         exact: bool = False,
+        corrected: bool = True,
         cancelled: Callable[[], bool] | None = None,
     ) -> list[Translation]:
         """Translate texts.
@@ -136,6 +146,8 @@ class Translator(Predictor):
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: whether each result is bit-identical regardless of the number and order of the other texts;
                 `batch_tokens` then has no effect (`heedful.runtime.exact`).
+            corrected: whether corrections in force replace the outputs of their sources; the outputs of other sources
+                do not depend on it. Under constraints they are only named.
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
 
@@ -148,7 +160,16 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        stream = self.stream(texts, config, attention, batch_tokens, wording=wording, exact=exact, cancelled=cancelled)
+        stream = self.stream(
+            texts,
+            config,
+            attention,
+            batch_tokens,
+            wording=wording,
+            exact=exact,
+            corrected=corrected,
+            cancelled=cancelled,
+        )
         return list(stream)
 
     def stream(
@@ -161,6 +182,7 @@ class Translator(Predictor):
         first_index: int = 0,
         wording: TextConstraints | None = None,
         exact: bool = False,
+        corrected: bool = False,
         cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
@@ -174,6 +196,7 @@ class Translator(Predictor):
             first_index: index of the first text among all texts of the caller; random samples depend on it.
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: as for `translate`.
+            corrected: as for `translate`; corrections given meanwhile are in force from the next window on.
             cancelled: as for `translate`.
 
         Yields:
@@ -184,8 +207,25 @@ class Translator(Predictor):
         demand = wording.encode(self.target_tokenizer) if wording else Constraints()
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, index=num_done)
-            yield from self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
+            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
+            if corrected:
+                align = self.align if attention else None
+                outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.is_free, align)
+            yield from outputs
             num_done += len(window)
+
+    def correct(self, source: str, correction: str) -> None:
+        """Correct a translation: from now on, `correction` is the output for this source, in every process.
+
+        Args:
+            source: one line.
+            correction: translation that is preferred to the model's.
+
+        Raises:
+            UsageError: a side is blank or not one line.
+            ResourceError: the model folder cannot be written.
+        """
+        self.memory.journal.add([(source, correction)])
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
         """Align the words of sources and given targets, by forced decoding.
@@ -299,7 +339,7 @@ class Translator(Predictor):
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
             AttentionMap(f"{one.source} → {one.text}", one.source_pieces, one.target_pieces, one.attention.tolist())
-            for one in self.translate(sources, attention=True)
+            for one in self.translate(sources, attention=True, corrected=False)
             if one.attention is not None
         ]
 
@@ -337,7 +377,9 @@ class Translator(Predictor):
         for index, text in enumerate(texts):
             if index in hypotheses:
                 written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
-                yield self._finish(text, encoded[index][0], hypotheses[index], encoded[index][1], written)
+                source, was_cut = encoded[index]
+                tokenizers = self.source_tokenizer, self.target_tokenizer
+                yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
@@ -356,44 +398,3 @@ class Translator(Predictor):
         unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer, self._steps_later)
         unknown.check(self.text)
         return unknown.replaced(texts, ids, decoded, batch_tokens)
-
-    def _finish(
-        self,
-        text: str,
-        ids: NDArray[np.int64],
-        hypotheses: Sequence[Hypothesis],
-        was_cut: bool,
-        replaced: Sequence[str],
-    ) -> Translation:
-        plain = [self.target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
-        alternatives = tuple(
-            Alternative(known or written, alternative.log_prob, alternative.score)
-            for known, written, alternative in zip(replaced, plain, hypotheses, strict=True)
-        )
-        best, hypothesis = alternatives[0], hypotheses[0]
-        unreplaced = plain[0] if replaced[0] else ""
-        if hypothesis.weights is None:
-            return Translation(
-                text, best.text, best.log_prob, best.score, alternatives, was_cut=was_cut, unreplaced=unreplaced
-            )
-        ended = [EOS] if hypothesis.finish_reason == "eos" else []
-        # An output that was cut has no step that reads its last token, which is then left without a link.
-        weights = hypothesis.weights[self._steps_later :]
-        words = word_links(
-            weights,
-            self.source_tokenizer.word_indices(ids[:-1].tolist()),
-            self.target_tokenizer.word_indices(hypothesis.token_ids[: len(weights)]),
-        )
-        return Translation(
-            text,
-            best.text,
-            best.log_prob,
-            best.score,
-            alternatives,
-            tuple(self.source_tokenizer.pieces(ids.tolist())),
-            tuple(self.target_tokenizer.pieces([*hypothesis.token_ids, *ended])),
-            hypothesis.weights,
-            tuple(words),
-            was_cut,
-            unreplaced,
-        )

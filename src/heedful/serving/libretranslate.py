@@ -55,21 +55,23 @@ def make_router(service: Service) -> APIRouter:
 
     @router.post("/suggest", openapi_extra=SUGGEST, responses=ERRORS)
     async def suggest(request: Request) -> Response:
-        """Store a better translation in the file of suggestions.
+        """Store a better translation in the file of suggestions, and correct the model where the server does so.
 
         Raises:
-            HTTPException: 403, the server has no such file, or it is full.
+            HTTPException: 403, the server takes no suggestions, or its file is full; 400, it is no correction.
         """
         fields = await read_fields(request)
         service.keys.check(request, fields)
-        if service.suggestions is None:
+        if service.suggestions is None and not service.takes_corrections:
             raise HTTPException(403, "Suggestions are disabled on this server.")
         text, better = text_field(fields, "q"), text_field(fields, "s")
         source, target = text_field(fields, "source"), service.language(text_field(fields, "target"))
         service.check_size(Order([text, better], source, target))
         known = AUTO if source == AUTO else service.language(source)
-        if not service.suggestions.add(text, better, known, target):
+        if service.suggestions is not None and not service.suggestions.add(text, better, known, target):
             raise HTTPException(403, "The file of suggestions is full.")
+        if service.takes_corrections:
+            await service.correct(text, better, known, target)
         return JSONResponse({"success": True})
 
     @router.get("/languages")
@@ -136,7 +138,7 @@ def _settings(service: Service) -> dict[str, object]:
             "source": {"code": source, "name": name_of(source)},
             "target": {"code": target, "name": name_of(target)},
         },
-        "suggestions": service.suggestions is not None,
+        "suggestions": service.suggestions is not None or service.takes_corrections,
         "supportedFilesFormat": [*FORMATS],
     }
 

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from starlette.exceptions import HTTPException
 
+from heedful.errors import ResourceError, UsageError
 from heedful.predictors.translator import Translator
 from heedful.serving import markup, sentences
 from heedful.serving.batching import Batcher, Outputs
@@ -93,6 +94,7 @@ class Service:
         keys: Keys | None = None,
         suggestions: Suggestions | None = None,
         links: LinksFile | None = None,
+        takes_corrections: bool = False,
     ) -> None:
         """Start the batching thread.
 
@@ -102,12 +104,14 @@ class Service:
             keys: API keys; None = none needed.
             suggestions: file of suggested translations; None = suggestions are refused.
             links: file of corrected word links; None = links are refused.
+            takes_corrections: whether a suggestion corrects the model at once.
         """
         self.catalog: Final = catalog
         self.limits: Final = limits or Limits()
         self.keys: Final = keys or Keys()
         self.suggestions: Final = suggestions
         self.links: Final = links
+        self.takes_corrections: Final = takes_corrections
         self.metrics: Final = Metrics()
         self.batcher: Final = Batcher(self.metrics, self.limits.queue)
         self.detector: Final = Detector(catalog)
@@ -146,6 +150,32 @@ class Service:
         else:
             await asyncio.gather(*map(translate_group, groups))
         return answers
+
+    async def correct(self, text: str, correction: str, source: str, target: str) -> None:
+        """Correct the translation of a sentence, from the next request on.
+
+        Args:
+            text: the sentence.
+            correction: its translation.
+            source: code of a language of this server, or "auto".
+            target: code of a language of this server.
+
+        Raises:
+            HTTPException: 400, the text is not one sentence with one line of translation, or no single model
+                translates between these languages; 403, the corrections cannot be written.
+        """
+        path = self.catalog.path(self.guess(text).language if source == AUTO else source, target)
+        if path is None or len(path) != 1:
+            raise HTTPException(400, f"Invalid request: no model translates from {source} to {target} in one step")
+        parts = _take_apart(text, False, path[0]).sentences
+        if len(parts) != 1:
+            raise HTTPException(400, f"Invalid request: correct one sentence at a time, not {len(parts)}")
+        try:
+            await asyncio.to_thread(path[0].correct, parts[0], correction.strip())
+        except UsageError as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
+        except ResourceError:
+            raise HTTPException(403, "The corrections cannot be written.") from None
 
     def guess(self, text: str) -> Guess:
         """Detect the language of a text.

@@ -1,0 +1,164 @@
+"""Correct a translation: from then on the correction is the model's output for that source.
+
+The correction is appended to corrections.jsonl in the model folder, and is on disk when the command ends. It is in
+force at once, in running commands and servers too. Outputs for other sources do not change; where a similar source was
+corrected, `translate` names it with the share of characters that match.
+
+Examples:
+  heedful correct pairs.model 'Guten Tag' 'Good afternoon'
+  heedful correct pairs.model --list
+  heedful correct pairs.model --undo
+  heedful correct pairs.model 'Guten Tag' --undo
+  heedful correct pairs.model --import memory.tmx
+  heedful correct pairs.model --export corrections.tsv
+  heedful train corrections.tsv --from pairs.model --mix pairs.tsv
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from heedful.cli.messages import Messages
+from heedful.cli.options import (
+    FILES,
+    ColumnsText,
+    Debug,
+    IdleDevice,
+    IdleThreads,
+    ModelPath,
+    Quiet,
+    parse_columns,
+    store_standard_input,
+)
+from heedful.errors import UsageError
+from heedful.text.counts import counted
+from heedful.text.quoting import shortened
+
+if TYPE_CHECKING:
+    from heedful.predictors.translator import Translator
+
+Pair = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="A source and its correction.", show_default=False)
+]
+Undo = Annotated[
+    bool, typer.Option("--undo", help="Withdraw the newest correction, of the source TEXT if there is one.")
+]
+Listing = Annotated[
+    bool, typer.Option("--list", help="Print the corrections in force: time, source and correction, by tabs.")
+]
+ExportPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--export",
+        metavar="FILE",
+        help="Write the corrections in force to a .tmx or .tsv file; - is standard output.",
+        rich_help_panel=FILES,
+    ),
+]
+ImportPaths = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--import",
+        metavar="FILE",
+        help="Add the pairs of a file (TMX, TSV, CSV, JSONL), all or none; twice for two aligned files.",
+        rich_help_panel=FILES,
+        callback=store_standard_input,
+    ),
+]
+
+_TABS_AND_BREAKS: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
+_STANDARD: Final = Path("-")
+
+
+def run(
+    model: ModelPath,
+    texts: Pair = None,
+    undo: Undo = False,
+    is_listing: Listing = False,
+    exported: ExportPath = None,
+    imported: ImportPaths = None,
+    columns: ColumnsText = "1,2",
+    device: IdleDevice = "auto",
+    threads: IdleThreads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Correct a model.
+
+    Raises:
+        UsageError: not exactly one thing is asked for.
+    """
+    words = list(texts or ())
+    if (undo or len(words) == 2) + is_listing + (exported is not None) + (imported is not None) != 1 or len(words) > 2:
+        raise UsageError("correct: expected a source and its correction, or one of --undo, --list, --export, --import")
+    if words and len(words) != 2 - undo:
+        raise UsageError(f"correct: expected {'no text or a source' if undo else 'a source and its correction'}")
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    messages = Messages(quiet)
+    translator = load(model, kind=Translator)
+    journal = translator.memory.journal
+    if undo:
+        withdrawn = journal.undo(*words)
+        messages.say(f"withdrawn: {shortened(withdrawn.source)} -> {shortened(withdrawn.correction)}")
+    elif imported:
+        num_pairs = _import(translator, imported, columns)
+        messages.say(f"{counted(num_pairs, 'correction')} imported")
+    elif words:
+        translator.correct(words[0], words[1])
+    content = journal.read()
+    if complaint := content.complaint(journal.path):
+        messages.warn(complaint)
+    if is_listing:
+        for one in content.corrections:
+            print(one.time, *(text.translate(_TABS_AND_BREAKS) for text in (one.source, one.correction)), sep="\t")
+    elif exported is not None:
+        _export(translator, exported, [(one.source, one.correction) for one in content.corrections])
+    messages.say(f"{counted(len(content.corrections), 'correction')} in force")
+
+
+def _import(translator: "Translator", paths: list[Path], columns: str) -> int:
+    """Add the pairs of a file as corrections.
+
+    Returns:
+        The number of pairs.
+
+    Raises:
+        DataError: the file is unusable, or a row lacks a side.
+    """
+    from heedful.data.corpus import find_pairs
+    from heedful.errors import DataError
+
+    rows = find_pairs(paths, parse_columns(columns))
+    pairs = [pair for pair in rows if pair.source.strip() or pair.target.strip()]  # an empty line is no row
+    for pair in pairs:
+        if not (pair.source.strip() and pair.target.strip()):
+            raise DataError(f"{paths[0]}:{pair.line}: a side is blank; leave the row out")
+    translator.memory.journal.add([(pair.source, pair.target) for pair in pairs])
+    return len(pairs)
+
+
+def _export(translator: "Translator", path: Path, pairs: list[tuple[str, str]]) -> None:
+    """Write corrections.
+
+    Raises:
+        UsageError: the name of the file says no format, or there are no corrections.
+    """
+    from heedful.cli.lines import opened_output
+    from heedful.data.tmx import SUFFIX, write_tmx
+
+    if path != _STANDARD and path.suffix.lower() not in (SUFFIX, ".tsv"):
+        raise UsageError(f"--export {path}: expected a name that ends in {SUFFIX} or .tsv")
+    if not pairs:
+        raise UsageError(f"--export {path}: no correction is in force")
+    with opened_output(path) as stream:
+        if path.suffix.lower() == SUFFIX:
+            source, target = translator.folder.facts.get("languages", ("", ""))
+            write_tmx(stream, (str(source or "source"), str(target or "target")), pairs)
+        else:
+            stream.writelines(
+                f"{source.translate(_TABS_AND_BREAKS)}\t{correction.translate(_TABS_AND_BREAKS)}\n"
+                for source, correction in pairs
+            )

@@ -1,0 +1,84 @@
+"""Index of texts by their character n-grams, which finds the text most similar to another."""
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, final
+
+import numpy as np
+
+SIZE: Final = 3
+"""Number of characters of an n-gram."""
+
+_Gram = tuple[str, int]
+"""N-gram, and how often it occurred before in the same text, so that a text has each of them once."""
+
+
+@final
+class NgramIndex:
+    """Inverted index of texts.
+
+    Two texts share 2c / (a + b) of their n-grams: a and b are the numbers of n-grams of the texts, c that of the
+    n-grams that they have in common (Dice's coefficient, with repetitions). Case does not matter, and a space before
+    and after each text makes its ends count.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Index texts.
+
+        Args:
+            texts: any texts.
+
+        Cost: time and memory in proportion to the characters.
+        """
+        rows: defaultdict[_Gram, array[int]] = defaultdict(lambda: array("i"))
+        sizes: list[int] = []
+        for index, text in enumerate(texts):
+            grams = list(ngrams(text))
+            sizes.append(len(grams))
+            for gram in grams:
+                rows[gram].append(index)
+        self._rows: Final = dict(rows)
+        self._sizes: Final = np.array(sizes, dtype=np.int64)
+
+    def nearest(self, text: str) -> tuple[int, float]:
+        """Find the most similar text.
+
+        Args:
+            text: any text.
+
+        Returns:
+            Index of the text, the last one of equally similar ones, and the share of n-grams in common, in [0, 1];
+            (-1, 0.0) if no text has an n-gram in common.
+
+        Cost: time in proportion to the texts that have each n-gram.
+        """
+        grams = list(ngrams(text))
+        rows = [np.frombuffer(self._rows[gram], dtype=np.int32) for gram in grams if gram in self._rows]
+        if not rows:
+            return -1, 0.0
+        common = np.bincount(np.concatenate(rows), minlength=len(self._sizes))
+        shares = 2.0 * common / (self._sizes + len(grams))
+        index = len(shares) - 1 - int(shares[::-1].argmax())
+        return index, float(shares[index])
+
+
+def ngrams(text: str) -> Iterator[_Gram]:
+    """Split a text into its character n-grams.
+
+    Args:
+        text: any text.
+
+    Yields:
+        Each n-gram, with the number of times it occurred before.
+
+    Example:
+        >>> list(ngrams("aaa"))
+        [(' aa', 0), ('aaa', 0), ('aa ', 0)]
+    """
+    padded = f" {text.casefold()} "
+    counts: Counter[str] = Counter()
+    for start in range(max(1, len(padded) - SIZE + 1)):
+        gram = padded[start : start + SIZE]
+        yield gram, counts[gram]
+        counts[gram] += 1

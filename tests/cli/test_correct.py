@@ -1,0 +1,232 @@
+"""`heedful correct`: corrections are in force at once, and change no other output."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from heedful.data.corrections import NAME
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.runtime.text_constraints import TextConstraints
+from tests.architecture.package import SOURCE
+from tests.cli.command import Done, heedful
+from tests.cli.conftest import Trained, write_pairs
+
+TEXTS = ("abc", "fed", "abcabc", "", "deadbeef")
+
+
+@pytest.fixture
+def model(trained: Trained, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained.model, tmp_path / "words.model"))
+
+
+def refusal(done: Done, code: int = 2) -> str:
+    assert (done.code, done.out, len(done.errors)) == (code, "", 1), done
+    return done.errors[0]
+
+
+def rows(model: Path, *options: object) -> list[dict[str, object]]:
+    done = heedful("translate", model, "--format", "jsonl", *options, *TEXTS)
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.split("\n")[:-1]]
+
+
+@pytest.mark.parametrize("options", [(), ("--align",), ("--nbest", 2), ("--exact",)], ids=str)
+def test_a_correction_changes_its_own_output_and_no_bit_of_another(model: Path, options: tuple[object, ...]):
+    before = rows(model, *options)
+    assert heedful("correct", model, "fed", "fee, fi, fo, fum").err == "1 correction in force\n"
+    after = rows(model, *options)
+    assert [after[index] for index in (0, 2, 3, 4)] == [before[index] for index in (0, 2, 3, 4)]
+    assert (after[1]["text"], after[1]["log_prob"], after[1]["was_cut"]) == ("fee, fi, fo, fum", 0.0, False)
+    assert after[1]["memory"] == {
+        "source": "fed",
+        "correction": "fee, fi, fo, fum",
+        "share": 1.0,
+        "is_exact": True,
+    }
+    number = 2 if "--nbest" in options else 1
+    assert [one["text"] for one in after[1]["alternatives"]] == ["fee, fi, fo, fum", before[1]["text"]][:number]  # type: ignore[attr-defined,index]
+    assert heedful("correct", model, "--undo").code == 0
+    assert rows(model, *options) == before
+
+
+def test_a_memory_that_changes_another_output_would_be_noticed(model: Path, monkeypatch: pytest.MonkeyPatch):
+    before = rows(model)
+    heedful("correct", model, "fed", "x")
+
+    def spread(translations, memory, *rest):  # type: ignore[no-untyped-def]
+        return (one if one.source != "abc" else type(one)(one.source, "x", 0.0, 0.0, ()) for one in translations)
+
+    monkeypatch.setattr("heedful.predictors.translator.with_matches", spread)
+    assert rows(model)[0] != before[0]
+
+
+def test_alignment_is_that_of_the_correction(model: Path):
+    heedful("correct", model, "abc", "FED ABC")
+    done = heedful("translate", model, "abc", "--align")
+    text, _, links = done.out.strip().partition("\t")
+    (pair,) = load(model, kind=Translator).align([("abc", "FED ABC")])
+    assert (text, links) == ("FED ABC", pair.pharaoh())
+
+
+def test_a_near_match_is_named_and_changes_nothing(model: Path):
+    before = heedful("translate", model, "abcdefabcde")
+    heedful("correct", model, "abcdefabcdef", "x")
+    after = heedful("translate", model, "abcdefabcde")
+    assert after.out == before.out
+    assert after.err == "line 1: near match 87%: abcdefabcdef -> x\n"
+    assert heedful("translate", model, "abcdefabcde", "--quiet").err == ""
+    many = heedful("translate", model, stdin=b"abcdefabcde\n" * 30 + b"abcdefabcdef\n" * 2)
+    assert many.err.count("near match 87%") == 20
+    assert many.err.endswith("... 2 lines corrected, 30 near matches in all\n")
+
+
+def test_constraints_come_before_corrections(model: Path):
+    heedful("correct", model, "fed", "x")
+    (row,) = load(model, kind=Translator).translate(["fed"], wording=TextConstraints(prefix="A"))
+    assert row.text.startswith("A")
+    assert row.memory is not None
+
+
+def test_scores_are_those_of_the_model_without_its_corrections(model: Path, trained: Trained):
+    before = heedful("evaluate", model, trained.data, "--format", "json")
+    for line in trained.data.read_text(encoding="utf-8").split("\n")[:5]:
+        heedful("correct", model, *line.split("\t"))
+    after = heedful("evaluate", model, trained.data, "--format", "json")
+    scores = [
+        {key: value for key, value in json.loads(done.out).items() if "second" not in key} for done in (before, after)
+    ]
+    assert scores[0] == scores[1]
+
+
+# -------------------------------------------------------------------------------------------- running processes
+
+
+def test_a_correction_is_in_force_in_an_open_model(model: Path):
+    translator = load(model, kind=Translator)
+    before = translator.translate([*TEXTS])
+    heedful("correct", model, "fed", "x")
+    after = translator.translate([*TEXTS])
+    assert [one.text for one in after] == [before[0].text, "x", *(one.text for one in before[2:])]
+    translator.correct("abc", "y")
+    assert translator.translate(["abc"])[0].text == "y"
+    assert translator.translate(["abc"], corrected=False)[0].text == before[0].text
+    assert next(translator.stream(["abc"], translator.search)).text == before[0].text
+
+
+def test_a_correction_is_in_force_within_two_seconds_in_a_running_command(model: Path):
+    words = [sys.executable, "-m", "heedful", "translate", str(model), "--batch-tokens", "1", "--threads", "1"]
+    surroundings = os.environ | {"PYTHONPATH": str(SOURCE)}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+
+        def ask() -> tuple[bytes, float]:
+            started = time.monotonic()
+            running.stdin.write(b"fed\n")  # type: ignore[union-attr]
+            running.stdin.flush()  # type: ignore[union-attr]
+            return running.stdout.readline(), time.monotonic() - started  # type: ignore[union-attr]
+
+        assert ask()[0] != b"x\n"
+        load(model, kind=Translator).correct("fed", "x")
+        answer, seconds = ask()
+        assert answer == b"x\n"
+        assert seconds < 2
+        running.stdin.close()
+        assert running.wait(30) == 0
+
+
+# ------------------------------------------------------------------------------------------- list, import, export
+
+
+def test_list_undo_and_one_source(model: Path):
+    for source, correction in (("a", "1\t2"), ("b", "3"), ("a", "4")):
+        assert heedful("correct", model, source, correction).code == 0
+    listed = [line.split("\t") for line in heedful("correct", model, "--list").out.split("\n")[:-1]]
+    assert [row[1:] for row in listed] == [["b", "3"], ["a", "4"]]
+    done = heedful("correct", model, "a", "--undo")
+    assert (done.code, done.err) == (0, "withdrawn: 'a' -> '4'\n2 corrections in force\n")
+    assert heedful("correct", model, "--list", "--quiet").out.endswith("\tb\t3\n")
+    assert "no correction of 'zzz' to undo" in refusal(heedful("correct", model, "zzz", "--undo"))
+
+
+@pytest.mark.parametrize("suffix", ["tmx", "tsv"])
+def test_what_is_exported_is_imported_again(model: Path, trained: Trained, tmp_path: Path, suffix: str):
+    data = write_pairs(tmp_path / "pairs.tsv", 30)
+    assert heedful("correct", model, "--import", data).err.startswith("30 corrections imported\n")
+    path = tmp_path / f"out.{suffix}"
+    assert heedful("correct", model, "--export", path).code == 0
+    other = Path(shutil.copytree(trained.model, tmp_path / "other.model"))
+    assert heedful("correct", other, "--import", path).code == 0
+    exported = [heedful("correct", each, "--export", "-").out for each in (model, other)]
+    assert exported[0] == exported[1]
+    assert sorted(exported[0].split("\n")) == sorted({*data.read_text(encoding="utf-8").split("\n")})
+
+
+def test_training_goes_on_from_exported_corrections(model: Path, tmp_path: Path):
+    heedful("correct", model, "--import", write_pairs(tmp_path / "pairs.tsv", 30, seed=7))
+    assert heedful("correct", model, "--export", tmp_path / "new.tsv").code == 0
+    done = heedful(
+        *("train", tmp_path / "new.tsv", "--from", model, "--out", tmp_path / "new.model"),
+        *("--set", "training.max_steps=2", "--set", "training.validate_every=2", "--set", "training.export=false"),
+    )
+    assert done.code == 0, done.err
+
+
+def test_an_import_is_whole_or_not_at_all(model: Path, tmp_path: Path):
+    (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n\nc\t\n")
+    assert f"{tmp_path / 'pairs.tsv'}:3: a side is blank" in refusal(
+        heedful("correct", model, "--import", tmp_path / "pairs.tsv")
+    )
+    assert not (model / NAME).exists()
+    done = heedful("correct", model, "--import", "-", stdin=b"a\tb\n\nc\td\n")
+    assert done.err == "2 corrections imported\n2 corrections in force\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "expected a source and its correction, or one of"),
+        (("a",), "expected a source and its correction, or one of"),
+        (("a", "b", "c"), "expected a source and its correction, or one of"),
+        (("a", "b", "--undo"), "expected no text or a source"),
+        (("a", "--list"), "expected a source and its correction"),
+        (("--list", "--undo"), "or one of"),
+        (("", "b"), "source is blank"),
+        (("a", " "), "correction is blank"),
+        (("a\nb", "c"), "line feed"),
+        (("--export", "x.csv"), "ends in .tmx or .tsv"),
+        (("--export", "x.tmx"), "no correction is in force"),
+        (("--import", "none.tmx"), "none.tmx"),
+    ],
+)
+def test_what_is_no_correction_is_refused(model: Path, words: tuple[str, ...], complaint: str):
+    assert complaint in refusal(heedful("correct", model, *words))
+    assert not (model / NAME).exists()
+
+
+def test_a_damaged_line_is_told_once_and_costs_nothing_else(model: Path):
+    for source in ("a", "b"):
+        heedful("correct", model, source, source * 3)
+    content = (model / NAME).read_bytes()
+    (model / NAME).write_bytes(content[:-9])
+    done = heedful("translate", model, "a", "b", "--quiet")
+    assert done.out.split("\n")[0] == "aaa"
+    assert done.err.count("corrections.jsonl:2: damaged; left out") == 1
+    assert heedful("correct", model, "b", "c").code == 0
+    assert heedful("translate", model, "a", "b", "--quiet").out == "aaa\nc\n"
+
+
+def test_a_folder_that_cannot_be_written_is_named(model: Path):
+    (model / NAME).mkdir()
+    assert "a folder, not a file" in refusal(heedful("correct", model, "a", "b"), 3)
+
+
+def test_models_of_other_tasks_are_refused(tmp_path: Path):
+    assert "no such model" in refusal(heedful("correct", tmp_path / "none", "a", "b"))

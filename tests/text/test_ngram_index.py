@@ -1,0 +1,59 @@
+"""N-gram index against a plain comparison with every text."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.text import ngram_index
+from heedful.text.ngram_index import NgramIndex
+
+SHORT = st.text("ab Aß三", max_size=9)
+
+
+def share_of(left: str, right: str) -> Fraction:
+    """Dice's coefficient of the trigrams of two texts, exactly."""
+    grams: list[Counter[str]] = []
+    for text in (left, right):
+        padded = f" {text.casefold()} "
+        grams.append(Counter(padded[start : start + 3] for start in range(max(1, len(padded) - 2))))
+    return Fraction(2 * (grams[0] & grams[1]).total(), grams[0].total() + grams[1].total())
+
+
+def agrees(texts: list[str], query: str) -> bool:
+    index, share = NgramIndex(texts).nearest(query)
+    shares = [share_of(text, query) for text in texts]
+    best = max(shares, default=Fraction(0))
+    if not best:
+        return (index, share) == (-1, 0.0)
+    return index == len(shares) - 1 - shares[::-1].index(best) and abs(share - best) < 1e-12
+
+
+@given(st.lists(SHORT, max_size=6), SHORT)
+def test_the_nearest_text_and_its_share_are_those_of_a_plain_comparison(texts: list[str], query: str):
+    assert agrees(texts, query)
+
+
+CASES = [(["aaaa", "aa"], "aaaaaa"), (["ABC"], "abc"), (["abc", "abc"], "abd")]
+
+
+def test_the_cases_of_the_faults_agree():
+    assert all(agrees(*case) for case in CASES)
+
+
+@pytest.mark.parametrize("fault", ["no repetitions", "case", "size"])
+def test_a_wrong_index_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch):
+    right = ngram_index.ngrams
+    wrong = {
+        "no repetitions": lambda text: iter({(gram, 0) for gram, _ in right(text)}),
+        "case": lambda text: ((text[start : start + 3], 0) for start in range(max(1, len(text) - 2))),
+        "size": lambda text: ((f" {text} ".casefold()[start : start + 2], 0) for start in range(len(text) + 1)),
+    }
+    monkeypatch.setattr(ngram_index, "ngrams", wrong[fault])
+    assert not all(agrees(*case) for case in CASES)
+
+
+def test_the_same_text_is_all_in_common():
+    assert NgramIndex(["ein Haus", "zwei Häuser"]).nearest("ZWEI HÄUSER") == (1, 1.0)
