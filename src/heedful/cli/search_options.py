@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
@@ -51,6 +52,15 @@ Require = Annotated[
 Ban = Annotated[
     list[str] | None,
     typer.Option(metavar="PHRASE", help="Phrase that no output contains; may be repeated.", rich_help_panel=_WORDING),
+]
+TermsPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--terms",
+        metavar="FILE",
+        help="Terms, one per line: source term TAB target form TAB note; outputs contain the forms of their terms.",
+        rich_help_panel=_WORDING,
+    ),
 ]
 Sample = Annotated[
     bool, typer.Option("--sample", help="Sample outputs; implied by the options below.", rich_help_panel=_SAMPLING)
