@@ -2,10 +2,12 @@
 
     git worktree add /tmp/before COMMIT
     python benchmarks/two_states_attention.py /tmp/before . [--processes 9] [--rounds 12] [--threads 1] [--neighbours 0]
+        [--compiled]
 
 Each state runs the same calls in a process of its own and waits while the other takes its turn, so that both see the
 same machine; a round lasts about 20 ms per call. Where a process happens to lie in memory changes a call by up to 10 %,
 so the ratio of a pair of processes is the median over its rounds, and the result is the median over several pairs.
+With --compiled the calls are those of code that `torch.compile` has made, on the CPU.
 """
 
 import argparse
@@ -78,6 +80,17 @@ CALLS = {
     "Gaussian, training": trained(gaussian, draw(4, 200, 8), draw(4, 200, 8), lengths(4, 200)),
     "Gaussian without a mask, training": trained(gaussian, draw(4, 200, 8), draw(4, 200, 8), None),
 }
+if sys.argv[2] == "compiled":
+    attend = torch.compile(attend)
+    many = draw(8, 8, 64, 64)
+    CALLS = {
+        "padding": answered(dot, many, many, many, lengths(8, 64)),
+        "causal": answered(dot, many, many, many, causal()),
+        "padding and causal": answered(dot, many, many, many, lengths(8, 64) & causal()),
+        "padding, training": trained(dot, many, many, lengths(8, 64)),
+        "causal, training": trained(dot, many, many, causal()),
+        "padding and causal, training": trained(dot, many, many, lengths(8, 64) & causal()),
+    }
 repeats = {}
 for name, call in CALLS.items():
     call()
@@ -102,6 +115,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=9, help="pairs of processes, one after the other")
     parser.add_argument("--rounds", type=int, default=12, help="turns of each pair")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--compiled", action="store_true", help="time calls within code that torch.compile has made")
     parser.add_argument("--neighbours", type=int, default=0, help="busy loops that run beside")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -110,7 +124,7 @@ def main() -> None:
             stack.callback(neighbour.kill)
         # The state whose process starts first changes from pair to pair.
         pairs = [
-            measure(options.states, options.threads, options.rounds, is_reversed=bool(number % 2))
+            measure(options.states, options.threads, options.rounds, options.compiled, is_reversed=bool(number % 2))
             for number in range(options.processes)
         ]
     for name in pairs[0]:
@@ -123,13 +137,16 @@ def main() -> None:
         )
 
 
-def measure(states: list[Path], threads: int, rounds: int, is_reversed: bool) -> dict[str, tuple[float, float]]:
+def measure(
+    states: list[Path], threads: int, rounds: int, is_compiled: bool, is_reversed: bool
+) -> dict[str, tuple[float, float]]:
     """Time every call in a pair of processes.
 
     Args:
         states: folders of the states before and after.
         threads: of each process.
         rounds: turns of each process.
+        is_compiled: whether to time compiled code.
         is_reversed: whether the process of the later state starts first.
 
     Returns:
@@ -139,7 +156,7 @@ def measure(states: list[Path], threads: int, rounds: int, is_reversed: bool) ->
         workers = [
             stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-c", WORKER, str(threads)],
+                    [sys.executable, "-c", WORKER, str(threads), "compiled" if is_compiled else "eager"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,

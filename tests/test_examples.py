@@ -149,7 +149,7 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
 def test_every_row_of_a_grid_can_be_run(path: Path):
     from heedful.comparison.grid import baseline_of, read_grid, rows_of
     from heedful.experiment import load_experiment
-    from heedful.recipe import check_buildable
+    from heedful.resolution import check_buildable
     from heedful.tasks.interface import Recipe
 
     grid = read_grid(path)

@@ -16,10 +16,11 @@ from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, S
 from heedful.formats import ENCODED_FORMAT
 from heedful.inspection.tensorboard import EVENTS
 from heedful.predictors.table import load
-from heedful.recipe import Started, train, train_model
+from heedful.recipe import Started, train
 from heedful.records import read_facts
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
+from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
 
 ROWS = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from heedful.predictors.table import load
     from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
-    from heedful.recipe import train_model as train
+    from heedful.train_model import train_model as train
 
 __all__ = [
     "Captioner",
@@ -38,7 +38,7 @@ __all__ = [
 _LAZY = {
     "capture": ("heedful.inspection.capture", "capture"),
     "compare": ("heedful.comparison.compare", "compare_grid"),
-    "train": ("heedful.recipe", "train_model"),
+    "train": ("heedful.train_model", "train_model"),
     "pipeline": ("heedful.pipelines", "pipeline"),
     "load": ("heedful.predictors.table", "load"),
     "Captioner": ("heedful.predictors.captioner", "Captioner"),

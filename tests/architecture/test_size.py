@@ -23,7 +23,7 @@ EXCEPTIONS: dict[str, str] = {
         "fused.triton_kernels.slope_rows",
         "distance.triton_kernels.distance_gradient",
     )
-} | {"heedful.recipe": "one recipe from the data to the model; the typed forms of its call repeat the keywords"}
+}
 
 
 def num_lines(function: Function) -> int:

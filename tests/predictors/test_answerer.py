@@ -11,7 +11,7 @@ from heedful.errors import DataError, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
-from heedful.recipe import export_engines
+from heedful.results import export_engines
 from heedful.runtime.folder import open_folder
 from heedful.synthetic.facts import generate
 from heedful.text.stories import Story

@@ -172,6 +172,26 @@ COMMAND_LINES: Final = (
         share=2,
     ),
     Command(
+        "train-from",
+        ("train", "words.tsv", "--from", "tiny.model", "--set", "training.max_steps=8", "--out", "adapted.model"),
+        ("words.tsv", "tiny.model"),
+        ("adapted.model",),
+        False,
+        share=3,
+    ),
+    Command(
+        "train-from-mixed",
+        (
+            *("train", "words.tsv", "--from", "tiny.model", "--mix", "test.tsv"),
+            *("--set", "training.max_steps=8", "--out", "adapted.model"),
+        ),
+        ("words.tsv", "test.tsv", "tiny.model"),
+        ("adapted.model",),
+        False,
+        "few",
+        share=3,
+    ),
+    Command(
         "train-labels-on",
         (
             "train",
@@ -222,6 +242,14 @@ COMMAND_LINES: Final = (
     ),
     Command("export-onnx", ("export", "tiny.model", "--to", "onnx"), ("tiny.model",), (), False, "none"),
     Command("export-ctranslate2", ("export", "tiny.model", "--to", "ctranslate2"), ("tiny.model",), (), False, "few"),
+    Command(
+        "export-shortlist",
+        ("export", "pieces.model", "--to", "ctranslate2", "--shortlist"),
+        ("pieces.model",),
+        (),
+        False,
+        "few",
+    ),
     Command(
         "export-huggingface",
         ("export", "pieces.model", "--to", "huggingface", "exported"),
@@ -398,6 +426,7 @@ WRITERS: Final = (
     "import",
     "train",
     "train-on",
+    "train-from",
     "compare-again",
     "export-ctranslate2",
     "export-huggingface",

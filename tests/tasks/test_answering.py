@@ -10,7 +10,7 @@ from heedful.data.stories import find_stories
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
-from heedful.recipe import export_engines, score_test
+from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
 from heedful.synthetic.facts import generate
 from heedful.text.stories import Story

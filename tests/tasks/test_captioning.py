@@ -15,7 +15,8 @@ from heedful.errors import DataError, Stopped
 from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
-from heedful.recipe import Started, export_engines, score_test, train
+from heedful.recipe import Started, train
+from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.training.progress import Outcome, Progress

@@ -17,9 +17,11 @@ from heedful.models.table import PRESETS
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started, export_engines, score_test, train, train_model
+from heedful.recipe import Started, train
+from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
+from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
 from tests.architecture.package import SOURCE
 from tests.tasks.reviews import SETTINGS, write_reviews

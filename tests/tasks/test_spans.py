@@ -10,7 +10,7 @@ from heedful.errors import DataError, Stopped
 from heedful.pages.attention_text import TextView
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
-from heedful.recipe import export_engines, score_test
+from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story

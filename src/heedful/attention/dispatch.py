@@ -32,12 +32,13 @@ from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
 from heedful.attention.nonfinite import (
-    all_finite,
-    all_known_finite,
     merged,
+    needs_no_zeros,
     reached_queries,
     with_hidden_zeroed,
+    with_marks,
     with_zeros,
+    with_zeros_unseen,
 )
 from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
@@ -91,6 +92,8 @@ class _Call(NamedTuple):
     rows: MaskBounds | None
     normalizer: Normalizer
     request: Request
+    reached: Bool[Tensor, "*#batch #query"] | None
+    """Queries that NaN or infinity reaches, where numbers cannot be looked at; None elsewhere."""
 
 
 def attend(
@@ -131,9 +134,10 @@ def attend(
         UsageError: tensors are not of one floating-point type, or dropout is not in [0, 1).
         KernelUnsupported: the named kernel does not exist or cannot run this call.
 
-    NaN and infinity where a mask hides them reach no result and no gradient. Numbers are looked at on the CPU alone:
-    elsewhere, within `torch.func` and in compiled code, this holds for keys that are hidden from every query, in
-    exported graphs for none. A prepared key is computed before any mask is known, so its own gradient may see them.
+    NaN and infinity where a mask hides them reach no result and no gradient. Within `torch.func` and in compiled code,
+    where no number can be looked at, queries that may attend to NaN or infinity get NaN, whatever the formula gives.
+    Two exceptions: on other devices than the CPU only keys that are hidden from every query are protected, in exported
+    graphs none. A prepared key is computed before any mask is known, so its own gradient may see hidden numbers.
 
     Scores must be finite: a dot product that overflows gives NaN, so that the error is visible (float16 scores are
     clamped to the largest float16 number). Infinite scores of a plain function are clamped likewise.
@@ -163,7 +167,14 @@ def attend(
     call = _lower(query, key, value, score, mask, normalizer, dropout, wanted)
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
-    if call.rows is not None and not _is_finite(call, attended, query, key):
+    is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
+    if call.reached is not None:
+        attended = with_marks(attended, call.reached, normalizer.scope)
+    elif (
+        call.rows is not None
+        and is_looked_at
+        and not needs_no_zeros(query, key, call.value, attended.context, call.request.wants_gradient)
+    ):
         reached = reached_queries(call.pairs, value, call.rows)
         if reached is not None:
             clean = _lower(*with_zeros(query, key, value, call.pairs), score, mask, normalizer, dropout, wanted)
@@ -285,8 +296,11 @@ def _lower(
     num_queries, num_keys = query.shape[-2], raw_key.shape[-2]
     rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
     mode = _mode(query, raw_key, value)
-    if rows is not None and mode != "export" and not (mode == "eager" and value.device.type == "cpu"):
-        # Numbers are not looked at there, so hidden ones are replaced whatever they are.
+    reached = None
+    if rows is not None and mode in {"compile", "transform"}:
+        query, key, value, reached = with_zeros_unseen(query, key, value, rows, len(leading))
+    elif rows is not None and mode == "eager" and value.device.type != "cpu":
+        # Looking at numbers would wait for the device, so hidden ones are replaced whatever they are.
         key, value = with_hidden_zeroed(key, value, rows, len(leading))
     try:
         prepared = key if isinstance(key, PreparedKey) else score.prepare(key)
@@ -311,7 +325,7 @@ def _lower(
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
         has_bias=pairs.bias is not None,
     )
-    return _Call(score, pairs, value, rows, normalizer, request)
+    return _Call(score, pairs, value, rows, normalizer, request, reached)
 
 
 def _is_learned(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None) -> bool:
@@ -367,18 +381,6 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
         return attended
     inputs = AttentionInputs(call.pairs, call.value, call.rows, call.normalizer)
     return with_second_derivatives(attended, inputs, call.request, KERNELS[-1])
-
-
-def _is_finite(call: _Call, attended: Attended, query: Tensor, key: Tensor | PreparedKey) -> bool:
-    """Tell whether no NaN or infinity can have reached a result or, later, a gradient; True where nothing is tested."""
-    if call.request.mode != "eager" or call.request.device != "cpu":
-        return True
-    if not call.request.wants_gradient:
-        return all_finite(attended.context)
-    # A hidden NaN can reach a gradient where the contexts are finite, so the inputs are tested; where they are finite,
-    # nothing hidden is NaN.
-    keys = key.key if isinstance(key, PreparedKey) else key
-    return all_finite(query) and all_known_finite(keys, call.value)
 
 
 def _choose(request: Request, name: str) -> Kernel:

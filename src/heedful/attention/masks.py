@@ -170,12 +170,13 @@ class _Both(Mask):
         starts = [lead(rows.start, leading, 1) for rows in (one, two) if rows.start is not None]
         stop = torch.minimum(lead(one.stop, leading, 1), lead(two.stop, leading, 1))
         tables = [lead(rows.dense, leading, 2) for rows in (one, two) if rows.dense is not None]
+        widths = [rows.width for rows in (one, two) if rows.width is not None]
         return MaskBounds(
             reduce(torch.maximum, starts) if starts else None,
             stop,
             torch.stack(torch.broadcast_tensors(*tables)).all(0) if tables else None,
             one.gaussian or two.gaussian,
-            width=min((rows.width for rows in (one, two) if rows.width is not None), default=None),
+            width=min(widths) if widths else None,
         )
 
 

@@ -63,6 +63,28 @@ def _is_finite(tensor: Tensor) -> bool:
     return math.isfinite(numbers.sum().item()) or bool(torch.isfinite(numbers).all())
 
 
+def needs_no_zeros(
+    query: Tensor, key: Tensor | PreparedKey, value: Tensor, context: Tensor, wants_gradient: bool
+) -> bool:
+    """Tell whether no NaN or infinity can have reached a result or, later, a gradient.
+
+    Args:
+        query: [*batch, query, query_size], on the CPU like the others.
+        key: [*batch, key, key_size] or prepared.
+        value: [*batch, key, value_size].
+        context: [*batch, query, value_size] result of the call.
+        wants_gradient: whether the result will be differentiated. A hidden NaN can reach a gradient where the contexts
+            are finite, so the inputs are tested then; where they are finite, nothing hidden is NaN.
+
+    Returns:
+        Whether all that was tested is finite.
+    """
+    if not wants_gradient:
+        return all_finite(context)
+    keys = key.key if isinstance(key, PreparedKey) else key
+    return all_finite(query) and all_known_finite(keys, value)
+
+
 def with_zeros(
     query: Tensor, key: Tensor | PreparedKey, value: Tensor, pairs: LoweredScore
 ) -> tuple[Tensor, Tensor | PreparedKey, Tensor]:
@@ -110,6 +132,34 @@ def with_hidden_zeroed(
     return PreparedKey(zeroed, key.exp_key) if isinstance(key, PreparedKey) else zeroed, value
 
 
+def with_zeros_unseen(
+    query: Tensor, key: Tensor | PreparedKey, value: Tensor, rows: MaskBounds, num_leading: int
+) -> tuple[Tensor, Tensor | PreparedKey, Tensor, Bool[Tensor, "*#batch #query"]]:
+    """Replace vectors that hold NaN or infinity by zeros, and find the queries they reach, whatever the numbers are.
+
+    Args:
+        query: [*batch, query, query_size].
+        key: [*batch, key, key_size] or prepared.
+        value: [*batch, key, value_size].
+        rows: mask of the call.
+        num_leading: number of leading axes of the scores.
+
+    Returns:
+        Queries, keys and values; replaced vectors receive no gradient. [*batch, 1 or query] bool: reached queries.
+
+    Cost: two passes over queries, keys and values, which compilers join with other operations, and a count of keys for
+    each query; no number decides what is computed, so this can be compiled, mapped and differentiated in any mode.
+    """
+    keys = key.key if isinstance(key, PreparedKey) else key
+    is_query, is_key, is_value = (_is_finite_vector(vectors) for vectors in (query, keys, value))
+    reached = _reached(~is_query, ~(is_key & is_value), rows, num_leading)
+    query, keys, value = (
+        torch.where(is_finite[..., None], vectors, 0.0)
+        for is_finite, vectors in ((is_query, query), (is_key, keys), (is_value, value))
+    )
+    return query, PreparedKey(keys) if isinstance(key, PreparedKey) else keys, value, reached
+
+
 def reached_queries(pairs: LoweredScore, value: Tensor, rows: MaskBounds) -> Bool[Tensor, "*#batch #query"] | None:
     """Find the queries whose results NaN or infinity may reach: their own, or those of a key they may attend to.
 
@@ -124,7 +174,11 @@ def reached_queries(pairs: LoweredScore, value: Tensor, rows: MaskBounds) -> Boo
     query, key = ~_is_finite_vector(pairs.query), ~(_is_finite_vector(pairs.key) & _is_finite_vector(value))
     if not (query.any() or key.any()):
         return None
-    num_leading = len(pairs.leading)
+    return _reached(query, key, rows, len(pairs.leading))
+
+
+def _reached(query: Tensor, key: Tensor, rows: MaskBounds, num_leading: int) -> Tensor:
+    """[*batch, 1 or query] bool from [*batch, query] and [*batch, key]: vectors that are not finite."""
     return rows.reaches(key, num_leading) | (query & rows.reaches(torch.ones_like(key), num_leading))
 
 
@@ -143,16 +197,45 @@ def merged(
         For reached queries the results as passed, whatever the formula makes of NaN or infinity, without gradient; for
         all others the results with zeros.
     """
+
+    def one(name: str, zeros: Tensor) -> Tensor:
+        return torch.where(_rows_of(name, reached, scope), getattr(as_passed, name).detach(), zeros)
+
+    return replace(with_zeros, **{name: one(name, result) for name, result in _results(with_zeros)})
+
+
+def with_marks(attended: Attended, reached: Bool[Tensor, "*#batch #query"], scope: Scope) -> Attended:
+    """Put NaN into the results of queries that NaN or infinity reaches.
+
+    Args:
+        attended: results of the call with zeros in place of vectors that are not finite.
+        reached: [*batch, 1 or query] queries that numbers reach which are not finite.
+        scope: scope of the normalizer; "matrix" lets what reaches one query reach all.
+
+    Returns:
+        For reached queries NaN without gradient (an argmax stays as it is), for all others the results unchanged.
+    """
+
+    def one(name: str, result: Tensor) -> Tensor:
+        rows = _rows_of(name, reached, scope)
+        return torch.where(rows, torch.nan, result) if result.is_floating_point() else result
+
+    return replace(attended, **{name: one(name, result) for name, result in _results(attended)})
+
+
+def _results(attended: Attended) -> list[tuple[str, Tensor]]:
+    """Results that are tensors, with their names."""
+    named = [(each.name, getattr(attended, each.name)) for each in fields(attended)]
+    return [(name, result) for name, result in named if isinstance(result, Tensor)]
+
+
+def _rows_of(name: str, reached: Tensor, scope: Scope) -> Tensor:
+    """Reached queries, broadcastable against a result."""
     rows = reached.any(dim=-1, keepdim=True) if scope == "matrix" else reached
-
-    def one(name: str) -> Tensor:
-        passed, zeros = getattr(as_passed, name), getattr(with_zeros, name)
-        return torch.where(rows[..., None] if name in {"context", "weights"} else rows, passed.detach(), zeros)
-
-    present = [each.name for each in fields(Attended) if isinstance(getattr(with_zeros, each.name), Tensor)]
-    return replace(with_zeros, **{name: one(name) for name in present})
+    return rows[..., None] if name in {"context", "weights"} else rows
 
 
 def _is_finite_vector(vectors: Tensor) -> Tensor:
     """[*batch, position] bool from [*batch, position, size]."""
-    return torch.isfinite(vectors).all(dim=-1)
+    # Zero times NaN or infinity is NaN: compilers make a faster loop of this sum than of tests of each number.
+    return (vectors * 0).sum(dim=-1) == 0

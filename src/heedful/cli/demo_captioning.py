@@ -48,7 +48,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.table import load
-    from heedful.recipe import export_engines
+    from heedful.results import export_engines
     from heedful.synthetic.scenes import generate_scenes
     from heedful.tasks.interface import Recipe
 

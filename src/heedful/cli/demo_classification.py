@@ -43,7 +43,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
-    from heedful.recipe import export_engines
+    from heedful.results import export_engines
     from heedful.synthetic.reviews import generate
     from heedful.tasks.interface import Recipe
 

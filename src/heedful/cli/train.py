@@ -194,7 +194,7 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.recipe import compare_with_origin, export_engines, judge, score_test
+    from heedful.results import compare_with_origin, export_engines, judge, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))

@@ -26,7 +26,8 @@ from heedful.predictors.captioner import Captioner
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started, check_buildable
+from heedful.recipe import Started
+from heedful.resolution import check_buildable
 from heedful.tasks.interface import Recipe
 from heedful.text.tokenizer import TextConfig
 from heedful.training.lock import locked

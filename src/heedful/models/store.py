@@ -110,6 +110,32 @@ def takes_sizes(config: object, sizes: Sequence[Any]) -> bool:
     return True
 
 
+def read_weights(folder: ModelFolder, model: nn.Module) -> dict[str, Tensor]:
+    """Read the weights of a folder.
+
+    Args:
+        folder: verified.
+        model: a model that they should fit; its own weights are not read.
+
+    Returns:
+        Tensors by parameter name.
+
+    Raises:
+        FileRefused: the file is damaged, or its weights do not fit the model.
+    """
+    path = folder.file("weights")
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise FileRefused(f"{path}: not readable: {error}") from None
+    wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
+    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
+    if wanted != stored:
+        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
+        raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
+    return weights
+
+
 def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -> nn.Module:
     """Load the PyTorch model of a folder.
 
@@ -131,18 +157,9 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
             f"{folder.path / CONFIG}: damaged: a {settings.model.kind} is no model for the task of "
             f"{folder.path / MANIFEST}; copy the folder again"
         )
-    path = folder.file("weights")
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise FileRefused(f"{path}: not readable: {error}") from None
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
-        model = settings.model.build(*sizes)
-    wanted = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
-    stored = {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}
-    if wanted != stored:
-        wrong = sorted(name for name in wanted.keys() | stored.keys() if wanted.get(name) != stored.get(name))
-        raise FileRefused(f"{path}: does not fit {folder.path / MANIFEST}: {', '.join(wrong[:3])}")
+        shaped = settings.model.build(*sizes)
+    weights = read_weights(folder, shaped)
     # The caller's random numbers are none of a model's that is only loaded.
     with torch.random.fork_rng(devices=[]):
         model = settings.model.build(*sizes)

@@ -5,7 +5,6 @@ from shutil import copyfile
 from typing import Any, Final, final
 
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from heedful.config import Tree, merge, read_toml, validate
@@ -18,7 +17,7 @@ from heedful.evaluation.metrics.table import score_text
 from heedful.experiment import Experiment, upgraded
 from heedful.files import digest, sync
 from heedful.formats import PREPARED_FORMAT
-from heedful.models.store import DEFAULT_TASK
+from heedful.models.store import DEFAULT_TASK, read_weights
 from heedful.predictors.interface import spaced
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -163,8 +162,11 @@ class Origin:
 
         Args:
             model: of the same sizes.
+
+        Raises:
+            FileRefused: the weights are damaged, or do not fit.
         """
-        weights = load_file(self.folder.file("weights"))
+        weights = read_weights(self.folder, model)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 parameter.copy_(weights[name])
