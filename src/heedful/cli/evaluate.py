@@ -41,7 +41,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.search_options import TermsPath
+from heedful.cli.search_options import TermsPath, text_constraints
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -132,15 +132,12 @@ def run(
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
-    from heedful.runtime.text_constraints import TextConstraints
-    from heedful.text.terms import Terms
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
     items = read_items(pairs, limit)
-    keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
-    _check_metrics(keys)
-    wording = TextConstraints(terms=Terms.read(terms)) if terms else None
+    keys = _checked_metrics(metrics)
+    wording = text_constraints(terms=terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
@@ -148,10 +145,9 @@ def run(
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
-        chosen_search = changed_search(
-            translator, beam, changes={"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        )
-        demand = wording.of_sources(translator.target_tokenizer).strictest if wording else None
+        changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
+        chosen_search = changed_search(translator, beam, changes=changes)
+        demand = wording.of_sources(translator.target_tokenizer).strictest
         search = tell_engine(translator, chosen_search, False, messages, demand)
         evaluated = translator.measure(items, search, keys, batch_tokens, wording, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)
@@ -250,13 +246,15 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
 
 
-def _check_metrics(keys: tuple[str, ...]) -> None:
-    """Refuse an unknown metric before translating."""
+def _checked_metrics(metrics: str) -> tuple[str, ...]:
+    """Keys of the value of --metrics; an unknown one is refused before translating."""
     from heedful.evaluation.interface import Setting
     from heedful.evaluation.metrics.table import build_metric
 
+    keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     for key in keys:
         build_metric(key, Setting())
+    return keys
 
 
 def _text(scored: "Scored") -> str:

@@ -69,6 +69,7 @@ from heedful.cli.search_options import (
     TermsPath,
     TopK,
     TopP,
+    text_constraints,
 )
 from heedful.custom_code import allow_code, allowed_code
 from heedful.errors import UsageError
@@ -155,12 +156,9 @@ def run(
     require_one(texts, source)
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.runtime.text_constraints import TextConstraints
-    from heedful.text.terms import Terms
-
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    constraints = TextConstraints(prefix, require or (), ban or (), Terms.read(terms) if terms else None)
+    constraints = text_constraints(prefix, require, ban, terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):

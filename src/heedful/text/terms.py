@@ -1,9 +1,9 @@
 """Terms: pairs of a source term and the form that translations shall have for it, and their matches in texts.
 
 A term list is a file of TSV: source term, target form and, if there is one, a note. Words match regardless of case and
-of their inflection, which is told by the stem: all but at most three last letters of the longer word, and one of the
-shorter, from four letters on; accents do not matter. In scripts without spaces each character is a unit, and so is each
-sign.
+of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
+at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In
+scripts without spaces each character is a unit, and so is each sign.
 """
 
 import re
@@ -220,7 +220,9 @@ def _is_form(word: str, other: str) -> bool:
     left, right = _without_marks(word), _without_marks(other)
     shorter, longer = sorted((len(left), len(right)))
     stem = next((index for index in range(shorter) if left[index] != right[index]), shorter)
-    return stem >= _STEM and shorter - stem <= 1 and longer - stem <= _ENDING and (left + right).isalpha()
+    return (
+        stem >= _STEM and shorter - stem <= 1 and longer - stem <= min(_ENDING, stem // 2) and (left + right).isalpha()
+    )
 
 
 def _without_marks(word: str) -> str:
