@@ -126,15 +126,14 @@ def run(
     if record and (ensemble or terms):
         raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
     if (other := _other_task(model, engine, device)) is not None:
-        if record:
-            raise UsageError("evaluate: --record is for models that translate, whose scores the page shows")
+        if record or terms:
+            raise UsageError("evaluate: --record and --terms are for models that translate")
         _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
 
-    pairs = find_pairs(data, parse_columns(columns))
-    messages.say(pairs.describe())
+    messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
     keys = _checked_metrics(metrics)
     wording = text_constraints(terms=terms)

@@ -124,7 +124,7 @@ class Terms:
             if all(is_free[start:stop]):
                 is_free[start:stop] = [False] * (stop - start)
                 chosen.append((start, term))
-        return [term for _, term in sorted(chosen, key=lambda place: place[0])]
+        return [term for _, term in sorted(chosen, key=lambda choice: choice[0])]
 
     @cached_property
     def _by_stem(self) -> Mapping[str, Sequence[tuple[list[str], Term]]]:
