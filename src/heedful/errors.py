@@ -114,6 +114,8 @@ EXTRAS: Final = {
     "onnxruntime": "onnx",
     "gensim": "vectors",
     "PIL": "images",
+    "timm": "backbones",
+    "torchvision": "backbones",
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

@@ -34,6 +34,19 @@ def test_names(topic: str, names: set[str]):
     assert names <= listed
 
 
+def test_each_model_names_its_task():
+    from heedful.models.table import MODELS
+
+    lines = heedful("list", "models").out.split("\n")
+    tasks = {cells[0]: cells[-1] for cells in (re.split(r"  +", line) for line in lines if line.strip())}
+    assert tasks.keys() == MODELS.keys()
+    assert tasks["bidaf"] == "task: answering"
+    assert tasks["show_attend_tell"] == "task: captioning"
+    assert set(tasks.values()) == {
+        f"task: {each}" for each in ("answering", "captioning", "classification", "translation")
+    }
+
+
 def test_a_misspelt_table():
     done = heedful("list", "score")
     assert (done.code, done.out) == (2, "")

@@ -174,8 +174,44 @@ def test_validation_data_without_any_answer_within_the_limit_is_refused(tmp_path
         run.train()
 
 
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([{"facts": ["Now.", f"It is {i}."], "question": "What is it?", "answer": f"{i}"} for i in range(20)], "bidaf"),
+        ([{"passage": f"{i}: It is {i % 2}.", "question": "What?", "answer": f"{i % 2}"} for i in range(20)], "bidaf"),
+        (
+            [{"facts": [f"{i}.", f"It is {i % 2}."], "question": "What?", "answer": f"{i % 2}"} for i in range(20)],
+            "memory_network",
+        ),
+        (
+            [{"passage": f"It is {i}.", "question": "Odd?", "answer": ("no", "yes")[i % 2]} for i in range(20)],
+            "memory_network",
+        ),
+    ],
+    ids=["many answers", "one text", "few answers in facts", "not in the text"],
+)
+def test_the_data_choose_between_spans_and_answers(rows: list[dict[str, object]], kind: str, tmp_path: Path):
+    (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    common = [one for one in SPAN_SETTINGS if not one.startswith("model.")]
+    run = Run(tmp_path / "n.jsonl", tmp_path / "m", "training.max_steps=1", task="answering", common=common)
+    run.train()
+    assert run.started[0].experiment.model.kind == kind
+    assert any("chosen: a bidaf" in line for line in run.started[0].advice) is (kind == "bidaf")
+
+
+def test_a_model_that_is_named_is_trained(tmp_path: Path):
+    rows = [{"passage": f"{i}: It is {i % 2}.", "question": "What?", "answer": f"{i % 2}"} for i in range(20)]
+    (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    common = [one for one in SPAN_SETTINGS if not one.startswith("model.")]
+    for number, choice in enumerate(("model.kind=memory_network", "model.num_steps=1")):
+        out = tmp_path / str(number)
+        run = Run(tmp_path / "n.jsonl", out, "training.max_steps=1", choice, task="answering", common=common)
+        run.train()
+        assert run.started[0].experiment.model.kind == "memory_network"
+
+
 def test_many_answers_that_are_no_labels_name_the_preset(tmp_path: Path):
-    rows = [{"facts": [f"It is {i}."], "question": "What is it?", "answer": str(i)} for i in range(20)]
+    rows = [{"facts": [f"It is {i}."], "question": "What is it?", "answer": f"no {i}"} for i in range(20)]
     (tmp_path / "n.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     done = heedful("train", tmp_path / "n.jsonl", "--task", "answering", "--out", tmp_path / "m")
     assert done.code == 2

@@ -315,8 +315,11 @@ def _kernel_rows() -> TableRows:
 
 def _models() -> TableRows:
     from heedful.models.table import MODELS
+    from heedful.tasks.table import TASKS
 
-    return ((name, first_line(sys.modules[config.__module__])) for name, config in MODELS.items())
+    for name, config in MODELS.items():
+        tasks = ", ".join(task for task, each in TASKS.items() if name in each.kinds)
+        yield name, first_line(sys.modules[config.__module__]), f"task: {tasks}"
 
 
 def _tasks() -> TableRows:

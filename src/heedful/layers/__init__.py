@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.errors import needed_for
 
 if TYPE_CHECKING:
+    from heedful.layers.backbone import BackboneEncoder
     from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from heedful.layers.summed_score import SummedScore
 
 __all__ = [
+    "BackboneEncoder",
     "BidirectionalEncoder",
     "BidirectionalStack",
     "ConvolutionalBlock",
@@ -73,6 +75,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.normalizing": ("NormalizerLayer",),
     "heedful.layers.packing": ("Packing",),
+    "heedful.layers.backbone": ("BackboneEncoder",),
     "heedful.layers.picture": ("ConvolutionalBlock", "PictureEncoder", "RegionEncoder"),
     "heedful.layers.positions": ("LearnedPositions", "NoPositions", "Positions", "SinusoidalPositions", "sinusoids"),
     "heedful.layers.projected_score": ("ProjectedScore",),

@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional
@@ -79,10 +80,24 @@ class PictureEncoder(nn.Module):
         Returns:
             [batch, region, size], regions row by row.
         """
-        scaled = (pixels.to(self.leave.weight.dtype) - _MIDDLE) / _MIDDLE
-        maps = self.blocks(scaled)
+        maps = self.blocks(scaled_pixels(pixels, self.leave.weight.dtype))
         vectors = self.positions(self.leave(maps.flatten(2).transpose(1, 2)))
         return dropout(vectors, self.dropout, self.training)
+
+
+def scaled_pixels(
+    pixels: UInt8[Tensor, "batch channel row column"], dtype: torch.dtype
+) -> Float[Tensor, "batch channel row column"]:
+    """Map pixels from 0 to 255 to the interval [-1, 1].
+
+    Args:
+        pixels: [batch, channel, row, column].
+        dtype: dtype of the result.
+
+    Returns:
+        [batch, channel, row, column].
+    """
+    return (pixels.to(dtype) - _MIDDLE) / _MIDDLE
 
 
 @final

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need
 from heedful.config import Config
-from heedful.models.image_encoder import ImageEncoder
+from heedful.models.image_encoder import BACKBONE, ImageEncoder
 from heedful.models.inputs import Inputs, VectorInputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.models.transformer import Transformer, TransformerConfig, TransformerMemory, TransformerState
@@ -24,6 +24,8 @@ class ImageTransformerConfig(Config):
     """The Transformer, whose first encoder layer reads annotation vectors in the place of words."""
     num_blocks: int = Field(default=2, ge=0, le=100)
     """Convolutions of the image encoder at the resolution of regions."""
+    backbone: str = Field(default="", pattern=BACKBONE)
+    """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
@@ -63,7 +65,7 @@ class ImageTransformer(Seq2Seq):
         super().__init__()
         self.config = config
         inner = config.layers
-        sizes = (inner.model_size, config.num_blocks, inner.dropout)
+        sizes = (inner.model_size, config.num_blocks, inner.dropout, config.backbone)
         self.image_encoder = ImageEncoder(num_channels, region_size, num_regions, *sizes)
         # One vocabulary for both sides: the Transformer then has no embedding that nothing would read.
         self.transformer = Transformer(inner, num_tokens, num_tokens, is_shared=True)

@@ -22,7 +22,7 @@ from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.recurrent import LongShortTermMemory
 from heedful.models.attention_config import AttentionConfig, require_suitable
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
-from heedful.models.image_encoder import ImageEncoder
+from heedful.models.image_encoder import BACKBONE, ImageEncoder
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -49,6 +49,8 @@ class ShowAttendTellConfig(Config):
     """Size D of an annotation vector; 512 in the paper."""
     num_blocks: int = Field(default=2, ge=0, le=100)
     """Convolutions of the encoder at the resolution of regions."""
+    backbone: str = Field(default="", pattern=BACKBONE)
+    """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
     has_gate: bool = True
     """Whether the context is multiplied by beta_t = sigmoid(f_beta(h_{t-1})); section 4.2.1."""
     doubly_stochastic: float = Field(default=1.0, ge=0.0, le=1e6)
@@ -128,7 +130,9 @@ class ShowAttendTell(AttentiveSeq2Seq):
         super().__init__()
         self.config = config
         embedding, hidden, size = config.embedding_size, config.hidden_size, config.annotation_size
-        self.encoder = ImageEncoder(num_channels, region_size, num_regions, size, config.num_blocks, config.dropout)
+        self.encoder = ImageEncoder(
+            num_channels, region_size, num_regions, size, config.num_blocks, config.dropout, config.backbone
+        )
         self.target_embedding = Embedding(num_tokens, embedding, std=0.1)  # E
         self.initial_hidden = nn.Linear(size, hidden)  # f_init,h
         self.initial_cell = nn.Linear(size, hidden)  # f_init,c

@@ -1,6 +1,6 @@
 """Question answering: facts and a question; the answer is one of those of the training data, or a span of the facts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config import Tree
-from heedful.data.passages import encode_passage
+from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
@@ -60,10 +60,19 @@ class Answering(LabelTask[StoryFile]):
         return {name: find_stories(paths) for name, paths in parts.items() if paths}
 
     def suited(self, files: Mapping[str, StoryFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+        kind = "bidaf" if _suit_spans(story for _, story in files["train"]) else "memory_network"
         return {
+            "model": {"kind": kind},
             "text": {"max_characters": 100_000, "max_tokens": 1_000},
             "training": {"optimizer": {"learning_rate": 0.003}},
         }
+
+    def reasons(self, data: LabelData, experiment: Experiment) -> Mapping[str, str]:
+        if not _has_spans(experiment):
+            return {}
+        why = "because every answer is a part of its passage"
+        other = "otherwise, to choose from the answers of the training data: --preset memory_network"
+        return {"model": f"chosen: a {experiment.model.kind}, {why}; {other}"}
 
     def write_prepared(self, files: Mapping[str, StoryFile], experiment: Experiment, folder: Path) -> None:
         file, config, has_spans = files["train"], experiment.text, _has_spans(experiment)
@@ -131,6 +140,23 @@ class Answering(LabelTask[StoryFile]):
             return super().scores(said, gold, experiment)
         report = score_spans(said, gold)
         return {"accuracy": report.exact_match, "f1": report.f1}
+
+
+def _suit_spans(stories: Iterable[Story]) -> bool:
+    """Tell whether answers are spans of the facts that cannot be chosen otherwise.
+
+    That is, all are in the facts, and attention over facts cannot help, because every story is one text, or the answers
+    are too many to be labels.
+    """
+    answers: set[str] = set()
+    num_stories, is_divided = 0, False
+    for story in stories:
+        if answer_place(story) is None:
+            return False
+        num_stories += 1
+        answers.add(story.answer)
+        is_divided = is_divided or len(story.facts) > 1
+    return num_stories > 0 and (not is_divided or len(answers) > min(MOST_LABELS, num_stories // 2))
 
 
 def _has_spans(experiment: Experiment) -> bool:
