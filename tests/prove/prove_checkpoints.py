@@ -26,7 +26,6 @@ from torch import Tensor
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import HeedfulError, Stopped
-from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.loop import Trainer
@@ -34,6 +33,7 @@ from heedful.training.pair_step import PairStep
 from heedful.training.progress import Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.prove.disk import DEAD, Call, calls, die_at, without_waiting
+from tests.prove.task_trainings import KINDS, Parts, parts
 
 ERRORS = (errno.ENOSPC, errno.EIO)
 KEPT = 2
@@ -292,8 +292,9 @@ def make_corpus(num_pairs: int) -> EncodedCorpus:
 class Toy:
     """A tiny training: 3 epochs of so many steps together, with dropout, averages, validations, a best model."""
 
-    def __init__(self, num_steps: int) -> None:
+    def __init__(self, num_steps: int, kind: str = "pair") -> None:
         self.num_steps = num_steps
+        self.kind = kind
         self.corpus = make_corpus(4 * -(-num_steps // 3))
 
     def train(self, folder: Path, stop: int = 0) -> bool:
@@ -302,9 +303,6 @@ class Toy:
         Returns:
             Whether it was stopped.
         """
-        torch.manual_seed(7)
-        model = CONFIGS["transformer-post"].build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False)
-        torch.manual_seed(random.randrange(1 << 30))  # what a new process would have is none of ours
         config = TrainingConfig.model_validate(
             {
                 "batch_tokens": 28,
@@ -317,14 +315,23 @@ class Toy:
             }
         )
 
+        torch.manual_seed(7)
+        if self.kind == "pair":
+            model = CONFIGS["transformer-post"].build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False)
+            sampler = PairSampler(self.corpus, config.batch_tokens, config.seed)
+            own = Parts(model, PairStep(model, config.label_smoothing), sampler)
+        else:
+            own = parts(self.kind, config, len(self.corpus), 0.1, torch.float32)
+        torch.manual_seed(random.randrange(1 << 30))  # what a new process would have is none of ours
+
         def keep(weights: Mapping[str, Tensor]) -> None:
             torch_bytes = b"".join(tensor.detach().numpy().tobytes() for tensor in weights.values())
             (folder / "best").write_bytes(torch_bytes)
 
         trainer = Trainer(
-            PairStep(model, config.label_smoothing),
+            own.step,
             config,
-            PairSampler(self.corpus, config.batch_tokens, config.seed),
+            own.sampler,
             folder,
             _validation,
             False,
@@ -342,7 +349,7 @@ class Toy:
             if module.training and step == stop:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        model.register_forward_pre_hook(send)
+        own.model.register_forward_pre_hook(send)
         try:
             trainer.run()
         except Stopped:
@@ -362,15 +369,17 @@ class Toy:
         return bits(checkpoint) | {"state": state, "metrics": metrics, "best": best}
 
 
-def _validation(model: Seq2Seq) -> Validation:
+def _validation(model: torch.nn.Module) -> Validation:
     total = sum(float(parameter.double().square().sum()) for parameter in model.parameters())
     return Validation({"loss": total}, ("a", "b", "c"))
 
 
 @without_waiting()
-def sweep_resume(root: Path, stops: Iterator[tuple[int, ...]], num_steps: int, records: Mapping[str, Record]) -> None:
+def sweep_resume(
+    root: Path, stops: Iterator[tuple[int, ...]], num_steps: int, records: Mapping[str, Record], kind: str = "pair"
+) -> None:
     """Stop a training in so many of its steps; at its end all is as if it had never been stopped."""
-    toy = Toy(num_steps)
+    toy = Toy(num_steps, kind)
     (root / "whole").mkdir(parents=True)
     toy.train(root / "whole")
     wanted = toy.result(root / "whole")
@@ -380,7 +389,7 @@ def sweep_resume(root: Path, stops: Iterator[tuple[int, ...]], num_steps: int, r
         was_stopped = [toy.train(folder, stop) for stop in (*each, 0)]
         is_well = was_stopped == [True] * len(each) + [False] and toy.result(folder) == wanted
         records[f"resumed {len(each)}x" if len(each) <= 3 else "resumed at all"].ask(
-            is_well, f"resume: stopped at {each}"
+            is_well, f"resume: {kind}, stopped at {each}"
         )
         shutil.rmtree(folder)
 
@@ -439,6 +448,9 @@ class Sizes:
     """Stops at one step; every step once where there are no more."""
     num_more: int = 40
     """Stops at two and three steps."""
+    num_steps_of_task: int = 24
+    """Length of the trainings of tasks other than translation, each stopped at every step."""
+    num_more_of_task: int = 6
     num_killed: int = 40
     """Trainings killed at random times."""
 
@@ -452,7 +464,7 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
     names = ("kills", "power cuts", "errors", "random kills", "bit flips", "truncations")
     records = {
         name: Record()
-        for name in (*names, "resumed at all", "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings")
+        for name in (*names, "resumed at all", "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings", *KINDS)
     }
     chance = random.Random(seed)
     each = stops(sizes.num_steps, sizes.num_single, sizes.num_more, chance)
@@ -468,6 +480,11 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
         sweep_damage(root / "e", sizes.num_flips, sizes.num_cuts, chance, records)
         say("damage")
         sweep_resume(root / "f", each, sizes.num_steps, records)
+        for kind in KINDS:
+            few = stops(sizes.num_steps_of_task, sizes.num_single, sizes.num_more_of_task, chance)
+            names_of_stops = ("resumed at all", "resumed 1x", "resumed 2x", "resumed 3x")
+            own = dict.fromkeys(names_of_stops, records[kind])
+            sweep_resume(root / kind, few, sizes.num_steps_of_task, own, kind)
         say("resume")
         sweep_killed_training(root / "g", sizes.num_steps, sizes.num_killed, chance, records["killed trainings"])
     return records

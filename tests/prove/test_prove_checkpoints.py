@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.data.batch import Position
+from heedful.training import loop
 from tests.prove import prove_checkpoints as sweeps
 from tests.prove.prove_checkpoints import PHASES, Record
 
@@ -65,6 +67,24 @@ def test_a_training_goes_on_to_the_same_bits(tmp_path: Path):
     records = {f"resumed {name}": Record() for name in ("at all", "1x", "2x", "3x")}
     sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (1,), (8,), (4, 9), (2, 3, 10)]), 12, records)
     assert [(each.num_cases, each.failures) for each in records.values()] == [(1, []), (2, []), (1, []), (1, [])]
+
+
+@pytest.mark.parametrize("kind", sweeps.KINDS)
+def test_a_training_of_another_task_goes_on_to_the_same_bits(kind: str, tmp_path: Path, record: Record):
+    records = dict.fromkeys(("resumed at all", "resumed 1x", "resumed 2x", "resumed 3x"), record)
+    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (8,), (4, 9)]), 12, records, kind)
+    assert (record.num_cases, record.failures) == (3, [])
+
+
+@pytest.mark.parametrize("kind", sweeps.KINDS)
+def test_a_training_that_begins_its_epoch_again_is_noticed(
+    kind: str, tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+):
+    """A fault that each sweep has to see."""
+    monkeypatch.setattr(loop, "Position", lambda epoch, batch: Position(epoch, 0))
+    records = {"resumed 1x": record}
+    sweeps.sweep_resume(tmp_path, iter([(3,)]), 12, records, kind)
+    assert len(record.failures) == 1
 
 
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, record: Record):
