@@ -96,6 +96,12 @@ COMMAND_LINES: Final = (
         ("out.tmx",),
         damages="few",
     ),
+    Command(
+        "translate-terms",
+        ("translate", "tiny.model", "abc", "--terms", "test.tsv"),
+        ("tiny.model", "test.tsv"),
+        damages="few",
+    ),
     Command("classify", ("classify", "labels.model", "abc fed"), ("labels.model",)),
     Command("classify-onnx", ("classify", "labels-engines.model", "abc fed"), ("labels-engines.model",)),
     Command("caption", ("caption", "scenes.model", "scenes/0.png"), ("scenes.model", "scenes/0.png")),

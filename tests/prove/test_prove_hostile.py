@@ -26,6 +26,7 @@ FAMILIES = {
     "read/pack-zip/*": 5,
     "read/translate-corrected/*": 10,
     "read/correct*/*": 20,
+    "read/translate-terms/*": 10,
     "value/correct/*": 10,
     "write/correct/*": 10,
     "value/info/*": 25,

@@ -9,6 +9,7 @@ Examples:
   heedful evaluate pairs.model test.de test.en --metrics bleu,chrf
   heedful evaluate new.model test.tsv --versus old.model --format json
   heedful evaluate pairs.model test.tsv --record
+  heedful evaluate pairs.model test.tsv --terms terms.tsv
 """
 
 import json
@@ -40,6 +41,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
+from heedful.cli.search_options import TermsPath, text_constraints
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -101,6 +103,7 @@ def run(
     ensemble: EnsembleModels = None,
     replace_unknown: ReplaceUnknown = None,
     shortlist: Shortlist = False,
+    terms: TermsPath = None,
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
     limit: Limit = 0,
@@ -120,21 +123,20 @@ def run(
     """
     use_threads(threads)
     messages = Messages(quiet)
-    if record and ensemble:
-        raise UsageError("evaluate: --record stores the scores of one model; leave out --ensemble")
+    if record and (ensemble or terms):
+        raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
     if (other := _other_task(model, engine, device)) is not None:
-        if record:
-            raise UsageError("evaluate: --record is for models that translate, whose scores the page shows")
+        if record or terms:
+            raise UsageError("evaluate: --record and --terms are for models that translate")
         _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
 
-    pairs = find_pairs(data, parse_columns(columns))
-    messages.say(pairs.describe())
+    messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
-    _check_metrics(keys)
+    keys = _checked_metrics(metrics)
+    wording = text_constraints(terms=terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
@@ -142,11 +144,11 @@ def run(
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
-        chosen_search = changed_search(
-            translator, beam, changes={"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        )
-        search = tell_engine(translator, chosen_search, False, messages)
-        evaluated = translator.measure(items, search, keys, batch_tokens, lowercase=lowercase, seed=seed)
+        changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
+        chosen_search = changed_search(translator, beam, changes=changes)
+        demand = wording.of_sources(translator.target_tokenizer).strictest
+        search = tell_engine(translator, chosen_search, False, messages, demand)
+        evaluated = translator.measure(items, search, keys, batch_tokens, wording, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)
         messages.say(
             f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed:.1f} a second, "
@@ -243,19 +245,22 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
 
 
-def _check_metrics(keys: tuple[str, ...]) -> None:
-    """Refuse an unknown metric before translating."""
+def _checked_metrics(metrics: str) -> tuple[str, ...]:
+    """Keys of the value of --metrics; an unknown one is refused before translating."""
     from heedful.evaluation.interface import Setting
     from heedful.evaluation.metrics.table import build_metric
 
+    keys = tuple(key.strip() for key in metrics.split(",") if key.strip())
     for key in keys:
         build_metric(key, Setting())
+    return keys
 
 
 def _text(scored: "Scored") -> str:
     evaluated, reference_perplexity = scored
+    terms = f"{evaluated.terms}\n" if evaluated.terms else ""
     return (
-        f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}"
+        f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}{terms}"
         f"perplexity {reference_perplexity.per_token:.3f} a target token ({reference_perplexity.num_tokens:,}), "
         f"{reference_perplexity.bits_per_character:.3f} bits a character\n"
     )
@@ -278,6 +283,8 @@ def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
         "perplexity": vars(reference_perplexity),
         "seconds": evaluated.seconds,
     }
+    if evaluated.terms is not None:
+        facts["terms"] = vars(evaluated.terms)
     if evaluated.unreplaced is not None:
         facts |= {"num_replaced": evaluated.num_replaced, "unreplaced": evaluated.unreplaced.to_dict()}
     return facts

@@ -1,7 +1,8 @@
 """Options of search and sampling, in panels of their own in the help."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
@@ -10,6 +11,7 @@ from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
+    from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
 
 _WORDING: Final = "Constraints on outputs"
@@ -51,6 +53,15 @@ Require = Annotated[
 Ban = Annotated[
     list[str] | None,
     typer.Option(metavar="PHRASE", help="Phrase that no output contains; may be repeated.", rich_help_panel=_WORDING),
+]
+TermsPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--terms",
+        metavar="FILE",
+        help="Terms, one per line: source term TAB target form TAB note; outputs contain the forms of their terms.",
+        rich_help_panel=_WORDING,
+    ),
 ]
 Sample = Annotated[
     bool, typer.Option("--sample", help="Sample outputs; implied by the options below.", rich_help_panel=_SAMPLING)
@@ -106,6 +117,29 @@ SampleSeed = Annotated[
         rich_help_panel=_SAMPLING,
     ),
 ]
+
+
+def text_constraints(
+    prefix: str = "", require: Sequence[str] | None = None, ban: Sequence[str] | None = None, terms: Path | None = None
+) -> "TextConstraints":
+    """Combine the constraints of the command line.
+
+    Args:
+        prefix: value of --prefix.
+        require: values of --require.
+        ban: values of --ban.
+        terms: file of --terms.
+
+    Returns:
+        The constraints.
+
+    Raises:
+        DataError: the file is no list of terms.
+    """
+    from heedful.runtime.text_constraints import TextConstraints
+    from heedful.text.terms import Terms
+
+    return TextConstraints(prefix, require or (), ban or (), Terms.read(terms) if terms else None)
 
 
 @final

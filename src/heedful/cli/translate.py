@@ -7,6 +7,7 @@ Examples:
   heedful translate pairs.model 'Where is the station?'
   heedful translate pairs.model -i news.de -o news.en
   heedful translate pairs.model --beam 10 --nbest 5 < news.de
+  heedful translate pairs.model --terms terms.tsv < news.de
   heedful translate pairs.model --ray *.de --output translated --workers 4
 
 Output, UTF-8:
@@ -65,8 +66,10 @@ from heedful.cli.search_options import (
     SampleSeed,
     SearchOptions,
     Temperature,
+    TermsPath,
     TopK,
     TopP,
+    text_constraints,
 )
 from heedful.custom_code import allow_code, allowed_code
 from heedful.errors import UsageError
@@ -128,6 +131,7 @@ def run(
     prefix: Prefix = "",
     require: Require = None,
     ban: Ban = None,
+    terms: TermsPath = None,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -152,11 +156,9 @@ def run(
     require_one(texts, source)
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    from heedful.runtime.text_constraints import TextConstraints
-
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    constraints = TextConstraints(prefix, require or (), ban or ())
+    constraints = text_constraints(prefix, require, ban, terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
@@ -192,7 +194,7 @@ class _Written:
         from heedful.cli.scoring import tell_engine
         from heedful.predictors.translator import WINDOW_LINES
 
-        constraints = self.constraints.encode(translator.target_tokenizer)
+        constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
         warn_of_damage(translator, messages)
@@ -257,7 +259,7 @@ class _Work:
         from heedful.records import checksum
 
         translator = self.translator()
-        constraints = self.written.constraints.encode(translator.target_tokenizer)
+        constraints = self.written.constraints.of_sources(translator.target_tokenizer).strictest
         search, exact = self.options.search(translator), self.written.exact
         tell_engine(translator, search, self.written.align, messages, constraints, exact)
         about = {

@@ -23,6 +23,7 @@ from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
+from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
 
@@ -232,6 +233,8 @@ class MeasuredTranslations:
     """Scores before unknown words were replaced; None where nothing was replaced."""
     worst: tuple[str, tuple[ScoredOutput, ...]] = ("", ())
     """Key of a metric, and the outputs that it scores worst."""
+    terms: TermCounts | None = None
+    """Terms of the sources, and how many of them the outputs use; None without a term list."""
 
     def __repr__(self) -> str:
         return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"

@@ -36,14 +36,14 @@ from heedful.predictors.translation import (
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
-from heedful.runtime.text_constraints import TextConstraints
+from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
 from heedful.runtime.translation_memory import TranslationMemory
 from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.search.constraints import Constraints
 from heedful.search.inputs import token_draw
 from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
+from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -161,14 +161,7 @@ class Translator(Predictor):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
         stream = self.stream(
-            texts,
-            config,
-            attention,
-            batch_tokens,
-            wording=wording,
-            exact=exact,
-            corrected=corrected,
-            cancelled=cancelled,
+            texts, config, attention, batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, cancelled
         )
         return list(stream)
 
@@ -204,13 +197,13 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
-        demand = wording.encode(self.target_tokenizer) if wording else Constraints()
+        demand = (wording or TextConstraints()).of_sources(self.target_tokenizer)
         while window := list(islice(remaining, window_lines)):
-            indexed = replace(demand, index=num_done)
+            indexed = replace(demand, general=replace(demand.general, index=num_done))
             outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
             if corrected:
                 align = self.align if attention else None
-                outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.is_free, align)
+                outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
             yield from outputs
             num_done += len(window)
 
@@ -305,6 +298,7 @@ class Translator(Predictor):
         search: SearchConfig | None = None,
         metrics: Sequence[str] = (),
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        wording: TextConstraints | None = None,
         **settings: Any,
     ) -> MeasuredTranslations:
         """Translate sources and score the output.
@@ -314,6 +308,7 @@ class Translator(Predictor):
             search: search settings; None = the model's own.
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
             batch_tokens: largest number of source positions times beam in a batch.
+            wording: constraints on the outputs; None = none.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
 
         Returns:
@@ -322,7 +317,7 @@ class Translator(Predictor):
         search_config = search or self.search
         self.backends.searching(search_config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens))
+        translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens, wording=wording))
         seconds = time.perf_counter() - started
         num_replaced = sum(bool(one.unreplaced) for one in translations)
         keys = tuple(metrics) or self.metrics
@@ -334,7 +329,8 @@ class Translator(Predictor):
         before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
         scored = report(outputs)
         worst = worst_outputs(items, outputs, scored.results)
-        return MeasuredTranslations(outputs, scored, seconds, search_config.beam, num_replaced, before, worst)
+        terms = TermCounts.of(wording.terms, items.sources, outputs) if wording and wording.terms else None
+        return MeasuredTranslations(outputs, scored, seconds, search_config.beam, num_replaced, before, worst, terms)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -360,15 +356,15 @@ class Translator(Predictor):
         search: SearchConfig,
         attention: bool,
         batch_tokens: int,
-        demand: Constraints,
+        demand: SourceConstraints,
         is_exact: bool,
         cancelled: Callable[[], bool] | None,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        constraints = [replace(demand, index=demand.index + index) for index in full]
-        backend = self.backends.searching(search, attention, demand, is_exact)
+        constraints = [demand.of(texts[index], index) for index in full]
+        backend = self.backends.searching(search, attention, demand.strictest, is_exact)
         decode = partial(decode_sorted, backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
         decoded = decode(constraints=constraints, cancelled=cancelled)
         hypotheses = dict(zip(full, decoded, strict=True))

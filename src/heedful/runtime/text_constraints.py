@@ -1,19 +1,18 @@
 """Text constraints: prefix, required and banned phrases as text, converted to token constraints for search."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 from heedful.errors import UsageError
 from heedful.search.constraints import Constraints, holds
-from heedful.text.scripts import script_of
+from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.terms import Terms
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer
 from heedful.text.vocabulary import UNK
 
 Tokens = tuple[int, ...]
 
-_UNSPACED: Final = frozenset({"Han", "Kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
-"""Scripts without spaces between words."""
 _ANCHOR: Final = "\ue000"
 """Private-use character put before a phrase; no subword piece contains both it and text after it."""
 
@@ -30,11 +29,13 @@ class TextConstraints:
         prefix: beginning of each output.
         required: phrases that each output contains.
         banned: phrases that no output contains.
+        terms: terms whose target forms the outputs of their sources contain.
     """
 
     prefix: str = ""
     required: Sequence[str] = ()
     banned: Sequence[str] = ()
+    terms: Terms | None = None
 
     def encode(self, tokenizer: Tokenizer) -> Constraints:
         """Convert the constraints to tokens.
@@ -60,6 +61,58 @@ class TextConstraints:
             banned=[form for forms in banned for form in forms],
         )
 
+    def of_sources(self, tokenizer: Tokenizer) -> "SourceConstraints":
+        """Convert the constraints to tokens, with those of single sources.
+
+        Args:
+            tokenizer: tokenizer of the target side.
+
+        Returns:
+            Token constraints by source.
+
+        Raises:
+            UsageError: as `encode`; or a target form of a term has unknown tokens, or contains a banned phrase.
+        """
+        terms = self.terms.terms if self.terms else ()
+        phrases = {one.target: _forms(tokenizer, one.target, "target form of a term")[0] for one in terms}
+        replace(self, required=[*self.required, *phrases], terms=None).encode(tokenizer)  # refuses banned ones
+        return SourceConstraints(self.encode(tokenizer), self.terms, phrases)
+
+
+@final
+@dataclass(frozen=True)
+class SourceConstraints:
+    """Token constraints of all sources, and of single ones by the terms in them.
+
+    Attributes:
+        general: constraints of all sources; its index is that of the first source.
+        terms: terms to look for in the sources.
+        phrases: tokens of each target form of a term.
+    """
+
+    general: Constraints
+    terms: Terms | None
+    phrases: Mapping[str, Tokens]
+
+    @property
+    def strictest(self) -> Constraints:
+        """Constraints of a source with all terms, which the engine must support."""
+        return replace(self.general, required=[*self.general.required, *self.phrases.values()])
+
+    def of(self, source: str, index: int) -> Constraints:
+        """Return the constraints of one source.
+
+        Args:
+            source: text.
+            index: index of the source from the first one.
+
+        Returns:
+            The constraints.
+        """
+        phrases = [self.phrases[term.target] for term in self.terms.match(source)] if self.terms else []
+        required = [*self.general.required, *phrases]
+        return replace(self.general, index=self.general.index + index, required=required)
+
 
 def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
     """Token sequences of a phrase: inside unspaced text, if that differs, and at the beginning of a word.
@@ -69,7 +122,7 @@ def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
     """
     phrase = phrase.strip()
     at_start = _written(tokenizer, phrase, name)
-    is_spaced = script_of(phrase[0]) not in _UNSPACED
+    is_spaced = script_of(phrase[0]) not in UNSPACED
     if is_spaced or not tokenizer.pieces(at_start[:1])[0].startswith(SPACE_MARK):
         return [at_start]
     inside = tuple(tokenizer.encode(_ANCHOR + phrase)[len(tokenizer.encode(_ANCHOR)) :])

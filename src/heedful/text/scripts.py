@@ -6,6 +6,9 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
+UNSPACED: Final = frozenset({"Han", "Kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
+"""Scripts without spaces between words."""
+
 # First and last code point and script of each block, sorted by first code point. Blocks also contain digits and signs;
 # counting them as letters does no harm.
 _BLOCKS: Final = (

@@ -1,0 +1,231 @@
+"""Terms: pairs of a source term and the form that translations shall have for it, and their matches in texts.
+
+A term list is a file of TSV: source term, target form and, if there is one, a note. Words match regardless of case and
+of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
+at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In
+scripts without spaces each character is a unit, and so is each sign.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, final
+
+from heedful.errors import DataError
+from heedful.text.lines import read_lines
+from heedful.text.quoting import shortened
+from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.text_files import check_file
+
+Use = Literal["exact", "stem", ""]
+"""Form of a term in an output: the target form itself, another form of its words, or none."""
+
+_UNITS: Final = re.compile(r"\w+|[^\w\s]")
+_STEM: Final = 4
+_ENDING: Final = 3
+
+
+@final
+@dataclass(frozen=True)
+class Term:
+    """Source term and the form that translations shall have for it."""
+
+    source: str
+    target: str
+    note: str = ""
+
+    def used(self, output: str) -> Use:
+        """Find the target form in an output.
+
+        Args:
+            output: a translation.
+
+        Returns:
+            "exact" where the form stands in it, "stem" where only other forms of its words do, else "".
+        """
+        wanted, units, other = split_units(self.target), split_units(output), _folded(output)
+        if any(units[start : start + len(wanted)] == wanted for start in range(len(units))):
+            return "exact"
+        return "stem" if any(_matches(_folded(self.target), other[start:]) for start in range(len(other))) else ""
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """List of terms."""
+
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> "Terms":
+        """Read a term list.
+
+        Args:
+            path: a file of TSV with two or three columns; empty lines and lines that begin with # are left out.
+
+        Returns:
+            The terms, each source once.
+
+        Raises:
+            DataError: the file cannot be read, has no term, a row has another number of columns or a blank term, or two
+                rows have different target forms for the same source term.
+        """
+        check_file(path)
+        rows: dict[tuple[str, ...], tuple[int, Term]] = {}
+        for number, line in enumerate(read_lines(path, nul="refuse"), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            cells = [cell.strip() for cell in line.split("\t")]
+            if len(cells) not in (2, 3):
+                raise DataError(
+                    f"{path}:{number}: expected a source term, a target form and a note at most, separated by tabs, "
+                    f"got {len(cells)} columns; a term has no tab"
+                )
+            if not (cells[0] and cells[1]):
+                raise DataError(f"{path}:{number}: a term is blank; leave the row out")
+            term = Term(*cells)
+            first, other = rows.setdefault(tuple(_folded(term.source)), (number, term))
+            if other.target != term.target:
+                raise DataError(
+                    f"{path}:{number}: {shortened(term.source)} is {shortened(term.target)} here and "
+                    f"{shortened(other.target)} in line {first}; leave one of the two out"
+                )
+        if not rows:
+            raise DataError(f"{path}: no terms; write one per line, source term TAB target form")
+        return cls(tuple(term for _, term in rows.values()))
+
+    def match(self, source: str) -> list[Term]:
+        """Find the terms of a source.
+
+        Args:
+            source: a text.
+
+        Returns:
+            The terms in the order of their places. Of overlapping ones the longest counts; of equally long ones the one
+            whose words are not inflected, then the first.
+        """
+        units = _folded(source)
+        spans = [
+            (start, start + len(words), term)
+            for start, unit in enumerate(units)
+            for words, term in self._by_stem.get(_without_marks(unit)[:_STEM], ())
+            if _matches(words, units[start:])
+        ]
+        spans.sort(
+            key=lambda span: (-_size(units[span[0] : span[1]]), units[span[0] : span[1]] != _folded(span[2].source))
+        )
+        is_free = [True] * len(units)
+        chosen: list[tuple[int, Term]] = []
+        for start, stop, term in spans:
+            if all(is_free[start:stop]):
+                is_free[start:stop] = [False] * (stop - start)
+                chosen.append((start, term))
+        return [term for _, term in sorted(chosen, key=lambda choice: choice[0])]
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, Sequence[tuple[list[str], Term]]]:
+        """Terms with their units, by the first letters of the first."""
+        index: defaultdict[str, list[tuple[list[str], Term]]] = defaultdict(list)
+        for term in self.terms:
+            words = _folded(term.source)
+            index[_without_marks(words[0])[:_STEM]].append((words, term))
+        return dict(index)
+
+
+@final
+@dataclass
+class TermCounts:
+    """Numbers of the terms of sources, and of those that outputs use."""
+
+    num_terms: int = 0
+    num_exact: int = 0
+    num_stem: int = 0
+    """Terms that are used in another form of their words only."""
+
+    @classmethod
+    def of(cls, terms: Terms, sources: Sequence[str], outputs: Sequence[str]) -> "TermCounts":
+        """Count the terms that outputs use.
+
+        Args:
+            terms: the term list.
+            sources: source texts.
+            outputs: the output of each.
+
+        Returns:
+            The counts; a term that occurs twice in a source counts once.
+        """
+        counts = cls()
+        for source, output in zip(sources, outputs, strict=True):
+            for term in dict.fromkeys(terms.match(source)):
+                use = term.used(output)
+                counts.num_terms += 1
+                counts.num_exact += use == "exact"
+                counts.num_stem += use == "stem"
+        return counts
+
+    def __str__(self) -> str:
+        if not self.num_terms:
+            return "terms: none in the sources"
+        exact, other = (100 * number / self.num_terms for number in (self.num_exact, self.num_stem))
+        return f"terms: {self.num_terms:,} in the sources, {exact:.1f} % used in their form, {other:.1f} % in another"
+
+
+def split_units(text: str) -> list[str]:
+    """Split a text into words, characters of scripts without spaces, and signs.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The units.
+
+    Example:
+        >>> split_units("C++ im Jahr 2026, 你好")
+        ['C', '+', '+', 'im', 'Jahr', '2026', ',', '你', '好']
+    """
+    units: list[str] = []
+    for run in _UNITS.findall(text):
+        word = ""
+        for character in run:
+            if script_of(character) in UNSPACED:
+                units += [word, character] if word else [character]
+                word = ""
+            else:
+                word += character
+        if word:
+            units.append(word)
+    return units
+
+
+def _folded(text: str) -> list[str]:
+    return [unit.casefold() for unit in split_units(unicodedata.normalize("NFC", text))]
+
+
+def _size(units: Sequence[str]) -> int:
+    return sum(map(len, units))
+
+
+def _matches(words: Sequence[str], units: Sequence[str]) -> bool:
+    """Whether units begin with forms of these words."""
+    return len(words) <= len(units) and all(map(_is_form, words, units))
+
+
+def _is_form(word: str, other: str) -> bool:
+    if word == other:
+        return True
+    left, right = _without_marks(word), _without_marks(other)
+    shorter, longer = sorted((len(left), len(right)))
+    stem = next((index for index in range(shorter) if left[index] != right[index]), shorter)
+    return (
+        stem >= _STEM and shorter - stem <= 1 and longer - stem <= min(_ENDING, stem // 2) and (left + right).isalpha()
+    )
+
+
+def _without_marks(word: str) -> str:
+    """Word without accents, which inflection may change (Haus, Häuser)."""
+    letters = unicodedata.normalize("NFD", word)
+    return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))

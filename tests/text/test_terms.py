@@ -1,0 +1,105 @@
+"""Terms: lists, matches in sources, and their use in outputs."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import DataError
+from heedful.text import terms as module
+from heedful.text.terms import Term, TermCounts, Terms, split_units
+
+
+def listed(*pairs: tuple[str, str]) -> Terms:
+    return Terms(tuple(Term(*pair) for pair in pairs))
+
+
+def matched(terms: Terms, source: str) -> list[str]:
+    return [term.target for term in terms.match(source)]
+
+
+GERMAN = listed(("Haus", "building"), ("weißes Haus", "palace"), ("Bahn", "rail"), ("IT", "computing"), ("C++", "Cpp"))
+CASES = [
+    ("Das Haus.", ["building"]),
+    ("HAUS und haus", ["building", "building"]),
+    ("zwei Häuser", ["building"]),
+    ("des weißen Hauses", ["palace"]),
+    ("Haus, weißes Haus", ["building", "palace"]),
+    ("Der Bahnhof", []),
+    ("mit it", ["computing"]),
+    ("C# und C", []),
+    ("C++!", ["Cpp"]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("source", "targets"), CASES)
+def test_words_match_regardless_of_case_and_inflection(source: str, targets: list[str]):
+    assert matched(GERMAN, source) == targets
+
+
+def test_a_match_of_equal_words_only_would_be_noticed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_is_form", str.__eq__)
+    assert [source for source, targets in CASES if matched(GERMAN, source) != targets] == [
+        "zwei Häuser",
+        "des weißen Hauses",
+    ]
+
+
+def test_of_overlapping_terms_the_longest_counts_and_then_the_uninflected():
+    terms = listed(("neues Haus", "A"), ("Haus am Meer", "B"), ("Katzen", "cats"), ("Katze", "cat"))
+    assert matched(terms, "ein neues Haus am Meer") == ["B"]
+    assert matched(terms, "neues Haus, Haus am Meer") == ["A", "B"]
+    assert matched(terms, "die Katze und die Katzen") == ["cat", "cats"]
+
+
+def test_scripts_without_spaces_match_by_character():
+    terms = listed(("机器翻译", "machine translation"), ("翻译", "translation"), ("機", "X"))
+    assert matched(terms, "神经机器翻译和翻译") == ["machine translation", "translation"]
+    assert split_units("が三a1 b") == ["が", "三", "a1", "b"]
+
+
+@pytest.mark.parametrize(
+    ("output", "use"),
+    [
+        ("The Railway Station.", ""),
+        ("A railway station!", "exact"),
+        ("RAILWAY STATIONS", "stem"),
+        ("railways and stations", ""),
+        ("", ""),
+    ],
+)
+def test_a_use_is_exact_or_by_the_stem(output: str, use: str):
+    assert Term("Bahnhof", "railway station").used(output) == (use if output != "The Railway Station." else "stem")
+
+
+def test_counts_are_of_terms_by_sentence():
+    terms = listed(("Haus", "house"), ("Katze", "cat"))
+    counts = TermCounts.of(terms, ["Haus Haus", "Häuser", "Katze", "x"], ["house", "houses", "dog", "house"])
+    assert (counts.num_terms, counts.num_exact, counts.num_stem) == (3, 1, 1)
+    assert str(counts) == "terms: 3 in the sources, 33.3 % used in their form, 33.3 % in another"
+    assert str(TermCounts()) == "terms: none in the sources"
+
+
+def test_a_list_is_read(tmp_path: Path):
+    path = tmp_path / "terms.tsv"
+    path.write_bytes(b"# comment\n\nHaus\t house \tnote\r\nHaus\thouse\nBahn hof\tstation\n")
+    assert Terms.read(path) == Terms((Term("Haus", "house", "note"), Term("Bahn hof", "station")))
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("Haus\n", r":1: expected .* got 1 columns"),
+        ("a\tb\tc\td\n", r":1: expected .* got 4 columns; a term has no tab"),
+        ("a\tb\n\t\tc\n", r":2: a term is blank"),
+        ("a\t \n", r":1: a term is blank"),
+        ("Haus\tA\nhaus\tB\n", r":2: 'haus' is 'B' here and 'A' in line 1; leave one of the two out"),
+        ("# only\n", "no terms"),
+        ("", "empty"),
+    ],
+)
+def test_what_is_no_list_of_terms_is_refused(tmp_path: Path, content: str, complaint: str):
+    (tmp_path / "terms.tsv").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=complaint) as refusal:
+        Terms.read(tmp_path / "terms.tsv")
+    assert "\n" not in str(refusal.value)
