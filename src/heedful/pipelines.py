@@ -155,7 +155,7 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
     Example:
         >>> config = search_settings(SearchConfig(), {"num_beams": 4, "max_new_tokens": 20})
         >>> config.beam, config.max_length_ratio, config.max_length_offset
-        (4, 0.0, 20)
+        (4, 0.0, 19)
     """
     values = default.model_dump(mode="json")
     is_sampling = bool(settings.get("do_sample", False))
@@ -168,8 +168,8 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
             if is_sampling or name not in ("temperature", "top_k", "top_p", "min_p", "seed"):
                 values[_RENAMED[name]] = value
         elif name in ("max_length", "max_new_tokens"):
-            # Transformers counts the token that starts the output in max_length.
-            number = int(value) - (name == "max_length")
+            # Transformers counts the token that starts the output in max_length, and forces EOS to be the last token.
+            number = int(value) - (2 if name == "max_length" else 1)
             values |= {"max_length_ratio": 0.0, "max_length_offset": max(1, number)}
         elif name == "min_length":
             values["min_length"] = max(0, int(value) - 2)  # counts the start and EOS
