@@ -38,10 +38,11 @@ _RENAMED: Final = {
     "seed": "seed",
 }
 """Search settings by their names in Transformers."""
-_IGNORED: Final = frozenset(
-    ("truncation", "clean_up_tokenization_spaces", "src_lang", "tgt_lang", "use_cache", "early_stopping")
-)
+_IGNORED: Final = frozenset(("truncation", "clean_up_tokenization_spaces", "src_lang", "tgt_lang", "use_cache"))
 """Arguments without effect: a heedful model has one language pair, and cuts sources that exceed its limit."""
+
+_STOPPING: Final[Mapping[object, str]] = {False: "full", "never": "certain"}
+"""Rules that end a search by the values of `early_stopping`; `likely` for any other."""
 
 Result = dict[str, Any]
 
@@ -161,8 +162,10 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
     is_sampling = bool(settings.get("do_sample", False))
     if is_sampling:
         values |= {"method": "sampling", "beam": 1, "stopping": "likely"}
+    else:
+        values["stopping"] = _STOPPING.get(settings.get("early_stopping") or False, "likely")
     for name, value in settings.items():
-        if value is None or name in _IGNORED or name == "do_sample":
+        if value is None or name in {*_IGNORED, "do_sample", "early_stopping"}:
             continue
         if name in _RENAMED:
             if is_sampling or name not in ("temperature", "top_k", "top_p", "min_p", "seed"):
@@ -174,7 +177,8 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
         elif name == "min_length":
             values["min_length"] = max(0, int(value) - 2)  # counts the start and EOS
         else:
-            known = ", ".join(sorted({*_RENAMED, *_IGNORED, "do_sample", "max_length", "max_new_tokens", "min_length"}))
+            others = ("do_sample", "early_stopping", "max_length", "max_new_tokens", "min_length")
+            known = ", ".join(sorted({*_RENAMED, *_IGNORED, *others}))
             raise UsageError(f"pipeline: unknown argument {name}; known: {known}")
     nbest, beam = int(values.pop("nbest")), int(values.pop("beam"))
     config = SearchConfig.model_validate(values | {"nbest": 1, "beam": 1 if is_sampling else max(1, beam)})

@@ -149,6 +149,7 @@ def test_where_it_is_named_it_searches_beams_its_own_way(alpha: float, tmp_path:
     [
         {"num_groups": 5, "diversity": 0.5},
         {"stopping": "certain"},
+        {"stopping": "full"},
         {"length_penalty": "gnmt"},
         {"length_reward": 0.5},
         {"beta": 0.1},

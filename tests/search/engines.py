@@ -249,14 +249,18 @@ def slow_step(
 
 
 def may_stop(group: SlowGroup, config: SearchConfig) -> bool:
-    """The rule called likely."""
+    """The rules called likely and full."""
     if config.stopping == "certain" or not group.beam_state:
         return False
     best_live = max(log_prob for log_prob, _ in group.beam_state)
+    size = config.beam // config.num_groups
+    if config.stopping == "full":
+        best_scores = sorted((one.score for one in group.found), reverse=True)[:size]
+        return len(best_scores) == size and best_scores[-1] >= score_of(best_live, group.num_steps, config)
     if config.alpha == 0 and config.length_reward == 0:
         best = sorted((one.log_prob for one in group.found), reverse=True)[: config.nbest]
         return len(best) == config.nbest and best[-1] >= best_live
-    if len(group.found) < config.beam // config.num_groups:
+    if len(group.found) < size:
         return False
     return max(one.score for one in group.found) >= score_of(best_live, group.num_steps, config)
 

@@ -141,7 +141,16 @@ def test_the_certain_rule_is_not_asked_here() -> None:
         assert BeamState.start(1, config).advance(candidates, NOT_LAST, config)[2].tolist() == [expected]
 
 
+def test_the_rule_of_a_full_beam_waits_for_the_worst_of_it() -> None:
+    for stopping, expected in (("likely", True), ("full", False)):
+        config = SearchConfig(beam=2, alpha=0.5, stopping=stopping)  # type: ignore[arg-type]
+        first = BeamState.start(1, config).advance(offers_of([-1.0, -2.0, -3.0], [EOS, 4, 5]), NOT_LAST, config)[0]
+        candidates = first.rank(np.array([[[-8.0, -0.1], [-9.0, -1.0]]]), np.array([[[EOS, 4], [5, 6]]]))
+        ended = candidates.take(np.array([[2, 0, 1]]))
+        assert first.advance(ended, NOT_LAST, config)[2].tolist() == [expected]
+
+
 def test_a_reward_for_length_is_part_of_the_score() -> None:
     config = SearchConfig(beam=1, length_reward=0.5)
     after, _, _ = BeamState.start(1, config).advance(offers_of([-3.0], [EOS]), NOT_LAST, config)
-    assert after.best_score.tolist() == [-2.5]
+    assert after.best_scores.tolist() == [[-2.5]]

@@ -69,7 +69,7 @@ def test_defaults_are_valid_and_survive_toml(tmp_path) -> None:  # type: ignore[
         ({"length_reward": -0.1}, "search.length_reward"),
         ({"repetition_penalty": 0.9}, "search.repetition_penalty: .*1.0 or more"),
         ({"no_repeat_ngram_size": -1}, "search.no_repeat_ngram_size"),
-        ({"stopping": "early"}, "search.stopping: .*'likely' or 'certain'"),
+        ({"stopping": "early"}, "search.stopping: .*'likely', 'full' or 'certain'"),
     ],
 )
 def test_wrong_values_are_refused_by_name(given: dict[str, object], message: str) -> None:

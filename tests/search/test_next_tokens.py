@@ -41,7 +41,7 @@ def configs(draw: st.DrawFn) -> SearchConfig:
         "max_length_ratio": 1.0,
         "max_length_offset": draw(st.integers(1, 4)),
         "forbid_unknown": draw(st.booleans()),
-        "stopping": draw(st.sampled_from(["likely", "likely", "certain"])),
+        "stopping": draw(st.sampled_from(["likely", "likely", "full", "certain"])),
     }
     return SearchConfig(**chosen)
 

@@ -1,5 +1,7 @@
 """A trace names every hypothesis that the search could choose from, and tracing changes no result."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -19,9 +21,11 @@ def traced(config: SearchConfig, sources: list[np.ndarray] = SOURCES, seed: int 
     return trace, found, search(engine, sources, config, max_length=8, need_alignment=True)
 
 
-@pytest.mark.parametrize("stopping", ["likely", "certain"])
+@pytest.mark.parametrize("stopping", ["likely", "full", "certain"])
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_finished_hypotheses_of_the_trace_are_those_of_the_search(beam: int, stopping: str):
+def test_finished_hypotheses_of_the_trace_are_those_of_the_search(
+    beam: int, stopping: Literal["likely", "full", "certain"]
+):
     config = SearchConfig(beam=beam, nbest=beam, stopping=stopping, max_length_offset=4)
     trace, found, untraced = traced(config)
     assert found == untraced

@@ -21,8 +21,9 @@ The search of a source ends at its length limit, when no hypothesis is alive, or
   finished hypotheses are at least as probable as any live one, because no later one can enter the list. The best is
   also the one that CTranslate2 returns.
 
-`stopping` = `certain` waits until no later hypothesis can enter the list, whatever the score
-(`heedful.search.stopping`); it takes more steps.
+`stopping` = `full` waits until `beam` hypotheses have finished and the worst of the best `beam` of them scores no lower
+than the best live one would at its present length, as in Transformers. `stopping` = `certain` waits until no later
+hypothesis can enter the list, whatever the score (`heedful.search.stopping`). Both take more steps.
 
 Length and coverage penalties rank finished hypotheses only; the live hypotheses of a source have one length and are
 compared by log probability. So a beam of 1 takes the most probable token at each step; a beam no smaller than the

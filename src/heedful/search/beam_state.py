@@ -116,7 +116,8 @@ class BeamState:
         origins: [row, hypothesis, step] index of each token's attention weights among all of that step.
         num_finished: [row] number of hypotheses finished so far.
         best_finished: [row, nbest] log probabilities of the most probable finished hypotheses, best first.
-        best_score: [row] highest score of a finished hypothesis before the coverage penalty; -inf while there is none.
+        best_scores: [row, 1 or hypothesis] highest scores of finished hypotheses before the coverage penalty, best
+            first; -inf while there are fewer. As many as a beam for the rule `full`, else the best alone.
     """
 
     sources: IntArray
@@ -127,7 +128,7 @@ class BeamState:
     origins: IntArray
     num_finished: IntArray
     best_finished: FloatArray
-    best_score: FloatArray
+    best_scores: FloatArray
 
     @staticmethod
     def start(num_sources: int, config: SearchConfig) -> "BeamState":
@@ -153,7 +154,7 @@ class BeamState:
             origins=np.zeros(history, dtype=np.int64),
             num_finished=np.zeros(num_rows, dtype=np.int64),
             best_finished=np.full((num_rows, config.nbest), -np.inf),
-            best_score=np.full(num_rows, -np.inf),
+            best_scores=np.full((num_rows, config.row_size if config.stopping == "full" else 1), -np.inf),
         )
 
     @property
@@ -222,7 +223,8 @@ class BeamState:
         survivors = candidates.take(chosen)
         ends = candidates.ending(size, is_last)
         ended = np.where(ends, candidates.log_probs, -np.inf)
-        scores = length_score(ended.max(axis=1), self.token_ids.shape[2] + 1, config)
+        ranked = ended if config.stopping == "full" else ended.max(axis=1, keepdims=True)
+        scores = length_score(ranked, self.token_ids.shape[2] + 1, config)
         after = BeamState(
             sources=self.sources,
             groups=self.groups,
@@ -231,8 +233,8 @@ class BeamState:
             token_log_probs=_extended(self.token_log_probs, survivors.parents, survivors.token_log_probs),
             origins=_extended(self.origins, survivors.parents, self.flat_indices(survivors.parents)),
             num_finished=self.num_finished + ends.sum(axis=1),
-            best_finished=-np.sort(-np.concatenate([self.best_finished, ended], axis=1))[:, : config.nbest],
-            best_score=np.maximum(self.best_score, scores),
+            best_finished=_best(self.best_finished, ended),
+            best_scores=_best(self.best_scores, scores),
         )
         return after, survivors.parents, is_last | ~lives.any(axis=1) | after._has_enough(config)
 
@@ -251,10 +253,17 @@ class BeamState:
     def _has_enough(self, config: SearchConfig) -> BoolArray:
         if config.stopping == "certain":
             return np.zeros(self.sources.size, dtype=np.bool_)
+        scores = length_score(self.log_probs.max(axis=1), self.token_ids.shape[2], config)
+        if config.stopping == "full":
+            return self.best_scores[:, -1] >= scores
         if config.alpha == 0 and config.beta == 0 and config.length_reward == 0:
             return self.best_finished[:, -1] >= self.log_probs.max(axis=1)
-        scores = length_score(self.log_probs.max(axis=1), self.token_ids.shape[2], config)
-        return (self.num_finished >= self.log_probs.shape[1]) & (self.best_score >= scores)
+        return (self.num_finished >= self.log_probs.shape[1]) & (self.best_scores[:, 0] >= scores)
+
+
+def _best(numbers: FloatArray, more: FloatArray) -> FloatArray:
+    """[row, any] the highest of the numbers of each row and more of them, best first."""
+    return -np.sort(-np.concatenate([numbers, more], axis=1))[:, : numbers.shape[1]]
 
 
 def _extended(history: NDArray[Kind], parents: IntArray, latest: NDArray[Kind]) -> NDArray[Kind]:

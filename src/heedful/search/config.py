@@ -41,7 +41,8 @@ class SearchConfig(Config):
         shortlist: consider only the vocabulary shortlist of the sources, in engines that were exported with one; others
             consider the whole vocabulary.
         stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis
-            scores higher now, `certain` once none can enter the `nbest` any more (`heedful.search.stopping`).
+            scores higher now, `full` once none scores higher than the worst of them, `certain` once none can enter the
+            `nbest` any more (`heedful.search.stopping`).
     """
 
     method: Literal["beam", "sampling"] = "beam"
@@ -66,7 +67,7 @@ class SearchConfig(Config):
     forbid_unknown: bool = False
     replace_unknown: bool = False
     shortlist: bool = False
-    stopping: Literal["likely", "certain"] = "likely"
+    stopping: Literal["likely", "full", "certain"] = "likely"
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -95,8 +96,8 @@ class SearchConfig(Config):
             return f"method sampling carries no beam, got beam {self.beam}; set beam = 1, and nbest to draw several"
         if self.num_groups > 1 or self.diversity > 0:
             return "num_groups and diversity are for method beam; leave them out or set method = beam"
-        if self.stopping == "certain":
-            return "stopping certain is for method beam; samples end by themselves, leave it out"
+        if self.stopping != "likely":
+            return f"stopping {self.stopping} is for method beam; samples end by themselves, leave it out"
         if self.temperature == 0 and self.nbest > 1:
             return f"temperature 0 draws the same output {self.nbest} times; set nbest = 1 or a higher temperature"
         return ""
