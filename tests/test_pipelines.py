@@ -54,6 +54,22 @@ def test_generation_arguments_are_search_settings():
     assert (sampling.method, sampling.beam, sampling.nbest, sampling.top_k) == ("sampling", 1, 3, 5)
 
 
+@pytest.mark.parametrize(
+    ("early", "stopping"), [(None, "full"), (False, "full"), (True, "likely"), ("never", "certain")]
+)
+def test_early_stopping_is_a_rule_of_beams(early: object, stopping: str):
+    settings = {"early_stopping": early}
+    assert search_settings(SearchConfig(), {"num_beams": 4, **settings}).stopping == stopping
+    assert search_settings(SearchConfig(), {"num_beams": 1, **settings}).stopping == "likely"
+    assert search_settings(SearchConfig(), {"do_sample": True, **settings}).stopping == "likely"
+
+
+@pytest.mark.parametrize("early", ["sometimes", [1], 2])
+def test_early_stopping_of_another_value_is_refused(early: object):
+    with pytest.raises(UsageError, match="early_stopping"):
+        search_settings(SearchConfig(), {"early_stopping": early})
+
+
 def test_what_is_unknown_is_refused(trained: Trained):
     with pytest.raises(UsageError, match="no such task"):
         heedful.pipeline("fill-mask", trained.model)

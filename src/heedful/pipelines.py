@@ -41,8 +41,8 @@ _RENAMED: Final = {
 _IGNORED: Final = frozenset(("truncation", "clean_up_tokenization_spaces", "src_lang", "tgt_lang", "use_cache"))
 """Arguments without effect: a heedful model has one language pair, and cuts sources that exceed its limit."""
 
-_STOPPING: Final[Mapping[object, str]] = {False: "full", "never": "certain"}
-"""Rules that end a search by the values of `early_stopping`; `likely` for any other."""
+_STOPPING: Final[Mapping[str, str]] = {"False": "full", "True": "likely", "never": "certain"}
+"""Rules that end a beam search, by the values of `early_stopping`."""
 
 Result = dict[str, Any]
 
@@ -69,8 +69,8 @@ class Pipeline:
         Args:
             inputs: a text or a list of texts.
             settings: num_beams, num_return_sequences, max_length, max_new_tokens, min_length, length_penalty,
-                no_repeat_ngram_size, repetition_penalty, do_sample, temperature, top_k, top_p, batch_size,
-                return_tensors, return_text and prefix, as in Transformers.
+                early_stopping, no_repeat_ngram_size, repetition_penalty, do_sample, temperature, top_k, top_p,
+                batch_size, return_tensors, return_text and prefix, as in Transformers.
 
         Returns:
             For a text a list of one dictionary per output; for a list of texts one dictionary per text, or one list per
@@ -162,8 +162,6 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
     is_sampling = bool(settings.get("do_sample", False))
     if is_sampling:
         values |= {"method": "sampling", "beam": 1, "stopping": "likely"}
-    else:
-        values["stopping"] = _STOPPING.get(settings.get("early_stopping") or False, "likely")
     for name, value in settings.items():
         if value is None or name in {*_IGNORED, "do_sample", "early_stopping"}:
             continue
@@ -181,6 +179,11 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
             known = ", ".join(sorted({*_RENAMED, *_IGNORED, *others}))
             raise UsageError(f"pipeline: unknown argument {name}; known: {known}")
     nbest, beam = int(values.pop("nbest")), int(values.pop("beam"))
+    early = str(settings.get("early_stopping") or False)
+    if early not in _STOPPING:
+        raise UsageError(f"pipeline: early_stopping={early}; expected False, True or 'never'")
+    if not is_sampling and max(beam, nbest) > 1:  # greedy search ends by the same rule, and more engines have it
+        values["stopping"] = _STOPPING[early]
     config = SearchConfig.model_validate(values | {"nbest": 1, "beam": 1 if is_sampling else max(1, beam)})
     return with_outputs(config, beam, nbest)
 

@@ -258,7 +258,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _is_sound(facts: Mapping[str, Any]) -> bool:
-    """Whether a line is as it was written."""
+    """Tell whether a line holds what was written, by its checksum and its fields."""
     content = {key: value for key, value in facts.items() if key != CHECKSUM}
     names = ("withdraws", "time") if "withdraws" in facts else ("source", "correction", "time")
     return facts.get(CHECKSUM) == checksum(content) and all(isinstance(facts.get(name), str) for name in names)

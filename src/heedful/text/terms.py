@@ -210,7 +210,7 @@ def _size(units: Sequence[str]) -> int:
 
 
 def _matches(words: Sequence[str], units: Sequence[str]) -> bool:
-    """Whether units begin with forms of these words."""
+    """Tell whether the first units of a text are forms of the words of a term."""
     return len(words) <= len(units) and all(map(_is_form, words, units))
 
 
