@@ -101,10 +101,10 @@ $(BIN)/python:
 
 $(VENV)/.installed-train: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing the packages for training into $(VENV) (a few minutes the first time)"
-	$(PIP) --editable '.[train]'
+	$(PIP) --editable '.[train,serve]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing the packages for training, tests and checks into $(VENV) (a few minutes the first time)"
-	$(PIP) --editable '.[train,onnx,dev]'
+	$(PIP) --editable '.[train,serve,onnx,dev]'
 	@touch $@ $(VENV)/.installed-train

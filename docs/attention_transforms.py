@@ -6,7 +6,6 @@ Each cell is tried on a small call; tests/contracts/ proves the numbers.
 import logging
 import warnings
 from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 import torch
@@ -45,24 +44,32 @@ def transform_tables() -> dict[str, list[tuple[str, ...]]]:
     Returns:
         "transforms": a row for each normalizer, and for the scores that answer alike.
     """
-    return _transform_tables(tuple(SCORES), tuple(NORMALIZERS))
-
-
-@cache
-def _transform_tables(scores: tuple[str, ...], normalizers: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
     rows: dict[tuple[str, ...], list[str]] = {}
-    for name, score in (*((name, SCORES[name](4, 4, 8)) for name in scores), ("function", Function(_products))):
-        rows.setdefault(_row(score, SOFTMAX), []).append(f"`{name}`")
+    for name, kind in (*SCORES.items(), ("function", None)):
+        rows.setdefault(_row(kind, SOFTMAX), []).append(f"`{name}`")
     groups = [("all scores" if len(rows) == 1 else ", ".join(names), *row) for row, names in rows.items()]
-    return {"transforms": [*groups, *((f"`{name}`", *_row(Dot(4, 4), NORMALIZERS[name]())) for name in normalizers)]}
+    others = [(f"`{name}`", *_row(Dot, kind())) for name, kind in NORMALIZERS.items()]
+    return {"transforms": [*groups, *others]}
 
 
 def _products(query: Tensor, key: Tensor) -> Tensor:
     return query @ key.mT
 
 
-def _row(score: Score, normalizer: Normalizer) -> tuple[str, ...]:
-    """Cells of a mechanism."""
+_rows: Final[dict[tuple[type[Score] | None, type[Normalizer]], tuple[str, ...]]] = {}
+"""Cells of mechanisms that were tried: pages in two languages, and tests that add one mechanism, share the others."""
+
+
+def _row(kind: type[Score] | None, normalizer: Normalizer) -> tuple[str, ...]:
+    """Cells of a mechanism; the score of no kind is a function."""
+    key = (kind, type(normalizer))
+    if key not in _rows:
+        _rows[key] = _try(kind(4, 4, 8) if kind else Function(_products), normalizer)
+    return _rows[key]
+
+
+def _try(score: Score, normalizer: Normalizer) -> tuple[str, ...]:
+    """Cells of a score and a normalizer, by calls."""
     call = _Attend(score, normalizer).double().requires_grad_(requires_grad=False)
     inputs = tuple(torch.randn(2, 4, 4, dtype=torch.float64) for _ in range(3))
     lengths = torch.tensor([4, 3])

@@ -35,8 +35,8 @@ class Toy:
 
 
 def package(folder: Path, higher_is_better: bool) -> Path:
-    """A copy of the package with the toy metric."""
-    shutil.copytree(SOURCE / "heedful", folder / "heedful", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package, with the loops it has compiled, and the toy metric."""
+    shutil.copytree(SOURCE / "heedful", folder / "heedful")
     metrics = folder / "heedful" / "evaluation" / "metrics"
     (metrics / "toy.py").write_text(METRIC.replace("HIGHER", str(higher_is_better)), encoding="utf-8")
     text = (metrics / "table.py").read_text(encoding="utf-8")

@@ -196,9 +196,9 @@ def add_line(text: str, place: str, line: str) -> str:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with the toy task."""
+    """A copy of the package, with the loops it has compiled, and the toy task."""
     source = tmp_path_factory.mktemp("seam")
-    shutil.copytree(SOURCE / "heedful", source / "heedful", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE / "heedful", source / "heedful")
     for name, text in (("models/toy.py", MODEL), ("tasks/toy.py", TASK), ("predictors/toy.py", PREDICTOR)):
         (source / "heedful" / name).write_text(text, encoding="utf-8")
     for name, additions in LINES.items():
