@@ -49,6 +49,20 @@ def test_a_line_that_is_no_story_is_refused_with_its_place(model: Path, tmp_path
     assert len(done.errors) == 1
 
 
+def test_a_passage_without_text_has_no_answer_and_a_warning(tmp_path: Path):
+    data = write_stories(tmp_path / "stories.jsonl", 40)
+    sizes = ("model.embedding_size=8", "model.hidden_size=8", "training.max_steps=1", "training.export=false")
+    settings = [word for setting in sizes for word in ("--set", setting)]
+    done = heedful("train", data, "--task", "answering", "--preset", "bidaf", "--out", tmp_path / "m", *settings)
+    assert done.code == 0, done.err
+    rows = b'{"facts": ["Ada ran."], "question": "Who?"}\n{"facts": [], "question": "Who?"}\n'
+    done = heedful("answer", tmp_path / "m", stdin=rows)
+    assert done.code == 0
+    assert [bool(line.split("\t")[0]) for line in done.out.split("\n")[:-1]] == [True, False]
+    assert "standard input:2: no facts, so no answer" in done.err
+    assert done.err.count("no facts") == 1
+
+
 def test_a_long_question_is_cut_with_a_warning(model: Path):
     done = heedful("answer", model, stdin=b'{"facts": [], "question": "' + b"where " * 2_000 + b'"}\n')
     assert done.code == 0

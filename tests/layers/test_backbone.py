@@ -153,6 +153,11 @@ def test_other_names_are_no_settings(name: str):
         ShowAttendTellConfig(backbone=name)
 
 
+def test_a_name_without_its_library_is_told_how_to_write_it():
+    with pytest.raises(ValueError, match="for the network resnet18 of timm, write timm:resnet18"):
+        ShowAttendTellConfig(backbone="resnet18")
+
+
 def test_without_timm_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     recipe = Recipe((tmp_path,), task="captioning", settings=("model.backbone=timm:resnet18",))

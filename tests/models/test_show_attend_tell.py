@@ -5,6 +5,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from heedful.errors import ConfigError
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs, TokenInputs
 from heedful.models.show_attend_tell import PRESETS, ShowAttendTell, ShowAttendTellConfig
 from tests.models.by_hand_captions import (
@@ -72,6 +73,79 @@ def test_the_comparison_would_see_a_context_without_its_gate():
     wanted, _ = show_attend_tell(p, annotations, TARGETS[0].tolist(), has_gate=False)
     logits = model.logits(model(inputs, TARGETS).features)[0].detach().numpy()
     assert np.abs(logits - wanted).max() > 1e-3
+
+
+def drawings() -> PixelInputs:
+    """Three pictures on a plain ground: ink at one corner, ink in the middle of a dark ground, and no ink."""
+    pixels = torch.full((3, 3, 8, 24), 250, dtype=torch.uint8)
+    pixels[0, 1, 5:7, 1] = 0
+    pixels[1] = 20
+    pixels[1, :, 2, 13] = 200
+    pixels[2, :, 4, 4] = 200
+    return PixelInputs(pixels)
+
+
+def inked(picture: np.ndarray, side: int) -> list[int]:
+    """Regions that differ from the mean of the border by more than 64 in some channel, and their neighbours; or all."""
+    rows, columns = picture.shape[1] // side, picture.shape[2] // side
+    border = [[*channel[0], *channel[-1], *channel[:, 0], *channel[:, -1]] for channel in picture.astype(np.float64)]
+    regions: set[int] = set()
+    for channel, row, column in np.ndindex(*picture.shape):
+        if abs(float(picture[channel, row, column]) - float(np.mean(border[channel]))) > 64:
+            for near_row in range(row // side - 1, row // side + 2):
+                for near_column in range(column // side - 1, column // side + 2):
+                    if 0 <= near_row < rows and 0 <= near_column < columns:
+                        regions.add(near_row * columns + near_column)
+    return sorted(regions) or [*range(rows * columns)]
+
+
+@pytest.mark.parametrize("hides_background", [True, False])
+def test_hidden_background_is_as_if_it_were_not_there(hides_background: bool):
+    config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": hides_background})
+    torch.manual_seed(3)
+    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().eval(), drawings()
+    decoded = model(inputs, TARGETS, need=("weights",))
+    logits, weights = model.logits(decoded.features), decoded.attended["cross"].weights
+    assert weights is not None
+    regions = [inked(picture, 4) for picture in inputs.pixels.numpy()]
+    assert regions == [[0, 1, 6, 7], [2, 3, 4, 8, 9, 10], [*range(12)]]
+    p = numbers(model)
+    for row, length in enumerate(LENGTHS):
+        annotations = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
+        shown = regions[row] if hides_background else [*range(12)]
+        wanted, alpha = show_attend_tell(p, [annotations[region] for region in shown], TARGETS[row, :length].tolist())
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
+        np.testing.assert_allclose(weights[row, :length][:, shown].detach().numpy(), alpha, atol=1e-10)
+        assert weights[row, :length].sum().item() == pytest.approx(length)
+
+
+def test_steps_hide_the_background_as_the_whole_caption_does():
+    config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True})
+    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().eval(), drawings()
+    whole = model(inputs, TARGETS).features
+    state = model.start(memory := model.encode(inputs))
+    memory = model.prepare_steps(memory)
+    for place in range(4):
+        decoded, state = model.step(TARGETS[:, place : place + 1], state, memory)
+        assert torch.allclose(decoded.features, whole[:, place : place + 1], atol=1e-12)
+
+
+def test_the_penalty_does_not_ask_for_the_background():
+    config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True, "doubly_stochastic": 1.0})
+    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().train(), drawings()
+    decoded = model(inputs, TARGETS)
+    real = torch.tensor([[place < length for place in range(4)] for length in LENGTHS])
+    weights = decoded.attended["cross"].weights
+    assert weights is not None
+    rows = zip(weights.detach().numpy(), LENGTHS, map(lambda each: inked(each, 4), inputs.pixels.numpy()), strict=True)
+    wanted = sum(doubly_stochastic(row[:length, regions]) for row, length, regions in rows)
+    penalty = model.extra_losses(decoded, torch.zeros(3, 4), real)["doubly_stochastic"]
+    assert penalty.item() == pytest.approx(wanted, abs=1e-10)
+
+
+def test_features_have_no_background():
+    with pytest.raises(ConfigError, match="hides_background: the data are features"):
+        make(hides_background=True)
 
 
 def test_the_penalty_is_that_of_the_paper_over_real_words_and_regions():

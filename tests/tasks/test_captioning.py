@@ -80,11 +80,18 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
     assert (facts["task"], facts["kind"]) == ("captioning", PRESETS[preset].kind)
 
 
-@pytest.mark.parametrize("preset", MODELS)
-@pytest.mark.parametrize("kind", ["png", "npy"])
-def test_an_engine_gives_the_captions_and_attention_of_pytorch(preset: str, kind: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("preset", "kind", "settings"),
+    [
+        *((preset, kind, ()) for preset in MODELS for kind in ("png", "npy")),
+        ("show_attend_tell", "png", ("model.hides_background=true",)),
+    ],
+)
+def test_an_engine_gives_the_captions_and_attention_of_pytorch(
+    preset: str, kind: str, settings: tuple[str, ...], tmp_path: Path
+):
     data = write_scenes(tmp_path / "scenes.tsv", 40, kind=kind)
-    run = Run(data, tmp_path / "m", "training.max_steps=10", "training.export=true", preset=preset)
+    run = Run(data, tmp_path / "m", "training.max_steps=10", "training.export=true", *settings, preset=preset)
     run.train()
     export_engines(run.started[0], lambda line: None)
     images = sorted((tmp_path / "scenes").iterdir())[:7]

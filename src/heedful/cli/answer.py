@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli.lines import LineFormat, answer_lines
-from heedful.cli.messages import Messages
+from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
 
 if TYPE_CHECKING:
@@ -58,21 +58,26 @@ def run(
     is_conversation = source is None and target is None and sys.stdin.isatty()
     name = str(source or "standard input")
     known: list[str] = []
+    messages = Messages(quiet)
+    without = RepeatedWarning(messages, "questions without facts")
 
     def answers(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
         stories = [_story(line, known, name, first_index + index) for index, line in enumerate(window, start=1)]
         results = answerer.stream(story for story in stories if story is not None)
-        for story in stories:
+        for index, story in enumerate(stories, start=1):
             if story is None:
                 yield "", False
             else:
                 result = next(results)
+                if not result.answer:  # it would be a part of the facts
+                    without.add(f"{name}:{first_index + index}: no facts, so no answer")
                 text = json.dumps(_facts(result), ensure_ascii=False) if output_format == "jsonl" else _line(result)
                 shown = _weights(result) if is_conversation and output_format == "text" else ""
                 yield f"{text}\n{shown}", result.was_cut
 
     most = answerer.text.max_tokens
-    answer_lines(answers, (), source, target, Messages(quiet), WINDOW_STORIES, most, _HINT)
+    answer_lines(answers, (), source, target, messages, WINDOW_STORIES, most, _HINT)
+    without.close()
 
 
 def _story(line: str, known: list[str], name: str, number: int) -> "Story | None":

@@ -127,7 +127,7 @@ def _like(name: str, tensor: Tensor) -> Any:
     """Graph input or output with a tensor's type and number of axes, all of them dynamic."""
     from onnx import TensorProto, helper
 
-    types = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64}
+    types = {torch.float32: TensorProto.FLOAT, torch.int64: TensorProto.INT64, torch.bool: TensorProto.BOOL}
     return helper.make_tensor_value_info(name, types[tensor.dtype], [f"{name}.{axis}" for axis in range(tensor.dim())])
 
 

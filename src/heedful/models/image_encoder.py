@@ -1,18 +1,35 @@
 """Image encoder of models: annotation vectors of regions, from pixels or from precomputed features."""
 
-from typing import Final, final
+import re
+from typing import Annotated, Final, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from pydantic import AfterValidator
 from torch import Tensor, nn
 
 from heedful.errors import ConfigError
 from heedful.layers.backbone import PREFIX, BackboneEncoder
-from heedful.layers.picture import PictureEncoder, RegionEncoder
+from heedful.layers.picture import PictureEncoder, RegionEncoder, inked_regions
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs
 
-BACKBONE: Final = rf"^({PREFIX}[A-Za-z0-9_.\-]{{1,100}})?$"
-"""Names that a configuration may give a backbone; empty = our own encoder."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
+
+
+def _checked(name: str) -> str:
+    """Check the name of a backbone.
+
+    Raises:
+        ValueError: it is none of timm.
+    """
+    if name and not (name.startswith(PREFIX) and _NAME.fullmatch(name, len(PREFIX))):
+        advice = f"; for the network {name} of timm, write {PREFIX}{name}" if _NAME.fullmatch(name) else ""
+        raise ValueError(f"expected {PREFIX} and the name of a network, or nothing, got {name!r}{advice}")
+    return name
+
+
+Backbone = Annotated[str, AfterValidator(_checked)]
+"""Name that a configuration may give a backbone; empty = our own encoder."""
 
 
 @final
@@ -53,6 +70,7 @@ class ImageEncoder(nn.Module):
             self.inner = BackboneEncoder(backbone, num_channels, region_size, num_regions, size, dropout)
         else:
             self.inner = PictureEncoder(num_channels, region_size, num_regions, size, num_blocks, dropout)
+        self.region_size: Final = region_size
 
     def forward(self, inputs: Inputs) -> tuple[Float[Tensor, "source region size"], Int[Tensor, " source"]]:
         """Encode images.
@@ -72,3 +90,19 @@ class ImageEncoder(nn.Module):
         if isinstance(inputs, FeatureInputs) and isinstance(self.inner, RegionEncoder):
             return self.inner(inputs.features.to(self.inner.map.weight.dtype)), inputs.num_regions
         raise TypeError(f"{type(self.inner).__name__}: got {type(inputs).__name__}")
+
+    def without_background(self, inputs: Inputs) -> Bool[Tensor, "source region"]:
+        """Find the regions of pictures that show something.
+
+        Args:
+            inputs: pictures.
+
+        Returns:
+            [source, region] True for regions of ink and those beside them; see `inked_regions`.
+
+        Raises:
+            TypeError: the images are precomputed features.
+        """
+        if not isinstance(inputs, PixelInputs):
+            raise TypeError(f"the background of {type(inputs).__name__} is not known")
+        return inked_regions(inputs.pixels, self.region_size)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Need
 from heedful.config import Config
-from heedful.models.image_encoder import BACKBONE, ImageEncoder
+from heedful.models.image_encoder import Backbone, ImageEncoder
 from heedful.models.inputs import Inputs, VectorInputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 from heedful.models.transformer import Transformer, TransformerConfig, TransformerMemory, TransformerState
@@ -24,7 +24,7 @@ class ImageTransformerConfig(Config):
     """The Transformer, whose first encoder layer reads annotation vectors in the place of words."""
     num_blocks: int = Field(default=2, ge=0, le=100)
     """Convolutions of the image encoder at the resolution of regions."""
-    backbone: str = Field(default="", pattern=BACKBONE)
+    backbone: Backbone = ""
     """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
 
     @model_validator(mode="after")

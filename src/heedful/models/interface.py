@@ -60,8 +60,8 @@ class Decoded:
     requested."""
     copying: Copying | None = None
     """Distribution of copied source tokens; None unless the model copies them."""
-    lengths: Int[Tensor, " source"] | None = None
-    """[source] number of positions that were attended, for losses over them; None unless the model has such a loss."""
+    attended_positions: Bool[Tensor, "source position"] | None = None
+    """Source positions that could be attended, for losses over them; None unless the model has such a loss."""
 
 
 class Seq2Seq(nn.Module, ABC):

@@ -13,16 +13,17 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, PreparedKey
-from heedful.attention.masks import Mask
+from heedful.attention.masks import Mask, graph
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
 from heedful.config import MOST_SIZE, Config
+from heedful.errors import ConfigError
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.recurrent import LongShortTermMemory
 from heedful.models.attention_config import AttentionConfig, require_suitable
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
-from heedful.models.image_encoder import BACKBONE, ImageEncoder
+from heedful.models.image_encoder import Backbone, ImageEncoder
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -49,8 +50,10 @@ class ShowAttendTellConfig(Config):
     """Size D of an annotation vector; 512 in the paper."""
     num_blocks: int = Field(default=2, ge=0, le=100)
     """Convolutions of the encoder at the resolution of regions."""
-    backbone: str = Field(default="", pattern=BACKBONE)
+    backbone: Backbone = ""
     """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
+    hides_background: bool = False
+    """Whether only regions of ink, and those beside them, are attended; for drawings and writing on a plain ground."""
     has_gate: bool = True
     """Whether the context is multiplied by beta_t = sigmoid(f_beta(h_{t-1})); section 4.2.1."""
     doubly_stochastic: float = Field(default=1.0, ge=0.0, le=1e6)
@@ -100,6 +103,8 @@ class ShowAttendTellMemory(Memory):
     annotations: Float[Tensor, "source region size"]
     """[source, region, D] annotation vectors a_i."""
     prepared: PreparedKey
+    seen: tuple[Bool[Tensor, "source region"], ...] = ()
+    """Regions that may be attended; empty = all."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,10 @@ class ShowAttendTell(AttentiveSeq2Seq):
     ) -> None:
         super().__init__()
         self.config = config
+        if config.hides_background and not region_size:
+            raise ConfigError(
+                "model.hides_background: the data are features, whose background is not known; leave it out"
+            )
         embedding, hidden, size = config.embedding_size, config.hidden_size, config.annotation_size
         self.encoder = ImageEncoder(
             num_channels, region_size, num_regions, size, config.num_blocks, config.dropout, config.backbone
@@ -148,13 +157,13 @@ class ShowAttendTell(AttentiveSeq2Seq):
 
     def encode(self, inputs: Inputs) -> ShowAttendTellMemory:
         annotations, lengths = self.encoder(inputs)
-        return ShowAttendTellMemory(lengths, annotations, self.prepare_keys(annotations, lengths))
+        seen = (self.encoder.without_background(inputs),) if self.config.hides_background else ()
+        return ShowAttendTellMemory(lengths, annotations, self.prepare_keys(annotations, lengths), seen)
 
     def start(self, memory: Memory, num_hypotheses: int = 1) -> ShowAttendTellState:
         memory = _mine(memory)
-        num_regions = memory.annotations.shape[1]
-        real = torch.arange(num_regions, device=memory.lengths.device) < memory.lengths[:, None]
-        mean = memory.annotations.masked_fill(~real[..., None], 0.0).sum(dim=1) / memory.lengths[:, None]
+        num_regions, real = memory.annotations.shape[1], _attended_regions(memory)
+        mean = memory.annotations.masked_fill(~real[..., None], 0.0).sum(dim=1) / real.sum(dim=1, keepdim=True)
         hidden, cell = (
             torch.tanh(initial(mean))[:, None].expand(-1, num_hypotheses, -1)
             for initial in (self.initial_hidden, self.initial_cell)
@@ -168,7 +177,7 @@ class ShowAttendTell(AttentiveSeq2Seq):
         if not isinstance(state, ShowAttendTellState):
             raise TypeError(f"show_attend_tell: got {type(state).__name__}")
         embedded = self.target_embedding(tokens)
-        mask = self.visible_at(state.place, memory.lengths, memory.annotations.shape[1])
+        mask = _seen(self.visible_at(state.place, memory.lengths, memory.annotations.shape[1]), memory)
         attended, context = self._look(state.hidden, memory, memory.annotations, mask, need, state.coverage)
         hidden, cell = self._advance(self.decoder.input_map(embedded), context, state.hidden, state.cell)
         after = ShowAttendTellState(
@@ -192,7 +201,7 @@ class ShowAttendTell(AttentiveSeq2Seq):
         # The loop contains only the recurrence: words are mapped before it, the readout follows after it.
         values = self.share_values(memory.annotations)
         for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
-            mask = visible_from(self.attention, position, memory.lengths)
+            mask = _seen(visible_from(self.attention, position, memory.lengths), memory)
             attended, context = self._look(hidden, memory, values, mask, need, coverage)
             hidden, cell = self._advance(mapped, context, hidden, cell)
             coverage = self.add_coverage(coverage, attended)
@@ -200,16 +209,17 @@ class ShowAttendTell(AttentiveSeq2Seq):
             contexts.append(context)
             steps.append(attended)
         features = self._read_out(embedded, torch.cat(states, dim=1), torch.cat(contexts, dim=1))
-        return Decoded(features, {"cross": join(steps)}, lengths=memory.lengths)
+        return Decoded(features, {"cross": join(steps)}, attended_positions=_attended_regions(memory))
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
     ) -> dict[str, Tensor]:
         losses = super().extra_losses(decoded, token_log_probs, real)
         weights = decoded.attended["cross"].weights
-        if not self.training or not self.config.doubly_stochastic or weights is None or decoded.lengths is None:
+        regions = decoded.attended_positions
+        if not self.training or not self.config.doubly_stochastic or weights is None or regions is None:
             return losses
-        penalty = doubly_stochastic_penalty(weights, real, decoded.lengths)
+        penalty = doubly_stochastic_penalty(weights, real, regions)
         return losses | {"doubly_stochastic": self.config.doubly_stochastic * penalty}
 
     def _look(
@@ -238,7 +248,9 @@ class ShowAttendTell(AttentiveSeq2Seq):
 
 
 def doubly_stochastic_penalty(
-    weights: Float[Tensor, "batch target region"], real: Bool[Tensor, "batch target"], lengths: Int[Tensor, " batch"]
+    weights: Float[Tensor, "batch target region"],
+    real: Bool[Tensor, "batch target"],
+    regions: Bool[Tensor, "batch region"],
 ) -> Float[Tensor, ""]:
     """Compute the penalty that encourages a caption to look at every region; Xu et al. 2015, eq. 14.
 
@@ -247,19 +259,31 @@ def doubly_stochastic_penalty(
     Args:
         weights: [batch, target, region] weights of the regions.
         real: [batch, target] True where not padding.
-        lengths: [batch] real regions.
+        regions: [batch, region] True for those that may be attended.
 
     Returns:
         The penalty, summed over the batch.
 
     Example:
         >>> weights = torch.tensor([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]])
-        >>> doubly_stochastic_penalty(weights, torch.ones(1, 2, dtype=torch.bool), torch.tensor([2])).item()
+        >>> regions = torch.tensor([[True, True, False]])
+        >>> doubly_stochastic_penalty(weights, torch.ones(1, 2, dtype=torch.bool), regions).item()
         0.5
     """
     total = weights.masked_fill(~real[..., None], 0.0).sum(dim=1)
-    is_region = torch.arange(weights.shape[-1], device=lengths.device) < lengths[:, None]
-    return (1.0 - total).square().masked_fill(~is_region, 0.0).sum()
+    return (1.0 - total).square().masked_fill(~regions, 0.0).sum()
+
+
+def _attended_regions(memory: ShowAttendTellMemory) -> Bool[Tensor, "source region"]:
+    """Regions that may be attended."""
+    if memory.seen:
+        return memory.seen[0]
+    return torch.arange(memory.annotations.shape[1], device=memory.lengths.device) < memory.lengths[:, None]
+
+
+def _seen(mask: Mask, memory: ShowAttendTellMemory) -> Mask:
+    """A mask, without the background."""
+    return mask & graph(memory.seen[0][:, None]) if memory.seen else mask
 
 
 def _mine(memory: Memory) -> ShowAttendTellMemory:
