@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import torch
+from attention_pictures_models import MODEL_PICTURES
 from drawing import BLUE, GREEN, INK, ORANGE, Panel, Picture
 from numpy.typing import NDArray
 from torch import Tensor
@@ -291,5 +292,6 @@ PICTURES: Final[dict[str, Callable[[], Picture]]] = {
     "masks": masks,
     "local": local,
     "positions": positions,
+    **MODEL_PICTURES,
 }
 """Every picture by the name of its file."""
