@@ -110,6 +110,8 @@ DICTIONARY_FORMAT: Final = Format("dictionary")
 """`dictionary.tsv`, whose first line states the version."""
 SHARDS_FORMAT: Final = Format("folder of outputs")
 """`shards.json` of a folder of translated files."""
+CONFIDENCE_FORMAT: Final = Format("confidence", unmarked=0)
+"""`confidence-*.json` of a model folder."""
 CORRECTIONS_FORMAT: Final = Format("corrections", unmarked=0)
 """Each line of `corrections.jsonl`."""
 COMPARISON_FORMAT: Final = Format("comparison")

@@ -7,15 +7,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from heedful.errors import Stopped
+from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
+from heedful.predictors.confidence import LEAST_ITEMS, ROLE, calibrate, suited_criterion, write_confidence
+from heedful.predictors.interface import spaced
 from heedful.predictors.kept_scores import kept_scores
+from heedful.predictors.translator import Translator
 from heedful.recipe import Started
 from heedful.runtime.exported import find_exported
 from heedful.tasks.advice import verdict
 from heedful.tasks.table import find_task
+from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
 
+MOST_CALIBRATED: Final = 500
+"""Largest number of validation sources that a confidence is fitted on after a training."""
 LANDING: Final = ("linear", "cosine")
 """Schedules whose learning rate falls to zero at the end."""
 
@@ -96,6 +102,34 @@ def _complete_at_signal(folder: Path) -> Generator[None]:
     except KeyboardInterrupt:
         message = f"stopped after training: the model in {folder} is complete; run the same command for the rest"
         raise Stopped(message, signal.SIGINT) from None
+
+
+def calibrate_model(started: Started, say: Callable[[str], None]) -> None:
+    """Fit the confidence of a trained translation model to its validation set, unless it has one already.
+
+    A failure is reported in one line.
+
+    Args:
+        started: facts about a completed run; without `training.export` nothing is done, as for engines.
+        say: callback for the result.
+
+    Raises:
+        Stopped: Ctrl-C; the model is complete.
+    """
+    if not started.experiment.training.export or not isinstance(started.data, TranslationData):
+        return
+    items = spaced(started.data.pairs.dev, MOST_CALIBRATED)
+    translator = find_task(started.experiment.task).open(started.folder)
+    if ROLE in translator.folder.facts or len(items) < LEAST_ITEMS or not isinstance(translator, Translator):
+        return
+    with _complete_at_signal(started.folder):
+        try:
+            confidence, report = calibrate(translator, items, suited_criterion(translator))
+            write_confidence(translator.folder, confidence)
+        except HeedfulError as error:
+            say(f"no confidence: {error}")
+        else:
+            say(report.to_text().rstrip())
 
 
 def export_engines(started: Started, say: Callable[[str], None]) -> None:

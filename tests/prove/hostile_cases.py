@@ -80,6 +80,19 @@ COMMAND_LINES: Final = (
         (),
         False,
     ),
+    Command(
+        "translate-confident",
+        ("translate", "calibrated.model", "abc", "--min-confidence", "0.5", "--format", "jsonl"),
+        ("calibrated.model",),
+    ),
+    Command("calibrate", ("calibrate", "calibrated.model", "words.tsv"), ("calibrated.model", "words.tsv")),
+    Command(
+        "evaluate-confident",
+        ("evaluate", "calibrated.model", "test.tsv", "--png", "out.png"),
+        ("calibrated.model", "test.tsv"),
+        ("out.png",),
+        damages="few",
+    ),
     Command("correct", ("correct", "corrected.model", "abc", "w"), ("corrected.model",)),
     Command("correct-undo", ("correct", "corrected.model", "--undo"), ("corrected.model",), damages="few"),
     Command("correct-list", ("correct", "corrected.model", "--list"), ("corrected.model",), damages="few"),
@@ -424,6 +437,7 @@ def _replacing(name: str, place: tuple[str | int, ...], value: Any) -> Prepare:
 WRITERS: Final = (
     "translate-file",
     "align",
+    "calibrate",
     "correct",
     "correct-export",
     "report",
@@ -554,6 +568,7 @@ ODD_VALUES: Final = {
 """Values that an option gets."""
 BASES: Final = {
     "translate": "translate",
+    "calibrate": "calibrate",
     "correct": "correct-list",
     "classify": "classify",
     "caption": "caption",

@@ -93,6 +93,8 @@ def make_tiny(root: Path) -> None:
     (root / "tiny.toml").write_text(COMMON.format(text=CHARACTERS, model=TRANSFORMER) + SEARCH, encoding="utf-8")
     _do(root, "train", "words.tsv", "--out", "tiny.model", "--config", "tiny.toml")
     shutil.copytree(root / "tiny.model", root / "corrected.model", ignore=shutil.ignore_patterns("run"))
+    shutil.copytree(root / "tiny.model", root / "calibrated.model", ignore=shutil.ignore_patterns("run"))
+    _do(root, "calibrate", "calibrated.model", "words.tsv")
     for source, correction in (("abc", "x"), ("fed", "y"), ("fed", "z")):
         _do(root, "correct", "corrected.model", source, correction)
 

@@ -2,6 +2,7 @@
 
 DATA is one file of pairs, or two aligned files; rows with the same source are its references. Scores are
 printed with 95 % confidence intervals, with sacreBLEU-style signatures that make them comparable, and by source length.
+Of a calibrated model, the calibration of its confidence is printed too, beside the log probability.
 For a model that classifies texts or answers questions, DATA is a file like the one it was trained on.
 
 Examples:
@@ -10,6 +11,7 @@ Examples:
   heedful evaluate new.model test.tsv --versus old.model --format json
   heedful evaluate pairs.model test.tsv --record
   heedful evaluate pairs.model test.tsv --terms terms.tsv
+  heedful evaluate pairs.model test.tsv --png risk.png
 """
 
 import json
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from heedful.cli.completion import metrics as complete_metrics
+from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
@@ -47,11 +50,12 @@ from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
+    from heedful.evaluation.confidence import ConfidenceReport
     from heedful.predictors.interface import Measured, Predictor
     from heedful.predictors.perplexity import Perplexity
     from heedful.predictors.translation import MeasuredTranslations
 
-    Scored = tuple[MeasuredTranslations, Perplexity]
+    Scored = tuple[MeasuredTranslations, Perplexity, ConfidenceReport | None]
 
 _MEASURES: Final = "Measures"
 Versus = Annotated[
@@ -85,6 +89,15 @@ Record = Annotated[
         rich_help_panel=_MEASURES,
     ),
 ]
+RiskPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--png",
+        metavar="FILE",
+        help="Draw how many outputs are wrong if only the most confident ones are given.",
+        rich_help_panel=_MEASURES,
+    ),
+]
 BootstrapSeed = Annotated[
     int,
     typer.Option(
@@ -109,6 +122,7 @@ def run(
     limit: Limit = 0,
     batch_tokens: BatchTokens = 4096,
     record: Record = False,
+    png: RiskPath = None,
     output_format: ReportFormat = "text",
     seed: BootstrapSeed = 12345,
     device: Device = "auto",
@@ -125,9 +139,13 @@ def run(
     messages = Messages(quiet)
     if record and (ensemble or terms):
         raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
+    if png and ensemble:
+        raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
+    if png is not None:
+        refuse_overwriting(png, ())
     if (other := _other_task(model, engine, device)) is not None:
-        if record or terms:
-            raise UsageError("evaluate: --record and --terms are for models that translate")
+        if record or terms or png:
+            raise UsageError("evaluate: --record, --terms and --png are for models that translate")
         _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
@@ -140,6 +158,7 @@ def run(
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
+        from heedful.predictors.confidence import measure_confidence, read_confidence
         from heedful.predictors.perplexity import perplexity
         from heedful.predictors.translator import Translator
 
@@ -148,6 +167,8 @@ def run(
         chosen_search = changed_search(translator, beam, changes=changes)
         demand = wording.of_sources(translator.target_tokenizer).strictest
         search = tell_engine(translator, chosen_search, False, messages, demand)
+        if png and path == model:
+            read_confidence(translator.folder)  # refuses a model without one before it translates
         evaluated = translator.measure(items, search, keys, batch_tokens, wording, lowercase=lowercase, seed=seed)
         speed = len(items) / max(1e-9, evaluated.seconds)
         messages.say(
@@ -158,7 +179,9 @@ def run(
         if reference_perplexity.num_cut:
             cut, most = counted(reference_perplexity.num_cut, "reference"), translator.text.max_tokens
             messages.warn(f"perplexity: {cut} cut at {most} tokens, the most {path} takes")
-        return evaluated, reference_perplexity
+        is_alone = not (ensemble and path == model)
+        calibration = measure_confidence(translator, items, evaluated.outputs, seed) if is_alone else None
+        return evaluated, reference_perplexity, calibration
 
     scored = score(model)
     if record:
@@ -167,6 +190,10 @@ def run(
 
         keep_evaluation(open_folder(model), scored[0])
         messages.say(f"{model}: scores stored; heedful serve {model} shows them")
+    if png is not None and (calibration := scored[2]):
+        from heedful.inspection.risk_plot import save_risk_plot
+
+        save_risk_plot(png, calibration.risks, f"{model}, {counted(len(items), 'source')}")
     baseline = score(versus) if versus else None
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
 
@@ -257,12 +284,13 @@ def _checked_metrics(metrics: str) -> tuple[str, ...]:
 
 
 def _text(scored: "Scored") -> str:
-    evaluated, reference_perplexity = scored
+    evaluated, reference_perplexity, calibration = scored
     terms = f"{evaluated.terms}\n" if evaluated.terms else ""
     return (
         f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}{terms}"
         f"perplexity {reference_perplexity.per_token:.3f} a target token ({reference_perplexity.num_tokens:,}), "
         f"{reference_perplexity.bits_per_character:.3f} bits a character\n"
+        f"{calibration.to_text() if calibration else ''}"
     )
 
 
@@ -276,7 +304,7 @@ def _without_replacing(evaluated: "MeasuredTranslations") -> str:
 
 
 def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
-    evaluated, reference_perplexity = scored
+    evaluated, reference_perplexity, calibration = scored
     facts = {
         "model": str(path),
         **evaluated.report.to_dict(),
@@ -285,6 +313,8 @@ def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
     }
     if evaluated.terms is not None:
         facts["terms"] = vars(evaluated.terms)
+    if calibration is not None:
+        facts["confidence"] = calibration.to_dict()
     if evaluated.unreplaced is not None:
         facts |= {"num_replaced": evaluated.num_replaced, "unreplaced": evaluated.unreplaced.to_dict()}
     return facts

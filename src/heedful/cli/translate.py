@@ -8,6 +8,7 @@ Examples:
   heedful translate pairs.model -i news.de -o news.en
   heedful translate pairs.model --beam 10 --nbest 5 < news.de
   heedful translate pairs.model --terms terms.tsv < news.de
+  heedful translate pairs.model --min-confidence 0.8 --format jsonl < news.de
   heedful translate pairs.model --ray *.de --output translated --workers 4
 
 Output, UTF-8:
@@ -15,6 +16,9 @@ Output, UTF-8:
   text --align         translation TAB links, such as 0-0 1-2 (source word - target word, counted from 0)
   text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
   jsonl                one object per line with all of this
+
+With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
+jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
 
 Corrections of the model (heedful correct) are the outputs of their sources. For a similar source the correction is
 named on standard error, and as "memory" in jsonl, with the share of characters that match.
@@ -73,6 +77,7 @@ from heedful.cli.search_options import (
 )
 from heedful.custom_code import allow_code, allowed_code
 from heedful.errors import UsageError
+from heedful.text.counts import counted
 
 if TYPE_CHECKING:
     from heedful.predictors.translation import Translation
@@ -82,6 +87,17 @@ if TYPE_CHECKING:
     from heedful.search.config import SearchConfig
 
 Align = Annotated[bool, typer.Option("--align", help="Add word alignments.", rich_help_panel=FILES)]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        "--min-confidence",
+        min=0.0,
+        max=1.0,
+        metavar="FLOAT",
+        help="Leave out outputs that are right with a smaller probability; 0 leaves out none, and adds it to jsonl.",
+        rich_help_panel=FILES,
+    ),
+]
 Exact = Annotated[
     bool,
     typer.Option(
@@ -120,6 +136,7 @@ def run(
     target: OutputPath = None,
     output_format: LineFormat = "text",
     align: Align = False,
+    min_confidence: MinConfidence = None,
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     beam: Beam = None,
@@ -156,10 +173,14 @@ def run(
     require_one(texts, source)
     if align and nbest > 1 and output_format == "text":
         raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
+    if min_confidence is not None and (nbest > 1 or ensemble):
+        raise UsageError(
+            "translate: --min-confidence is about the best output of one model: leave out --nbest and --ensemble"
+        )
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, terms)
-    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints)
+    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
@@ -180,6 +201,8 @@ class _Written:
     batch_tokens: int
     exact: bool
     constraints: "TextConstraints"
+    min_confidence: float | None = None
+    """Smallest confidence of an output that is given; None = confidence is not computed."""
 
     def translate(
         self,
@@ -199,14 +222,26 @@ class _Written:
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
         warn_of_damage(translator, messages)
         matches = MatchNotes(messages)
+        num_withheld = num_lines = 0
 
         def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+            nonlocal num_withheld, num_lines
             for index, (translation, text) in enumerate(self.texts(translator, search, window, first_index)):
+                num_withheld += self.is_withheld(translation)
+                num_lines += 1
                 matches.add(first_index + index + 1, translation.memory)
                 yield text, translation.was_cut
 
         answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
         matches.close()
+        if num_withheld:
+            messages.say(
+                f"{num_withheld:,} of {counted(num_lines, 'output')} left out: confidence below {self.min_confidence:g}"
+            )
+
+    def is_withheld(self, output: "Translation") -> bool:
+        """Tell whether an output is left out, because its confidence is too small."""
+        return output.confidence is not None and output.confidence < (self.min_confidence or 0.0)
 
     def texts(
         self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
@@ -221,9 +256,13 @@ class _Written:
             wording=self.constraints,
             exact=self.exact,
             corrected=True,
+            confidence=self.min_confidence is not None,
         )
         for index, each in enumerate(outputs, first_index):
-            yield each, _written(each, index, self.output_format, self.align, self.nbest)
+            is_withheld = self.is_withheld(each)
+            shown = replace(each, text="", alternatives=(), alignment=()) if is_withheld else each
+            text = _written(shown, index, self.output_format, self.align, self.nbest, each.text if is_withheld else "")
+            yield each, text
 
 
 @final
@@ -300,9 +339,12 @@ class _Work:
         return translate
 
 
-def _written(output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int) -> str:
+def _written(
+    output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int, withheld: str
+) -> str:
     if output_format == "jsonl":
-        return json.dumps(_facts(output, index, align), ensure_ascii=False) + "\n"
+        facts = _facts(output, index, align) | ({"withheld": withheld} if withheld else {})
+        return json.dumps(facts, ensure_ascii=False) + "\n"
     if nbest > 1:
         return "".join(
             f"{index} ||| {other.text.translate(_BREAKS)} ||| log_prob= {other.log_prob:.6f} ||| {other.score:.6f}\n"
@@ -325,6 +367,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
     }
     if output.unreplaced:
         facts["unreplaced"] = output.unreplaced
+    if output.confidence is not None:
+        facts["confidence"] = round(output.confidence, 6)
     if output.memory:
         facts["memory"] = asdict(output.memory)
     if align:

@@ -63,6 +63,8 @@ class Translation:
     """Text before its unknown words were replaced; empty where there were none."""
     memory: MemoryMatch | None = None
     """Correction of the same source, which is then the text, or of a similar one; None where there is none."""
+    confidence: float | None = None
+    """Calibrated probability that the text is right; None unless requested."""
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""

@@ -8,9 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
 from heedful.data import corrections
@@ -24,6 +21,7 @@ from heedful.evaluation.report import Report
 from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.confidence import read_confidence, with_confidence
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import (
     Alternative,
@@ -41,7 +39,6 @@ from heedful.runtime.translation_memory import TranslationMemory
 from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
-from heedful.search.interface import Hypothesis
 from heedful.text.dictionary import Dictionary
 from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import TextConfig
@@ -132,6 +129,7 @@ class Translator(Predictor):
         wording: TextConstraints | None = None,
         exact: bool = False,
         corrected: bool = True,
+        confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
     ) -> list[Translation]:
         """Translate texts.
@@ -148,6 +146,8 @@ class Translator(Predictor):
                 `batch_tokens` then has no effect (`heedful.runtime.exact`).
             corrected: whether corrections in force replace the outputs of their sources; the outputs of other sources
                 do not depend on it. Under constraints they are only named.
+            confidence: whether to compute the calibrated probability that each output is right, by one forced decoding;
+                the model must have been calibrated.
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
 
@@ -161,7 +161,7 @@ class Translator(Predictor):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
         stream = self.stream(
-            texts, config, attention, batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, cancelled
+            texts, config, attention, batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, confidence, cancelled
         )
         return list(stream)
 
@@ -176,6 +176,7 @@ class Translator(Predictor):
         wording: TextConstraints | None = None,
         exact: bool = False,
         corrected: bool = False,
+        confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
@@ -190,6 +191,7 @@ class Translator(Predictor):
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: as for `translate`.
             corrected: as for `translate`; corrections given meanwhile are in force from the next window on.
+            confidence: as for `translate`.
             cancelled: as for `translate`.
 
         Yields:
@@ -197,6 +199,7 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
+        calibrated = read_confidence(self.folder) if confidence else None
         demand = (wording or TextConstraints()).of_sources(self.target_tokenizer)
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
@@ -204,6 +207,8 @@ class Translator(Predictor):
             if corrected:
                 align = self.align if attention else None
                 outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
+            if calibrated:
+                outputs = with_confidence(list(outputs), calibrated, self, batch_tokens)
             yield from outputs
             num_done += len(window)
 
@@ -368,7 +373,10 @@ class Translator(Predictor):
         decode = partial(decode_sorted, backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
         decoded = decode(constraints=constraints, cancelled=cancelled)
         hypotheses = dict(zip(full, decoded, strict=True))
-        known = self._replaced([texts[index] for index in full], ids, decoded, search, batch_tokens, is_exact)
+        known: dict[tuple[int, int], str] = {}
+        if search.replace_unknown:
+            unknown = self._unknown_words(is_exact)
+            known = unknown.replaced([texts[index] for index in full], ids, decoded, batch_tokens)
         places = {index: row for row, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in hypotheses:
@@ -379,18 +387,9 @@ class Translator(Predictor):
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
-    def _replaced(
-        self,
-        texts: Sequence[str],
-        ids: Sequence[NDArray[np.int64]],
-        decoded: Sequence[Sequence[Hypothesis]],
-        search: SearchConfig,
-        batch_tokens: int,
-        is_exact: bool,
-    ) -> dict[tuple[int, int], str]:
-        if not search.replace_unknown:
-            return {}
+    def _unknown_words(self, is_exact: bool) -> UnknownWords:
+        """Replacement of the unknown words in outputs."""
         reader = self.backends.scoring(attention=True, is_exact=is_exact)
         unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer, self._steps_later)
         unknown.check(self.text)
-        return unknown.replaced(texts, ids, decoded, batch_tokens)
+        return unknown

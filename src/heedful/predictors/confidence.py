@@ -1,0 +1,295 @@
+"""Confidence: the calibrated probability that a translation is right, stored in the model's folder."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Final, final
+
+import numpy as np
+from pydantic import Field
+
+from heedful.data.prepare import EvaluationSet
+from heedful.errors import FileRefused, ResourceError, UsageError
+from heedful.evaluation.calibration import Calibrator, fit_calibrator
+from heedful.evaluation.confidence import ConfidenceReport, Criterion, right_outputs
+from heedful.formats import CONFIDENCE_FORMAT
+from heedful.records import Kinds, read_facts, write_facts
+from heedful.runtime.folder import ModelFolder, commit
+from heedful.runtime.scored_pairs import ScoredPair
+from heedful.text.counts import counted
+
+if TYPE_CHECKING:
+    from heedful.predictors.translation import Translation
+    from heedful.predictors.translator import Translator
+
+ROLE: Final = "confidence"
+"""Entry of `heedful.json` that names the file."""
+LEAST_ITEMS: Final = 100
+"""Smallest number of sources that a confidence is fitted on."""
+OF_ATTENTION: Final = ("entropy", "uncovered")
+FEATURES: Final = (
+    "log_prob",
+    "log_odds",
+    "per_token",
+    "least",
+    "spread",
+    "log_length",
+    "log_source_length",
+    "log_ratio",
+    *OF_ATTENTION,
+)
+"""Numbers about an output: its log probability and log odds, the mean, smallest and standard deviation of those of
+its tokens; logarithms of the numbers of tokens and of their ratio; the mean entropy of attention over that of equal
+weights, and the share of source tokens that get less than a tenth of a step's attention in all."""
+_LARGEST_ODDS: Final = 20.0
+_LEAST_COVERAGE: Final = 0.1
+_ADVICE: Final = "fit it again: heedful calibrate MODEL DATA"
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@final
+class _Kinds(Kinds):
+    """Kinds of the entries of the file."""
+
+    features: list[str]
+    mean: list[Number]
+    scale: list[Number]
+    weights: list[Number]
+    bias: Number
+    criterion: Criterion
+    num_items: int = Field(ge=1)
+
+
+@final
+@dataclass(frozen=True)
+class Confidence:
+    """Calibrated probability that an output of one model is right."""
+
+    features: tuple[str, ...]
+    """Names among `FEATURES`; without those of attention where the model has none."""
+    calibrator: Calibrator
+    criterion: Criterion
+    """When an output is right: where it equals a reference, or has a chrF of at least 60 against one."""
+    num_items: int
+    """Number of sources that it was fitted on."""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether a feature is computed from attention weights."""
+        return any(name in self.features for name in OF_ATTENTION)
+
+    def probabilities(self, scored: Iterable[ScoredPair]) -> list[float]:
+        """Compute the confidence of outputs.
+
+        Args:
+            scored: source and output of each, by forced decoding, with attention if `needs_attention`.
+
+        Returns:
+            Probabilities in (0, 1).
+        """
+        rows = [features_of(one, self.features) for one in scored]
+        return self.calibrator.probabilities(np.array(rows)).tolist() if rows else []
+
+
+def features_of(scored: ScoredPair, names: Sequence[str] = FEATURES) -> list[float]:
+    """Compute the features of an output.
+
+    Args:
+        scored: source and output, with attention if a name asks for it.
+        names: names among `FEATURES`.
+
+    Returns:
+        A finite number for each name.
+    """
+    tokens = np.maximum(np.array(scored.token_log_probs), -100.0)
+    total = float(tokens.sum())
+    length, source_length = len(tokens), len(scored.source_pieces)
+    # log(p / (1 - p)); the difference of a p near 1 from 1 is that of the exponential.
+    odds = total - math.log(max(-math.expm1(total), 1e-9)) if total < 0 else _LARGEST_ODDS
+    values = {
+        "log_prob": total,
+        "log_odds": max(-_LARGEST_ODDS, min(_LARGEST_ODDS, odds)),
+        "per_token": total / length,
+        "least": float(tokens.min()),
+        "spread": float(tokens.std()),
+        "log_length": math.log(length),
+        "log_source_length": math.log(source_length),
+        "log_ratio": math.log(length / source_length),
+    }
+    if scored.attention is not None:
+        weights = np.maximum(scored.attention.astype(np.float64), 0.0)
+        entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=1).mean()
+        values["entropy"] = float(entropy / math.log(max(2, source_length)))
+        values["uncovered"] = float((weights.sum(axis=0) < _LEAST_COVERAGE).mean())
+    return [values[name] for name in names]
+
+
+def read_confidence(folder: ModelFolder) -> Confidence:
+    """Read the confidence of a model.
+
+    Args:
+        folder: a verified model folder.
+
+    Returns:
+        The confidence.
+
+    Raises:
+        UsageError: the model has none.
+        FileRefused: its file is damaged.
+        NewerFormat: a newer heedful wrote it.
+    """
+    if ROLE not in folder.facts:
+        raise UsageError(
+            f"{folder.path}: not calibrated, so it has no confidence; run: heedful calibrate {folder.path} DATA"
+        )
+    path = folder.file(ROLE)
+    facts = read_facts(path, CONFIDENCE_FORMAT, _ADVICE)
+    if complaint := _Kinds.complaint(facts):
+        raise FileRefused(f"{path}: not a confidence: {complaint}; {_ADVICE}")
+    kinds = _Kinds.model_validate(facts)
+    columns = (kinds.mean, kinds.scale, kinds.weights)
+    if {len(column) for column in columns} != {len(kinds.features)} or 0.0 in kinds.scale:
+        raise FileRefused(f"{path}: not a confidence: its numbers do not fit its features; {_ADVICE}")
+    if unknown := [name for name in kinds.features if name not in FEATURES]:
+        raise FileRefused(f"{path}: not a confidence: no feature is called {unknown[0]!r}; {_ADVICE}")
+    calibrator = Calibrator(tuple(kinds.mean), tuple(kinds.scale), tuple(kinds.weights), kinds.bias)
+    return Confidence(tuple(kinds.features), calibrator, kinds.criterion, kinds.num_items)
+
+
+def write_confidence(folder: ModelFolder, confidence: Confidence) -> None:
+    """Store a confidence in a model's folder, in the place of an earlier one.
+
+    The file has a name of its own, and the manifest is replaced after it is complete, so that the model is whole at
+    every moment.
+
+    Args:
+        folder: a verified model folder.
+        confidence: what to store.
+
+    Raises:
+        ResourceError: the folder cannot be written.
+        NewerFormat: a newer heedful has written the folder meanwhile.
+    """
+    facts = {
+        "features": confidence.features,
+        **asdict(confidence.calibrator),
+        "criterion": confidence.criterion,
+        "num_items": confidence.num_items,
+    }
+    name = f"{ROLE}-{sha256(repr(facts).encode()).hexdigest()[:8]}.json"
+    before = folder.facts.get(ROLE)
+    try:
+        write_facts(folder.path / name, CONFIDENCE_FORMAT, facts)
+        names = [each for each in folder.facts["files"] if each != before]
+        others = {key: value for key, value in folder.facts.items() if key not in ("format", "files")}
+        commit(folder.path, {**others, ROLE: name}, [*names, *([] if name in names else [name])])
+        if isinstance(before, str) and before != name:
+            (folder.path / before).unlink(missing_ok=True)
+    except OSError as error:
+        raise ResourceError(f"{folder.path}: not calibrated: {error.strerror or error}") from None
+
+
+def suited_criterion(translator: "Translator") -> Criterion:
+    """Choose when outputs of a model are right.
+
+    Args:
+        translator: the model.
+
+    Returns:
+        exact_match where a side is split into characters, so that texts are words, names or numbers; else chrf.
+    """
+    units = (translator.text.source_units, translator.text.target_units)
+    return "exact_match" if "characters" in units else "chrf"
+
+
+def calibrate(
+    translator: "Translator", items: EvaluationSet, criterion: Criterion
+) -> tuple[Confidence, ConfidenceReport]:
+    """Fit a confidence to a model's outputs for sources that it was not trained on.
+
+    Args:
+        translator: the model, which translates with its usual search.
+        items: sources and references, at least `LEAST_ITEMS`.
+        criterion: when an output is right.
+
+    Returns:
+        The confidence, and a report about the probabilities that each fifth of the items gets from the others.
+
+    Raises:
+        UsageError: there are too few items.
+    """
+    if len(items) < LEAST_ITEMS:
+        raise UsageError(f"calibrate: {counted(len(items), 'source')}; give at least {LEAST_ITEMS}")
+    outputs = list(translator.stream(items.sources, translator.search))
+    has_attention = not translator.backends.scoring().supports_scoring(True)
+    names = FEATURES if has_attention else tuple(name for name in FEATURES if name not in OF_ATTENTION)
+    scored = list(translator.scored_pairs(_pairs(outputs), has_attention))
+    features = np.array([features_of(one, names) for one in scored])
+    right = right_outputs([one.text for one in outputs], items.references, criterion)
+    calibrator, apart = fit_calibrator(features, right)
+    log_probs = np.array([one.log_prob for one in scored])
+    return (
+        Confidence(names, calibrator, criterion, len(items)),
+        ConfidenceReport.of(apart, log_probs, right, criterion),
+    )
+
+
+def measure_confidence(
+    translator: "Translator", items: EvaluationSet, outputs: Sequence[str], seed: int = 12345
+) -> ConfidenceReport | None:
+    """Measure how far the confidence of a model can be trusted on an evaluation set.
+
+    Args:
+        translator: the model.
+        items: sources and references.
+        outputs: the model's output for each source.
+        seed: seed of the resampling.
+
+    Returns:
+        The report; None for a model that is not calibrated.
+    """
+    if ROLE not in translator.folder.facts:
+        return None
+    confidence = read_confidence(translator.folder)
+    pairs = zip(items.sources, outputs, strict=True)
+    scored = list(translator.scored_pairs(pairs, confidence.needs_attention))
+    right = right_outputs(outputs, items.references, confidence.criterion)
+    log_probs = np.array([one.log_prob for one in scored])
+    probabilities = np.array(confidence.probabilities(scored))
+    return ConfidenceReport.of(probabilities, log_probs, right, confidence.criterion, seed)
+
+
+def with_confidence(
+    translations: Sequence["Translation"], confidence: Confidence, translator: "Translator", batch_tokens: int
+) -> Iterator["Translation"]:
+    """Add the confidence to translations.
+
+    Args:
+        translations: outputs of the model, and corrections, whose confidence is 1.
+        confidence: of the model.
+        translator: the model.
+        batch_tokens: largest number of source positions in a batch.
+
+    Yields:
+        Each translation; an empty one for an empty source has confidence 1.
+
+    Cost: one forced decoding of each output.
+    """
+    own = [index for index, one in enumerate(translations) if one.source.strip() and not _is_correction(one)]
+    scored = translator.scored_pairs(
+        _pairs([translations[index] for index in own]), confidence.needs_attention, batch_tokens
+    )
+    known = dict(zip(own, confidence.probabilities(scored), strict=True))
+    for index, one in enumerate(translations):
+        yield replace(one, confidence=known.get(index, 1.0))
+
+
+def _is_correction(one: "Translation") -> bool:
+    return one.memory is not None and one.memory.is_exact and one.text == one.memory.correction
+
+
+def _pairs(translations: Sequence["Translation"]) -> list[tuple[str, str]]:
+    """Sources and outputs as the model generated them."""
+    return [(one.source, one.unreplaced or one.text) for one in translations]
