@@ -9,7 +9,8 @@ from typing import Final
 
 from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
-from heedful.predictors.confidence import LEAST_ITEMS, ROLE, calibrate, suited_criterion, write_confidence
+from heedful.predictors.calibration import LEAST_ITEMS, calibrate, suited_criterion
+from heedful.predictors.confidence import ROLE, write_confidence
 from heedful.predictors.interface import spaced
 from heedful.predictors.kept_scores import kept_scores
 from heedful.predictors.translator import Translator
@@ -20,7 +21,7 @@ from heedful.tasks.table import find_task
 from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
 
-MOST_CALIBRATED: Final = 500
+MOST_CALIBRATED: Final = 1000
 """Largest number of validation sources that a confidence is fitted on after a training."""
 LANDING: Final = ("linear", "cosine")
 """Schedules whose learning rate falls to zero at the end."""
@@ -119,7 +120,8 @@ def calibrate_model(started: Started, say: Callable[[str], None]) -> None:
     if not started.experiment.training.export or not isinstance(started.data, TranslationData):
         return
     items = spaced(started.data.pairs.dev, MOST_CALIBRATED)
-    translator = find_task(started.experiment.task).open(started.folder)
+    task = find_task(started.experiment.task)
+    translator = task.open(started.folder)
     if ROLE in translator.folder.facts or len(items) < LEAST_ITEMS or not isinstance(translator, Translator):
         return
     with _complete_at_signal(started.folder):

@@ -11,14 +11,13 @@ import pytest
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import FileRefused, NewerFormat, UsageError
 from heedful.formats import CONFIDENCE_FORMAT
+from heedful.predictors.calibration import calibrate, measure_confidence
 from heedful.predictors.confidence import (
     FEATURES,
     OF_ATTENTION,
     ROLE,
     Confidence,
-    calibrate,
     features_of,
-    measure_confidence,
     read_confidence,
     write_confidence,
 )
@@ -134,7 +133,7 @@ def test_a_model_without_it_says_how_to_get_it(copy: Path):
     facts = {key: value for key, value in open_folder(copy).facts.items() if key not in (ROLE, "files", "format")}
     commit(copy, facts, [name for name in open_folder(copy).facts["files"] if not name.startswith(ROLE)])
     translator = load(copy, kind=Translator)
-    with pytest.raises(UsageError, match="not calibrated.*heedful calibrate"):
+    with pytest.raises(UsageError, match=r"not calibrated.*heedful calibrate"):
         translator.translate(["abc"], confidence=True)
     assert measure_confidence(translator, words(1, 5), [""] * 5) is None
     with pytest.raises(UsageError, match="99 sources; give at least 100"):

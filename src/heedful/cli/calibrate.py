@@ -60,7 +60,8 @@ def run(
     criterion = _criterion(right)
     from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.confidence import calibrate, suited_criterion, write_confidence
+    from heedful.predictors.calibration import calibrate, suited_criterion
+    from heedful.predictors.confidence import write_confidence
     from heedful.predictors.translation import read_items
     from heedful.predictors.translator import Translator
 

@@ -50,10 +50,12 @@ from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
+    from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.confidence import ConfidenceReport
     from heedful.predictors.interface import Measured, Predictor
     from heedful.predictors.perplexity import Perplexity
     from heedful.predictors.translation import MeasuredTranslations
+    from heedful.predictors.translator import Translator
 
     Scored = tuple[MeasuredTranslations, Perplexity, ConfidenceReport | None]
 
@@ -133,16 +135,11 @@ def run(
     """Score a model.
 
     Raises:
-        UsageError: --record has nothing to store.
+        UsageError: --record, --terms or --png are given for a model that does not translate.
     """
     use_threads(threads)
     messages = Messages(quiet)
-    if record and (ensemble or terms):
-        raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
-    if png and ensemble:
-        raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
-    if png is not None:
-        refuse_overwriting(png, ())
+    _refuse_conflicts(record, png, bool(ensemble), bool(terms))
     if (other := _other_task(model, engine, device)) is not None:
         if record or terms or png:
             raise UsageError("evaluate: --record, --terms and --png are for models that translate")
@@ -158,8 +155,8 @@ def run(
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
-        from heedful.predictors.confidence import measure_confidence, read_confidence
-        from heedful.predictors.perplexity import perplexity
+        from heedful.predictors.calibration import measure_confidence
+        from heedful.predictors.confidence import read_confidence
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
@@ -175,13 +172,9 @@ def run(
             f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed:.1f} a second, "
             f"beam {search.beam}"
         )
-        reference_perplexity = perplexity(translator, items)
-        if reference_perplexity.num_cut:
-            cut, most = counted(reference_perplexity.num_cut, "reference"), translator.text.max_tokens
-            messages.warn(f"perplexity: {cut} cut at {most} tokens, the most {path} takes")
         is_alone = not (ensemble and path == model)
         calibration = measure_confidence(translator, items, evaluated.outputs, seed) if is_alone else None
-        return evaluated, reference_perplexity, calibration
+        return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)
     if record:
@@ -190,12 +183,37 @@ def run(
 
         keep_evaluation(open_folder(model), scored[0])
         messages.say(f"{model}: scores stored; heedful serve {model} shows them")
-    if png is not None and (calibration := scored[2]):
+    if png is not None and scored[2]:
         from heedful.inspection.risk_plot import save_risk_plot
 
-        save_risk_plot(png, calibration.risks, f"{model}, {counted(len(items), 'source')}")
+        save_risk_plot(png, scored[2].risks, f"{model}, {counted(len(items), 'source')}")
     baseline = score(versus) if versus else None
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
+
+
+def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, has_terms: bool) -> None:
+    """Check options that exclude each other.
+
+    Raises:
+        UsageError: they do, or the picture would replace something else than a file.
+    """
+    if is_recording and (has_ensemble or has_terms):
+        raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
+    if png is not None and has_ensemble:
+        raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
+    if png is not None:
+        refuse_overwriting(png, ())
+
+
+def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Messages) -> "Perplexity":
+    """Perplexity of the references, with a warning about those that were cut."""
+    from heedful.predictors.perplexity import perplexity
+
+    of_references = perplexity(translator, items)
+    if of_references.num_cut:
+        cut, most = counted(of_references.num_cut, "reference"), translator.text.max_tokens
+        messages.warn(f"perplexity: {cut} cut at {most} tokens, the most {translator.folder.path} takes")
+    return of_references
 
 
 def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":

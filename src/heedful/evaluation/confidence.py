@@ -25,7 +25,7 @@ COVERAGES: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
 @final
 @dataclass(frozen=True)
 class ConfidenceReport:
-    """How far the confidence of a model can be trusted, on sources with references."""
+    """Report on the confidence of a model, on sources with references: how far it can be trusted."""
 
     criterion: Criterion
     num_items: int

@@ -1,36 +1,30 @@
 """Confidence: the calibrated probability that a translation is right, stored in the model's folder."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Final, final
+from typing import Annotated, Final, final
 
 import numpy as np
 from pydantic import Field
 
-from heedful.data.prepare import EvaluationSet
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.evaluation.calibration import Calibrator, fit_calibrator
-from heedful.evaluation.confidence import ConfidenceReport, Criterion, right_outputs
+from heedful.evaluation.calibration import Calibrator
+from heedful.evaluation.confidence import Criterion
 from heedful.formats import CONFIDENCE_FORMAT
+from heedful.predictors.translation import Translation
 from heedful.records import Kinds, read_facts, write_facts
 from heedful.runtime.folder import ModelFolder, commit
-from heedful.runtime.scored_pairs import ScoredPair
-from heedful.text.counts import counted
-
-if TYPE_CHECKING:
-    from heedful.predictors.translation import Translation
-    from heedful.predictors.translator import Translator
+from heedful.runtime.scored_pairs import ScoredPair, TextPair
 
 ROLE: Final = "confidence"
 """Entry of `heedful.json` that names the file."""
-LEAST_ITEMS: Final = 100
-"""Smallest number of sources that a confidence is fitted on."""
 OF_ATTENTION: Final = ("entropy", "uncovered")
 FEATURES: Final = (
     "log_prob",
     "log_odds",
+    "probability",
     "per_token",
     "least",
     "spread",
@@ -39,9 +33,9 @@ FEATURES: Final = (
     "log_ratio",
     *OF_ATTENTION,
 )
-"""Numbers about an output: its log probability and log odds, the mean, smallest and standard deviation of those of
-its tokens; logarithms of the numbers of tokens and of their ratio; the mean entropy of attention over that of equal
-weights, and the share of source tokens that get less than a tenth of a step's attention in all."""
+"""Numbers about an output: its log probability, log odds and probability; mean, minimum and standard deviation of the
+log probabilities of its tokens; logarithms of the numbers of tokens and of their ratio; the mean entropy of attention
+over that of equal weights, and the share of source tokens that get less than a tenth of a step's attention in all."""
 _LARGEST_ODDS: Final = 20.0
 _LEAST_COVERAGE: Final = 0.1
 _ADVICE: Final = "fit it again: heedful calibrate MODEL DATA"
@@ -111,6 +105,7 @@ def features_of(scored: ScoredPair, names: Sequence[str] = FEATURES) -> list[flo
     values = {
         "log_prob": total,
         "log_odds": max(-_LARGEST_ODDS, min(_LARGEST_ODDS, odds)),
+        "probability": math.exp(total),
         "per_token": total / length,
         "least": float(tokens.min()),
         "spread": float(tokens.std()),
@@ -191,86 +186,17 @@ def write_confidence(folder: ModelFolder, confidence: Confidence) -> None:
         raise ResourceError(f"{folder.path}: not calibrated: {error.strerror or error}") from None
 
 
-def suited_criterion(translator: "Translator") -> Criterion:
-    """Choose when outputs of a model are right.
-
-    Args:
-        translator: the model.
-
-    Returns:
-        exact_match where a side is split into characters, so that texts are words, names or numbers; else chrf.
-    """
-    units = (translator.text.source_units, translator.text.target_units)
-    return "exact_match" if "characters" in units else "chrf"
-
-
-def calibrate(
-    translator: "Translator", items: EvaluationSet, criterion: Criterion
-) -> tuple[Confidence, ConfidenceReport]:
-    """Fit a confidence to a model's outputs for sources that it was not trained on.
-
-    Args:
-        translator: the model, which translates with its usual search.
-        items: sources and references, at least `LEAST_ITEMS`.
-        criterion: when an output is right.
-
-    Returns:
-        The confidence, and a report about the probabilities that each fifth of the items gets from the others.
-
-    Raises:
-        UsageError: there are too few items.
-    """
-    if len(items) < LEAST_ITEMS:
-        raise UsageError(f"calibrate: {counted(len(items), 'source')}; give at least {LEAST_ITEMS}")
-    outputs = list(translator.stream(items.sources, translator.search))
-    has_attention = not translator.backends.scoring().supports_scoring(True)
-    names = FEATURES if has_attention else tuple(name for name in FEATURES if name not in OF_ATTENTION)
-    scored = list(translator.scored_pairs(_pairs(outputs), has_attention))
-    features = np.array([features_of(one, names) for one in scored])
-    right = right_outputs([one.text for one in outputs], items.references, criterion)
-    calibrator, apart = fit_calibrator(features, right)
-    log_probs = np.array([one.log_prob for one in scored])
-    return (
-        Confidence(names, calibrator, criterion, len(items)),
-        ConfidenceReport.of(apart, log_probs, right, criterion),
-    )
-
-
-def measure_confidence(
-    translator: "Translator", items: EvaluationSet, outputs: Sequence[str], seed: int = 12345
-) -> ConfidenceReport | None:
-    """Measure how far the confidence of a model can be trusted on an evaluation set.
-
-    Args:
-        translator: the model.
-        items: sources and references.
-        outputs: the model's output for each source.
-        seed: seed of the resampling.
-
-    Returns:
-        The report; None for a model that is not calibrated.
-    """
-    if ROLE not in translator.folder.facts:
-        return None
-    confidence = read_confidence(translator.folder)
-    pairs = zip(items.sources, outputs, strict=True)
-    scored = list(translator.scored_pairs(pairs, confidence.needs_attention))
-    right = right_outputs(outputs, items.references, confidence.criterion)
-    log_probs = np.array([one.log_prob for one in scored])
-    probabilities = np.array(confidence.probabilities(scored))
-    return ConfidenceReport.of(probabilities, log_probs, right, confidence.criterion, seed)
-
-
 def with_confidence(
-    translations: Sequence["Translation"], confidence: Confidence, translator: "Translator", batch_tokens: int
-) -> Iterator["Translation"]:
+    translations: Sequence[Translation],
+    confidence: Confidence,
+    score: Callable[[list[TextPair], bool], Iterable[ScoredPair]],
+) -> Iterator[Translation]:
     """Add the confidence to translations.
 
     Args:
         translations: outputs of the model, and corrections, whose confidence is 1.
         confidence: of the model.
-        translator: the model.
-        batch_tokens: largest number of source positions in a batch.
+        score: forced decoding of pairs by the model, with attention or without it.
 
     Yields:
         Each translation; an empty one for an empty source has confidence 1.
@@ -278,18 +204,23 @@ def with_confidence(
     Cost: one forced decoding of each output.
     """
     own = [index for index, one in enumerate(translations) if one.source.strip() and not _is_correction(one)]
-    scored = translator.scored_pairs(
-        _pairs([translations[index] for index in own]), confidence.needs_attention, batch_tokens
-    )
+    scored = score(as_pairs([translations[index] for index in own]), confidence.needs_attention)
     known = dict(zip(own, confidence.probabilities(scored), strict=True))
     for index, one in enumerate(translations):
         yield replace(one, confidence=known.get(index, 1.0))
 
 
-def _is_correction(one: "Translation") -> bool:
-    return one.memory is not None and one.memory.is_exact and one.text == one.memory.correction
+def as_pairs(translations: Sequence[Translation]) -> list[TextPair]:
+    """Pair sources with outputs as the model generated them, before unknown words were replaced.
 
+    Args:
+        translations: outputs.
 
-def _pairs(translations: Sequence["Translation"]) -> list[tuple[str, str]]:
-    """Sources and outputs as the model generated them."""
+    Returns:
+        Source and output of each.
+    """
     return [(one.source, one.unreplaced or one.text) for one in translations]
+
+
+def _is_correction(one: Translation) -> bool:
+    return one.memory is not None and one.memory.is_exact and one.text == one.memory.correction

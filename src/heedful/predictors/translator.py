@@ -208,7 +208,9 @@ class Translator(Predictor):
                 align = self.align if attention else None
                 outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
             if calibrated:
-                outputs = with_confidence(list(outputs), calibrated, self, batch_tokens)
+                outputs = with_confidence(
+                    list(outputs), calibrated, partial(self.scored_pairs, batch_tokens=batch_tokens)
+                )
             yield from outputs
             num_done += len(window)
 
