@@ -105,6 +105,20 @@ def _complete_at_signal(folder: Path) -> Generator[None]:
         raise Stopped(message, signal.SIGINT) from None
 
 
+def make_ready(started: Started, say: Callable[[str], None]) -> None:
+    """Make a trained model ready for use: export its engines, and fit its confidence.
+
+    Args:
+        started: facts about a completed run; without `training.export` nothing is done.
+        say: callback for lines about the work.
+
+    Raises:
+        Stopped: Ctrl-C; the model is complete.
+    """
+    export_engines(started, say)
+    calibrate_model(started, say)
+
+
 def calibrate_model(started: Started, say: Callable[[str], None]) -> None:
     """Fit the confidence of a trained translation model to its validation set, unless it has one already.
 

@@ -15,7 +15,7 @@ from heedful.predictors.table import PREDICTORS, PredictorT
 from heedful.predictors.translator import Translator
 from heedful.recipe import Started, train
 from heedful.resolution import files_of, folder_of, task_of
-from heedful.results import calibrate_model, compare_with_origin, export_engines, judge, score_test
+from heedful.results import compare_with_origin, judge, make_ready, score_test
 from heedful.tasks.interface import Recipe
 from heedful.training.progress import Outcome, Progress
 
@@ -143,8 +143,7 @@ def train_model(
     if runs:
         for text in _results(runs[0], outcome, device, say):
             say(text)
-        export_engines(runs[0], say)
-        calibrate_model(runs[0], say)
+        make_ready(runs[0], say)
     return learned.open(folder_of(recipe, files_of(learned, recipe)), device)
 
 

@@ -178,11 +178,7 @@ def run(
 
     scored = score(model)
     if record:
-        from heedful.predictors.kept_scores import keep_evaluation
-        from heedful.runtime.folder import open_folder
-
-        keep_evaluation(open_folder(model), scored[0])
-        messages.say(f"{model}: scores stored; heedful serve {model} shows them")
+        _keep(model, scored[0], messages)
     if png is not None and scored[2]:
         from heedful.inspection.risk_plot import save_risk_plot
 
@@ -203,6 +199,14 @@ def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, 
         raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
     if png is not None:
         refuse_overwriting(png, ())
+
+
+def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) -> None:
+    from heedful.predictors.kept_scores import keep_evaluation
+    from heedful.runtime.folder import open_folder
+
+    keep_evaluation(open_folder(model), evaluated)
+    messages.say(f"{model}: scores stored; heedful serve {model} shows them")
 
 
 def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Messages) -> "Perplexity":

@@ -194,7 +194,7 @@ def run(
 
 
 def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
-    from heedful.results import calibrate_model, compare_with_origin, export_engines, judge, score_test
+    from heedful.results import compare_with_origin, judge, make_ready, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
@@ -202,8 +202,7 @@ def _print_results(started: "Started", outcome: "Outcome", device: str, messages
     for line in (compare_with_origin(started, device), judge(started, outcome)):
         if line:
             print(line)
-    export_engines(started, messages.say)
-    calibrate_model(started, messages.say)
+    make_ready(started, messages.say)
     print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
     if not messages.is_quiet:
         print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")

@@ -171,16 +171,11 @@ def run(
     """
     use_threads(threads)
     require_one(texts, source)
-    if align and nbest > 1 and output_format == "text":
-        raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-    if min_confidence is not None and (nbest > 1 or ensemble):
-        raise UsageError(
-            "translate: --min-confidence is about the best output of one model: leave out --nbest and --ensemble"
-        )
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence)
+    written.refuse_conflicts(bool(ensemble))
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
@@ -203,6 +198,14 @@ class _Written:
     constraints: "TextConstraints"
     min_confidence: float | None = None
     """Smallest confidence of an output that is given; None = confidence is not computed."""
+
+    def refuse_conflicts(self, has_ensemble: bool) -> None:
+        if self.align and self.nbest > 1 and self.output_format == "text":
+            raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
+        if self.min_confidence is not None and (self.nbest > 1 or has_ensemble):
+            raise UsageError(
+                "translate: --min-confidence is about the best output of one model: leave out --nbest and --ensemble"
+            )
 
     def translate(
         self,

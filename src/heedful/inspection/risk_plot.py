@@ -33,14 +33,15 @@ def save_risk_plot(path: Path, risks: Sequence[float], title: str = "") -> None:
     axes = figure.add_subplot()
     coverage = np.arange(1, len(risks) + 1) * 100 / len(risks)
     shares = 100 * np.array(risks)
-    axes.plot(coverage, shares, color=_LINE, linewidth=1.6)
+    first = len(risks) // 50  # the share of a few outputs jumps up and down
+    axes.plot(coverage[first:], shares[first:], color=_LINE, linewidth=1.6)
     axes.axhline(shares[-1], color=FAINT_INK, linewidth=0.8, linestyle=(0, (3, 3)))
     axes.annotate(
         f"all: {shares[-1]:.1f} %", (2, shares[-1]), xytext=(0, 3), textcoords="offset points", fontsize=8,
         color=FAINT_INK,
     )  # fmt: skip
     axes.set_xlim(0, 100)
-    axes.set_ylim(0, max(1.0, 1.12 * shares.max()))
+    axes.set_ylim(0, max(1.0, 1.12 * shares[first:].max()))
     axes.set_xlabel("answered, most confident first, %", fontsize=9, color=INK)
     axes.set_ylabel("wrong, %", fontsize=9, color=INK)
     axes.tick_params(length=0, labelsize=8, labelcolor=FAINT_INK)
