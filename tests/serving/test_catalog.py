@@ -13,6 +13,8 @@ def test_the_first_model_of_a_pair_answers_and_the_page_has_both():
     catalog = Catalog([first, second, back])  # type: ignore[list-item]
     assert catalog.path("de", "en") == (first,)
     assert list(catalog.models) == [("de", "en"), ("en", "de")]
+    assert catalog.role_of(first) == "de -> en: reverse-de-en.model"  # type: ignore[arg-type]
+    assert catalog.role_of(second).endswith("(on the page only: reverse-de-en.model answers requests)")  # type: ignore[arg-type]
     assert list(named(catalog.translators).values()) == [first, second, back]
 
 

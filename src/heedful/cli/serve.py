@@ -125,7 +125,7 @@ def run(
     use_threads(threads)
     with needed_for("heedful serve"):
         from heedful.serving.app import guarded, make_app_with_page
-        from heedful.serving.catalog import language_pair, open_models
+        from heedful.serving.catalog import open_models
         from heedful.serving.guard import Hosts
         from heedful.serving.keys import Keys
         from heedful.serving.limits import Limits
@@ -144,10 +144,7 @@ def run(
         service = Service(catalog, limits, keys, *files, correct)
         app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
         for translator in catalog.translators:
-            source, target = pair = language_pair(translator)
-            first = catalog.models[pair]
-            note = "" if translator is first else f" (on the page only: {first.folder.path} answers requests)"
-            messages.say(f"{source} -> {target}: {translator.folder.path}{note}")
+            messages.say(catalog.role_of(translator))
             warn_of_damage(translator, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host

@@ -43,6 +43,20 @@ class Catalog:
         self.codes: Final = tuple(dict.fromkeys(code for pair in self.models for code in pair))
         """Codes of all languages, in the order of the models."""
 
+    def role_of(self, translator: Translator) -> str:
+        """Describe what a model does on this server.
+
+        Args:
+            translator: one of the models.
+
+        Returns:
+            Its languages and folder, and which model answers in its place.
+        """
+        source, target = pair = language_pair(translator)
+        first = self.models[pair]
+        note = "" if translator is first else f" (on the page only: {first.folder.path} answers requests)"
+        return f"{source} -> {target}: {translator.folder.path}{note}"
+
     def find(self, code: str) -> str | None:
         """Find the language that a client means.
 
