@@ -16,7 +16,9 @@ from tests.pages.browser import Tab, chromium, needs_chromium
 pytestmark = needs_chromium
 # Both ends of every line lie on the edge of a word that faces the other side.
 LINES_END_AT_WORDS = """() => {
-    const node = document.querySelector('.links'), box = node.getBoundingClientRect();
+    const node = document.querySelector('.links');
+    if (!node) return false;
+    const box = node.getBoundingClientRect();
     const edges = (selector, name) => [...node.querySelectorAll(selector)]
         .map((word) => word.getBoundingClientRect()[name] - box.left);
     const sources = edges('.row:not(.lower) .word', 'right'), targets = edges('.row.lower .word', 'left');
