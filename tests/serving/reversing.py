@@ -32,6 +32,7 @@ class Reverser:
 
     languages: tuple[str, str] = ("de", "en")
     known: str = "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?"
+    name: str = "reverse"
     max_tokens: int = 64
     poison: str = "\0"
     gate: threading.Event | None = None
@@ -41,7 +42,9 @@ class Reverser:
     corrections: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.folder = SimpleNamespace(facts={"languages": list(self.languages)}, path=Path("reverse.model"))
+        self.folder = SimpleNamespace(
+            facts={"languages": list(self.languages)}, path=Path(f"{self.name}-{'-'.join(self.languages)}.model")
+        )
         self.text = SimpleNamespace(max_tokens=self.max_tokens)
         self.source_tokenizer = Characters(self.known)
 

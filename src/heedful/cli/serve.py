@@ -143,8 +143,8 @@ def run(
         files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
         service = Service(catalog, limits, keys, *files, correct)
         app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
-        for (source, target), translator in catalog.models.items():
-            messages.say(f"{source} -> {target}: {translator.folder.path}")
+        for translator in catalog.translators:
+            messages.say(catalog.role_of(translator))
             warn_of_damage(translator, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host

@@ -19,24 +19,43 @@ class Catalog:
         """File the models under their language pairs.
 
         Args:
-            translators: one model or more.
+            translators: one model or more; the first of a pair answers for it.
 
         Raises:
-            UsageError: there is no model, or two models are for the same pair.
+            UsageError: there is no model, or a folder is named twice.
         """
         if not translators:
             raise UsageError("serve: no model; name at least one model folder")
-        self.models: Final[dict[tuple[str, str], Translator]] = {}
+        folders: set[Path] = set()
         for translator in translators:
-            pair = language_pair(translator)
-            if pair in self.models:
-                first, second = self.models[pair].folder.path, translator.folder.path
-                raise UsageError(f"serve: {first} and {second} both translate {pair[0]} to {pair[1]}; leave one out")
-            self.models[pair] = translator
+            folder = translator.folder.path.resolve()
+            if folder in folders:
+                raise UsageError(f"serve: {translator.folder.path} is named twice; leave one out")
+            folders.add(folder)
+        self.translators: Final = tuple(translators)
+        """All models; the page compares those of one pair."""
+        self.models: Final[dict[tuple[str, str], Translator]] = {}
+        """Model that answers requests, by language pair."""
+        for translator in translators:
+            self.models.setdefault(language_pair(translator), translator)
         self.sources: Final = tuple(dict.fromkeys(source for source, _ in self.models))
         """Codes of the source languages, in the order of the models."""
         self.codes: Final = tuple(dict.fromkeys(code for pair in self.models for code in pair))
         """Codes of all languages, in the order of the models."""
+
+    def role_of(self, translator: Translator) -> str:
+        """Describe what a model does on this server.
+
+        Args:
+            translator: one of the models.
+
+        Returns:
+            Its languages and folder, and which model answers in its place.
+        """
+        source, target = pair = language_pair(translator)
+        first = self.models[pair]
+        note = "" if translator is first else f" (on the page only: {first.folder.path} answers requests)"
+        return f"{source} -> {target}: {translator.folder.path}{note}"
 
     def find(self, code: str) -> str | None:
         """Find the language that a client means.
@@ -120,10 +139,10 @@ def open_models(paths: Sequence[Path], engine: str = "auto", device: str = "cpu"
         The models by language pair.
 
     Raises:
-        UsageError: a folder has no translation model, or two models are for the same pair.
+        UsageError: a folder has no translation model, or is named twice.
         FileRefused: a folder is damaged.
     """
     catalog = Catalog([load(path, device, engine, kind=Translator) for path in paths])
-    for translator in catalog.models.values():
+    for translator in catalog.translators:
         translator.translate(["1"], beam=1)
     return catalog

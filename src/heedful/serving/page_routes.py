@@ -35,7 +35,7 @@ def make_router(service: Service) -> APIRouter:
         Routes of the root, `/app/`, and `/page/`; a view is computed in a thread, one at a time.
     """
     router = APIRouter(include_in_schema=False)
-    requests = PageRequests(named(list(service.catalog.models.values())))
+    requests = PageRequests(named(service.catalog.translators))
     turn = asyncio.Semaphore(1)
     num_waiting = 0
 

@@ -5,6 +5,7 @@ import { t } from './text.js';
 
 const MOST_SQUARES = 2500;
 const LEAST = 0.004;
+const MARGINS = 76;
 
 function textWidth(text) {
   let width = 0;
@@ -45,10 +46,13 @@ export function paint(canvas, weights) {
 // heat: shared highlight {row, column, subscribe, set}, so that a map, its words and its lines light up together.
 export function heatmap({ weights, rows, columns, heat, onpick, name }) {
   const longest = Math.max(weights.rows, weights.columns);
-  const cell = longest > 120 ? 4 : longest > 60 ? 8 : longest > 30 ? 16 : longest > 14 ? 24 : 32;
-  const isLabelled = cell >= 16;
-  const isUpright = Math.max(...columns.map((text) => textWidth(shorten(text)))) <= cell + 4;
+  const widest = longest > 120 ? 4 : longest > 60 ? 8 : longest > 30 ? 16 : longest > 14 ? 24 : 32;
+  const isLabelled = widest >= 16;
   const left = isLabelled ? Math.max(...rows.map((text) => textWidth(shorten(text)))) + 14 : 6;
+  // A narrow screen has smaller cells before it scrolls.
+  const fitting = Math.floor((window.innerWidth - MARGINS - left) / weights.columns);
+  const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
+  const isUpright = Math.max(...columns.map((text) => textWidth(shorten(text)))) <= cell + 4;
   const tallest = Math.max(...columns.map((text) => textWidth(shorten(text))));
   const top = isLabelled ? (isUpright ? 26 : tallest * 0.71 + 22) : 6;
   const width = left + cell * weights.columns + (isLabelled && !isUpright ? Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - cell / 2 + 10) : 8);

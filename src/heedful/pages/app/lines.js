@@ -1,5 +1,6 @@
 // Two rows of words with lines between them, as thick as the attention.
 import { g, h } from './dom.js';
+import { anchor, arrange, curve, follow } from './rows.js';
 
 const LEAST = 0.05;
 
@@ -26,16 +27,11 @@ export function lines({ weights, rows, columns, heat }) {
     upper.forEach((word, index) => word.classList.toggle('hot', index === heat.column));
   }
   function place() {
-    const box = node.getBoundingClientRect();
-    for (const { row, column, path } of paths) {
-      const above = upper[column].getBoundingClientRect(), below = lower[row].getBoundingClientRect();
-      const x1 = above.left + above.width / 2 - box.left, y1 = above.bottom - box.top;
-      const x2 = below.left + below.width / 2 - box.left, y2 = below.top - box.top;
-      const middle = (y1 + y2) / 2;
-      path.setAttribute('d', `M${x1.toFixed(1)} ${y1.toFixed(1)}C${x1.toFixed(1)} ${middle.toFixed(1)} ${x2.toFixed(1)} ${middle.toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}`);
-    }
+    arrange(node, [upper, lower]);
+    const above = upper.map((word) => anchor(node, word, 0)), below = lower.map((word) => anchor(node, word, 1));
+    for (const { row, column, path } of paths) path.setAttribute('d', curve(node, above[column], below[row]));
   }
-  new ResizeObserver(place).observe(node);
+  follow(node, place);
   heat.subscribe(shade);
   shade();
   return { node, svg };

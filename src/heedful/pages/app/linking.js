@@ -3,6 +3,7 @@ import { complaint, KeyNeeded, Refusal, sendLinks } from './api.js';
 import { g, h } from './dom.js';
 import { download } from './exporting.js';
 import { merge, matrix } from './numbers.js';
+import { anchor, arrange, follow, isUpright } from './rows.js';
 import { t } from './text.js';
 
 // Labels that stand for no word: EOS, and a lone space.
@@ -81,9 +82,10 @@ export function linkEditor(page, output, packed, head = 'mean') {
   }
   function steer(event, side, index) {
     const words = rows[side];
-    const move = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: words.length - 1 }[event.key];
+    const [back, on, ...across] = isUpright(node) ? ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'] : ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown'];
+    const move = { [back]: index - 1, [on]: index + 1, Home: 0, End: words.length - 1 }[event.key];
     if (event.key === 'Escape') { pick(null); said.textContent = ''; }
-    if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
+    if (across.includes(event.key)) {
       event.preventDefault();
       const other = rows[1 - side];
       other[Math.min(index, other.length - 1)]?.focus();
@@ -94,13 +96,13 @@ export function linkEditor(page, output, packed, head = 'mean') {
     if (event.button) return;
     event.target.releasePointerCapture?.(event.pointerId);
     dragged = { side, index };
-    const follow = (moved) => {
-      const box = node.getBoundingClientRect(), from = anchor(dragged.side, dragged.index, box);
+    const pull = (moved) => {
+      const box = node.getBoundingClientRect(), from = anchor(node, rows[dragged.side][dragged.index], dragged.side);
       rubber.setAttribute('visibility', 'visible');
       rubber.setAttribute('d', `M${from.x} ${from.y}L${moved.clientX - box.left} ${moved.clientY - box.top}`);
     };
     const end = (ended) => {
-      document.removeEventListener('pointermove', follow);
+      document.removeEventListener('pointermove', pull);
       document.removeEventListener('pointerup', end);
       document.removeEventListener('pointercancel', end);
       rubber.setAttribute('visibility', 'hidden');
@@ -108,18 +110,14 @@ export function linkEditor(page, output, packed, head = 'mean') {
       if (word && toggle(dragged, { side: Number(word.dataset.side), index: Number(word.dataset.index) })) { pick(null); draw(); }
       dragged = null;
     };
-    document.addEventListener('pointermove', follow);
+    document.addEventListener('pointermove', pull);
     document.addEventListener('pointerup', end);
     document.addEventListener('pointercancel', end);
   }
-  function anchor(side, index, box) {
-    const word = rows[side][index].getBoundingClientRect();
-    return { x: word.left + word.width / 2 - box.left, y: (side ? word.top : word.bottom) - box.top };
-  }
   function draw() {
-    const box = node.getBoundingClientRect();
+    arrange(node, rows);
     svg.replaceChildren(...[...links].map((link) => {
-      const [one, other] = link.split('-').map(Number), above = anchor(0, one, box), below = anchor(1, other, box);
+      const [one, other] = link.split('-').map(Number), above = anchor(node, rows[0][one], 0), below = anchor(node, rows[1][other], 1);
       return g('path', { 'data-link': link, d: `M${above.x} ${above.y}L${below.x} ${below.y}`, 'stroke-width': 2.4 });
     }), rubber);
     line.textContent = pharaoh(links) || '–';
@@ -147,7 +145,7 @@ export function linkEditor(page, output, packed, head = 'mean') {
     pick(null);
     draw();
   }
-  new ResizeObserver(draw).observe(node);
+  follow(node, draw);
   return h('div', {}, h('p', { class: 'small faint' }, t('linkingNote')), node,
     h('p', { class: 'pharaoh' }, line, ' ', said),
     h('div', { class: 'end-row' },

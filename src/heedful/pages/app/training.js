@@ -40,7 +40,7 @@ function sampleTable({ source, reference, outputs }) {
   const changed = outputs.filter(([, text], index) => !index || text !== outputs[index - 1][1]);
   const shown = changed.length > 5 ? [changed[0], ...changed.slice(-4)] : changed;
   const row = (label, text, kind) => h('tr', { class: kind }, h('th', { scope: 'row' }, label), h('td', { dir: 'auto' }, text));
-  return h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': source, style: { 'margin-bottom': '1rem' } }, h('table', {}, h('tbody', {}, row(t('source'), source), row(t('reference'), reference), shown.map(([step, text]) => row(`${step} ${t('step')}`, text)))));
+  return h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': source, style: { 'margin-bottom': '1rem' } }, h('table', {}, h('tbody', {}, row(t('source'), source), row(t('reference'), reference), shown.map(([step, text]) => row(t('step', step), text)))));
 }
 
 function chart(title, series, best, fromZero = false) {
@@ -52,7 +52,7 @@ function chart(title, series, best, fromZero = false) {
   return h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, title), series.length > 1 ? series.map(([name, , colour]) => h('span', { class: 'small' }, h('span', { style: { color: colour } }, '● '), name)) : null),
     g('svg', { viewBox: `0 0 ${wide} ${tall}`, width: '100%', role: 'img', 'aria-label': title },
       [low, (low + high) / 2, high].map((value) => [g('path', { d: `M${left} ${y(value)}H${wide - 12}`, stroke: 'var(--line)' }), g('text', { x: left - 7, y: y(value) + 4, 'text-anchor': 'end' }, short(value))]),
-      [0, last].map((step) => g('text', { x: x(step), y: tall - 6, 'text-anchor': step ? 'end' : 'start' }, `${step.toLocaleString('en')} ${step ? t('step') : ''}`)),
+      [0, last].map((step) => g('text', { x: x(step), y: tall - 6, 'text-anchor': step ? 'end' : 'start' }, step ? t('step', step.toLocaleString('en')) : '0')),
       best ? g('path', { d: `M${x(best)} 8V${tall - bottom}`, stroke: 'var(--faint)', 'stroke-dasharray': '3 4' }, g('title', {}, `${t('best')}: ${best}`)) : null,
       series.map(([, each, colour]) => g('path', { d: each.map(([step, value], index) => `${index ? 'L' : 'M'}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join(''), fill: 'none', stroke: colour, 'stroke-width': 2 }))));
 }
