@@ -22,8 +22,9 @@ demo: $(VENV)/.installed-train ## install everything that training needs and run
 test: $(VENV)/.installed-dev ## install everything the tests need and run them
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-mechanisms test-others
 
-# The two halves of the tests, side by side. Threads that spin while they wait would take the other half's core.
-MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture
+# The two halves of the tests, side by side, about as long as each other. Threads that spin while they wait would take the
+# other half's core.
+MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/tasks
 
 .PHONY: test-mechanisms
 test-mechanisms: $(VENV)/.installed-dev
