@@ -21,7 +21,6 @@ from heedful.evaluation.report import Report
 from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
-from heedful.predictors.confidence import read_confidence, with_confidence
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import (
     Alternative,
@@ -146,8 +145,7 @@ class Translator(Predictor):
                 `batch_tokens` then has no effect (`heedful.runtime.exact`).
             corrected: whether corrections in force replace the outputs of their sources; the outputs of other sources
                 do not depend on it. Under constraints they are only named.
-            confidence: whether to compute the calibrated probability that each output is right, by one forced decoding;
-                the model must have been calibrated.
+            confidence: whether to compute the probability that each output is right; the model must be calibrated.
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
 
@@ -199,7 +197,7 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
-        calibrated = read_confidence(self.folder) if confidence else None
+        with_confidence = self._confidence(batch_tokens) if confidence else None
         demand = (wording or TextConstraints()).of_sources(self.target_tokenizer)
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
@@ -207,10 +205,8 @@ class Translator(Predictor):
             if corrected:
                 align = self.align if attention else None
                 outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
-            if calibrated:
-                outputs = with_confidence(
-                    list(outputs), calibrated, partial(self.scored_pairs, batch_tokens=batch_tokens)
-                )
+            if with_confidence:
+                outputs = with_confidence(list(outputs))
             yield from outputs
             num_done += len(window)
 
@@ -388,6 +384,13 @@ class Translator(Predictor):
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
+
+    def _confidence(self, batch_tokens: int) -> Callable[[list[Translation]], Iterator[Translation]]:
+        """Function that adds the confidence to translations; what it imports is needed by few calls."""
+        from heedful.predictors.confidence import read_confidence, with_confidence
+
+        score = partial(self.scored_pairs, batch_tokens=batch_tokens)
+        return partial(with_confidence, confidence=read_confidence(self.folder), score=score)
 
     def _unknown_words(self, is_exact: bool) -> UnknownWords:
         """Replacement of the unknown words in outputs."""
