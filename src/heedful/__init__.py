@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from heedful.pipelines import pipeline
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
+    from heedful.predictors.notebook import make_widget as widget
     from heedful.predictors.table import load
     from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "pipeline",
     "train",
+    "widget",
 ]
 
 # Public names, loaded on first use, so that `import heedful` is cheap. Module names are strings, because an import here
@@ -41,6 +43,7 @@ _LAZY = {
     "train": ("heedful.train_model", "train_model"),
     "pipeline": ("heedful.pipelines", "pipeline"),
     "load": ("heedful.predictors.table", "load"),
+    "widget": ("heedful.predictors.notebook", "make_widget"),
     "Captioner": ("heedful.predictors.captioner", "Captioner"),
     "Classifier": ("heedful.predictors.classifier", "Classifier"),
     "Translator": ("heedful.predictors.translator", "Translator"),

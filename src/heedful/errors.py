@@ -121,6 +121,8 @@ EXTRAS: Final = {
     "uvicorn": "serve",
     "python_multipart": "serve",
     "prometheus_client": "serve",
+    "anywidget": "notebook",
+    "traitlets": "notebook",
     "docx": "documents",
     "odfdo": "documents",
 }
