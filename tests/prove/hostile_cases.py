@@ -85,6 +85,14 @@ COMMAND_LINES: Final = (
         ("translate", "calibrated.model", "abc", "--min-confidence", "0.5", "--format", "jsonl"),
         ("calibrated.model",),
     ),
+    Command(
+        "distil",
+        ("distil", "tiny.model", "words.tsv", "--config", "tiny.toml", "--out", "student.model"),
+        ("tiny.model", "words.tsv", "tiny.toml"),
+        is_exact=False,
+        damages="few",
+        share=4,
+    ),
     Command("calibrate", ("calibrate", "calibrated.model", "words.tsv"), ("calibrated.model", "words.tsv")),
     Command(
         "evaluate-confident",
@@ -569,6 +577,7 @@ ODD_VALUES: Final = {
 BASES: Final = {
     "translate": "translate",
     "calibrate": "calibrate",
+    "distil": "distil",
     "correct": "correct-list",
     "classify": "classify",
     "caption": "caption",

@@ -185,15 +185,23 @@ def run(
         task=task,
         preset=preset,
         config=config,
-        settings=(*_changes(seed, minutes, links, mix), *(settings or ())),
+        settings=(*changed_settings(seed, minutes, links, mix), *(settings or ())),
         origin=origin,
         device=choose_device(device),
     )
     started, outcome = train_and_watch(recipe, messages, profile)
-    _print_results(started, outcome, recipe.device, messages)
+    print_results(started, outcome, recipe.device, messages)
 
 
-def _print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
+def print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
+    """Print how a training ended, its test scores, and what to do next; makes the model ready for use.
+
+    Args:
+        started: facts before the first step.
+        outcome: end of the training.
+        device: PyTorch's device.
+        messages: printer of what is not a result.
+    """
     from heedful.results import compare_with_origin, judge, make_ready, score_test
     from heedful.tasks.table import find_task
 
@@ -213,7 +221,20 @@ def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) 
     begin_fingerprints(paths if is_first else ())
 
 
-def _changes(seed: int | None, minutes: float, links: Path | None, mix: list[Path] | None) -> list[str]:
+def changed_settings(
+    seed: int | None, minutes: float, links: Path | None = None, mix: list[Path] | None = None
+) -> list[str]:
+    """Turn options into settings.
+
+    Args:
+        seed: value of --seed.
+        minutes: value of --minutes.
+        links: value of --links.
+        mix: values of --mix.
+
+    Returns:
+        Settings as --set takes them; none for an option that was not given.
+    """
     changes = [f"training.seed={seed}"] if seed is not None else []
     changes += [f"training.links={json.dumps(str(links), ensure_ascii=False)}"] if links else []
     changes += [f"training.mix={json.dumps([str(path) for path in mix], ensure_ascii=False)}"] if mix else []

@@ -267,6 +267,10 @@ def stem(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).stem or "pairs"
 
 
+UNNAMED: Final = ("source", "target")
+"""Languages of files whose names say none."""
+
+
 def language_names(paths: Sequence[Path]) -> tuple[str, str]:
     """Guess the languages of two aligned files from their names.
 
@@ -274,7 +278,7 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
         paths: the data files.
 
     Returns:
-        Two language codes, or ("source", "target") if the names do not contain two different codes.
+        Two language codes, or `UNNAMED` if the names do not contain two different codes.
 
     Example:
         >>> language_names([Path("train.de"), Path("train.en.gz")])
@@ -285,7 +289,7 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
     codes = [_language_code(path) for path in paths]
     if len(codes) == 2 and all(codes) and codes[0] != codes[1]:
         return codes[0], codes[1]
-    return "source", "target"
+    return UNNAMED
 
 
 def aligned_with(path: Path) -> Path | None:

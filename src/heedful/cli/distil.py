@@ -1,0 +1,151 @@
+"""Distil a model into a smaller one: train it on the outputs of its teacher.
+
+DATA is one file of pairs, or two aligned files; only the sources are used, and the teacher translates them. Without
+--dev, one source in twenty is held out with its references. The teacher's outputs stay in OUT.distilled; run the same
+command again to resume.
+
+Examples:
+  heedful distil pairs.model pairs.tsv --preset tiny
+  heedful distil pairs.model pairs.tsv --preset tiny --more news.de --minutes 20
+  heedful distil marian.model train.de train.en --preset rnnsearch --dev dev.de --dev dev.en --out small.model
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli.messages import Messages
+from heedful.cli.options import (
+    FILES,
+    ColumnsText,
+    DataPaths,
+    Debug,
+    Dev,
+    Device,
+    Engine,
+    ModelPath,
+    Quiet,
+    Threads,
+    choose_device,
+    parse_columns,
+    prepare_training,
+)
+from heedful.cli.train import (
+    Minutes,
+    Preset,
+    Seed,
+    Settings,
+    SettingsFile,
+    changed_settings,
+    print_results,
+    train_and_watch,
+)
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heedful.predictors.translator import Translator
+
+MoreSources = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--more",
+        metavar="FILE",
+        help="Text with further sources, one a line, without translations; may be repeated.",
+        rich_help_panel=FILES,
+    ),
+]
+StudentFolder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="The student's folder.", show_default="TEACHER-student.model", rich_help_panel=FILES
+    ),
+]
+
+
+def run(
+    teacher: ModelPath,
+    data: DataPaths,
+    dev: Dev = None,
+    more: MoreSources = None,
+    columns: ColumnsText = "1,2",
+    preset: Preset = "",
+    config: SettingsFile = None,
+    settings: Settings = None,
+    minutes: Minutes = 0,
+    out: StudentFolder = None,
+    seed: Seed = None,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Distil a model.
+
+    Raises:
+        UsageError: the student would replace its teacher.
+    """
+    prepare_training(threads)
+    messages = Messages(quiet)
+    from heedful.cli.scoring import load_to_run
+    from heedful.data.corpus import find_pairs
+    from heedful.predictors.distillation import as_items, compared, read_sources, write_pairs
+    from heedful.predictors.translator import Translator
+    from heedful.tasks.interface import Recipe
+
+    student = out or teacher.with_name(f"{teacher.name.removesuffix('.model')}-student.model")
+    if student.resolve() == teacher.resolve():
+        raise UsageError(f"distil: {student} is the teacher; name another folder with --out")
+    model = load_to_run(teacher, engine, device, kind=Translator)
+    languages = _languages(model, data)
+    pairs = find_pairs(data, parse_columns(columns))
+    messages.say(pairs.describe())
+    sources = read_sources(pairs, _lines(more or []), bool(dev))
+    folder = student.with_name(f"{student.name}.distilled")
+    train_file, dev_file = write_pairs(model, sources, folder, messages.say)
+    recipe = Recipe(
+        data=(train_file,),
+        out=student,
+        dev=(dev_file,) if dev_file else tuple(dev or ()),
+        languages=languages,
+        preset=preset,
+        config=config,
+        settings=(*changed_settings(seed, minutes), *(settings or ())),
+        device=choose_device(device),
+    )
+    started, outcome = train_and_watch(recipe, messages)
+    print_results(started, outcome, recipe.device, messages)
+    items = as_items(find_pairs(recipe.dev, (1, 2)))
+    print(compared(model, load_to_run(student, engine, device, kind=Translator), items), end="")
+
+
+def _languages(teacher: "Translator", data: list[Path]) -> tuple[str, str]:
+    """Languages of the teacher.
+
+    Raises:
+        UsageError: names of two aligned files say others.
+    """
+    from heedful.text.text_files import UNNAMED, language_names
+
+    source, target = teacher.folder.facts.get("languages", UNNAMED)
+    named = language_names(data)
+    pairs = zip((source, target), named, UNNAMED, strict=True)
+    if any(one != other and unnamed not in (one, other) for one, other, unnamed in pairs):
+        raise UsageError(
+            f"distil: {teacher.folder.path} translates {source} to {target}, but the data are {' and '.join(named)}"
+        )
+    return str(source), str(target)
+
+
+def _lines(paths: list[Path]) -> "Iterator[str]":
+    """Lines of files, each opened when its turn comes."""
+    from heedful.text.lines import open_bytes, read_lines
+    from heedful.text.text_files import check_file
+
+    for path in paths:
+        check_file(path)
+        with open_bytes(path) as stream:
+            yield from read_lines(stream, str(path))

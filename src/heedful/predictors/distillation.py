@@ -1,0 +1,166 @@
+"""Distillation: training pairs whose targets are the outputs of a teacher. Kim and Rush 2016, arXiv:1606.07947, 3.2.
+
+The outputs are written shard by shard, so that a run that was killed goes on behind its last whole shard, to the same
+pairs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from heedful.data.corpus import PairFile
+from heedful.data.prepare import EvaluationSet
+from heedful.errors import DataError, UsageError
+from heedful.files import written_whole
+from heedful.predictors.interface import spaced
+from heedful.predictors.translator import Translator
+from heedful.runtime.shards import Shard, plan_jobs, run_jobs
+from heedful.text.counts import counted
+from heedful.text.lines import raw_lines
+
+SHARD_LINES: Final = 512
+"""Sources of a shard: what a killed run has to translate again, at most."""
+HELD_OUT: Final = 20
+"""One source in so many is held out for validation, with its references, where no validation set is given."""
+MOST_HELD_OUT: Final = 1000
+MOST_COMPARED: Final = 500
+SOURCES: Final = "sources.txt"
+OUTPUTS: Final = "outputs"
+PAIRS: Final = "pairs.tsv"
+DEV: Final = "dev.tsv"
+_SPACES: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
+
+
+@final
+@dataclass(frozen=True)
+class Sources:
+    """Sources of a teacher, and the evaluation items that were held out of them."""
+
+    texts: list[str]
+    held_out: EvaluationSet
+    """Items with references; empty where a validation set was given."""
+
+
+def read_sources(pairs: PairFile, others: Iterable[str], has_dev: bool) -> Sources:
+    """Collect the sources that a teacher shall translate.
+
+    Args:
+        pairs: rows whose sources are taken; of the targets only those of the held out sources.
+        others: further sources, without targets.
+        has_dev: whether there is a validation set, so that nothing is held out.
+
+    Returns:
+        Each source once, in their order.
+
+    Raises:
+        DataError: there is none.
+    """
+    items = EvaluationSet.of(pairs)
+    held_out = EvaluationSet([], [])
+    if not has_dev:
+        held_out = spaced(items, min(MOST_HELD_OUT, max(1, len(items) // HELD_OUT)))
+    left_out = set(held_out.sources)
+    every = (text.translate(_SPACES).strip() for text in (*items.sources, *others))
+    texts = [text for text in dict.fromkeys(every) if text and text not in left_out]
+    if not texts:
+        raise DataError("distil: no source to translate; give more rows")
+    return Sources(texts, held_out)
+
+
+def write_pairs(
+    teacher: Translator, sources: Sources, folder: Path, say: Callable[[str], None]
+) -> tuple[Path, Path | None]:
+    """Translate sources with a teacher into a file of pairs, or go on with what an earlier run has written.
+
+    Args:
+        teacher: the model whose outputs become targets; its own search settings hold.
+        sources: what to translate.
+        folder: folder of the files; created if it does not exist.
+        say: callback for lines about the progress.
+
+    Returns:
+        The file of pairs, without those whose output is empty, and that of the held out items, if there are any.
+
+    Raises:
+        UsageError: the folder was begun with another teacher or other sources.
+        OSError: the disk is full or refuses.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    source, pairs = folder / SOURCES, folder / PAIRS
+    if not source.is_file():
+        with written_whole(source, is_internal=True) as stream:
+            stream.writelines(f"{text}\n" for text in sources.texts)
+    elif _lines(source) != sources.texts:
+        raise UsageError(f"{folder}: begun with other sources; delete it, or name another folder with --out")
+    about = {
+        "teacher": teacher.folder.facts["files"][teacher.folder.file("weights").name],
+        "search": teacher.search.model_dump(mode="json"),
+    }
+    jobs = plan_jobs([source], folder / OUTPUTS, about, SHARD_LINES)
+    for job in run_jobs(jobs, lambda shards: _translated(teacher, shards, say)):
+        texts = _lines(job.output)
+        num_empty = 0
+        with written_whole(pairs, is_internal=True) as stream:
+            for text, output in zip(_lines(source), texts, strict=True):
+                num_empty += not output
+                if output:
+                    stream.write(f"{text}\t{output}\n")
+        if num_empty:
+            say(f"{counted(num_empty, 'source')} left out, because the teacher's output is empty")
+    dev = folder / DEV if len(sources.held_out) else None
+    if dev is not None:
+        rows = zip(sources.held_out.sources, sources.held_out.references, strict=True)
+        with written_whole(dev, is_internal=True) as stream:
+            for text, references in rows:
+                stream.writelines(f"{text.translate(_SPACES)}\t{one.translate(_SPACES)}\n" for one in references)
+    return pairs, dev
+
+
+def _translated(teacher: Translator, shards: list[Shard], say: Callable[[str], None]) -> Iterator[Shard]:
+    for index, shard in enumerate(shards):
+        say(f"teacher: {counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
+        outputs = teacher.stream(shard.lines(), teacher.search)
+        shard.write(f"{one.text.translate(_SPACES).strip()}\n" for one in outputs)
+        yield shard
+
+
+def _lines(path: Path) -> list[str]:
+    with path.open("rb") as stream:
+        return [raw.decode("utf-8") for raw in raw_lines(stream, str(path))]
+
+
+def as_items(pairs: PairFile) -> EvaluationSet:
+    """Select items for the comparison of teacher and student.
+
+    Args:
+        pairs: rows of a validation set.
+
+    Returns:
+        At most `MOST_COMPARED` items, evenly spaced.
+    """
+    return spaced(EvaluationSet.of(pairs), MOST_COMPARED)
+
+
+def compared(teacher: Translator, student: Translator, items: EvaluationSet) -> str:
+    """Compare a student with its teacher: score, size and speed, each with its usual search and engine.
+
+    Args:
+        teacher: the larger model.
+        student: the smaller one.
+        items: sources with references.
+
+    Returns:
+        A table of two lines.
+    """
+    lines = [_measured(name, one, items) for name, one in (("teacher", teacher), ("student", student))]
+    return "".join(lines)
+
+
+def _measured(name: str, translator: Translator, items: EvaluationSet) -> str:
+    measured = translator.measure(items)
+    result = measured.report.results[0]
+    megabytes = translator.folder.file("weights").stat().st_size / 1e6
+    unit = " %" if result.metric.unit == "%" else ""
+    speed = len(items) / max(1e-9, measured.seconds)
+    return f"{name}  {result.metric.name} {result.score:.2f}{unit}, {megabytes:.1f} MB, {speed:.1f} sources a second\n"

@@ -1,0 +1,102 @@
+"""`heedful distil`: a student is trained on what its teacher writes, and killed runs go on to the same pairs."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heedful.predictors import distillation
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.runtime.folder import commit, open_folder
+from heedful.runtime.shards import Shard
+from tests.cli.command import Done, heedful
+from tests.cli.conftest import Trained, write_pairs
+
+LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
+
+
+@pytest.fixture
+def teacher(trained: Trained, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained.model, tmp_path / "words.model"))
+
+
+def distil(teacher: Path, *arguments: object, settings: Path) -> Done:
+    return heedful("distil", teacher, *arguments, "--config", settings, *LIMITS)
+
+
+def refusal(done: Done) -> str:
+    assert (done.code, done.out) == (2, ""), done
+    return done.errors[-1]
+
+
+def test_the_student_learns_what_the_teacher_writes(teacher: Path, settings: Path, tmp_path: Path):
+    data = write_pairs(tmp_path / "new.tsv", 100, seed=5)
+    (tmp_path / "more.txt").write_bytes(b"feed\n\nabc\tdef\nfeed\n")
+    done = distil(teacher, data, "--more", tmp_path / "more.txt", settings=settings)
+    assert done.code == 0, done.err
+    folder = tmp_path / "words-student.model.distilled"
+    rows = [line.split("\t") for line in (folder / "pairs.tsv").read_text(encoding="utf-8").split("\n")[:-1]]
+    sources = [line.split("\t")[0] for line in data.read_text(encoding="utf-8").split("\n")[:-1]]
+    dev = [line.split("\t") for line in (folder / "dev.tsv").read_text(encoding="utf-8").split("\n")[:-1]]
+    assert all(text.upper() == target for text, target in dev)  # real references, not outputs
+    held_out = {text for text, _ in dev}
+    assert 3 <= len(held_out) <= 6
+    wanted = [*(text for text in dict.fromkeys(sources) if text not in held_out), "feed", "abc def"]
+    outputs = load(teacher, engine="torch", kind=Translator).translate(wanted)
+    assert rows == [[one.source, one.text] for one in outputs if one.text]
+    student = load(tmp_path / "words-student.model", engine="torch", kind=Translator)
+    assert student.translate(["abc"])[0].source == "abc"
+    lines = done.out.split("\n")[-3:-1]
+    assert [line.split()[0] for line in lines] == ["teacher", "student"]
+    assert all("MB" in line and "sources a second" in line for line in lines)
+
+
+def test_a_killed_run_goes_on_to_the_same_pairs(
+    teacher: Path, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(distillation, "SHARD_LINES", 30)
+    data = write_pairs(tmp_path / "new.tsv", 100, seed=6)
+    whole = distil(teacher, data, "--out", tmp_path / "whole.model", settings=settings)
+    assert whole.code == 0, whole.err
+    usual, made = distillation._translated, 0
+
+    def killed(teacher: Any, shards: list[Shard], say: Any) -> Iterator[Shard]:
+        nonlocal made
+        for shard in usual(teacher, shards, say):
+            made += 1
+            if made == 2:
+                raise KeyboardInterrupt
+            yield shard
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation, "_translated", killed)
+        assert distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings).code == 130
+    assert not (tmp_path / "parts.model.distilled" / "pairs.tsv").exists()
+    done = distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings)
+    assert done.code == 0, done.err
+    left = [line for line in done.err.split("\n") if line.startswith("teacher: ")]
+    assert len(left) == 2  # of four shards
+    parts, others = (tmp_path / f"{name}.model.distilled" / "pairs.tsv" for name in ("parts", "whole"))
+    assert parts.read_bytes() == others.read_bytes()
+
+
+def test_bad_use_is_refused(teacher: Path, settings: Path, tmp_path: Path):
+    data = write_pairs(tmp_path / "new.tsv", 60, seed=7)
+    assert "is the teacher" in refusal(distil(teacher, data, "--out", teacher, settings=settings))
+    folder = open_folder(teacher)
+    facts = {key: value for key, value in folder.facts.items() if key not in ("files", "format")}
+    commit(teacher, {**facts, "languages": ["de", "en"]}, [*folder.facts["files"]])
+    for name in ("a.fr", "a.en"):
+        (tmp_path / name).write_text("abc\n" * 20, encoding="utf-8")
+    done = distil(teacher, tmp_path / "a.fr", tmp_path / "a.en", settings=settings)
+    assert "translates de to en, but the data are fr and en" in refusal(done)
+    (tmp_path / "blank.tsv").write_text("\tx\n" * 20, encoding="utf-8")
+    assert "no source to translate" in refusal(distil(teacher, tmp_path / "blank.tsv", settings=settings))
+    assert distil(teacher, data, "--out", tmp_path / "s.model", settings=settings).code == 0
+    other = write_pairs(tmp_path / "other.tsv", 60, seed=8)
+    done = distil(teacher, other, "--out", tmp_path / "s.model", settings=settings)
+    assert "begun with other sources" in refusal(done)
+    assert "no such file" in refusal(distil(teacher, data, "--more", tmp_path / "none.txt", settings=settings))
