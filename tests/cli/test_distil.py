@@ -77,9 +77,9 @@ def test_a_killed_run_goes_on_to_the_same_pairs(
     assert not (tmp_path / "parts.model.distilled" / "pairs.tsv").exists()
     done = distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings)
     assert done.code == 0, done.err
-    left = [line for line in done.err.split("\n") if line.startswith("teacher: ")]
-    assert len(left) == 2  # of four shards
     parts, others = (tmp_path / f"{name}.model.distilled" / "pairs.tsv" for name in ("parts", "whole"))
+    (line,) = [line for line in done.err.split("\n") if line.startswith("teacher: ")]
+    assert 0 < int(line.split()[1]) < len(others.read_text(encoding="utf-8").split("\n")) - 50
     assert parts.read_bytes() == others.read_bytes()
 
 

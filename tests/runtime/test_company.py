@@ -83,11 +83,16 @@ def test_processors_that_nobody_needs_are_no_loss(watched: Callable[..., list[tu
 
 @pytest.mark.parametrize(("ours", "expected"), [(0.0, 1.5), (1.0, 0.5), (1.5, 0.0), (3.0, 0.0)])
 def test_our_own_work_is_not_that_of_others(monkeypatch: pytest.MonkeyPatch, ours: float, expected: float):
-    times = iter([10.0, 12.0])
-    busy, own = iter([100.0, 103.0]), iter([5.0, 5.0 + 2 * ours])
-    monkeypatch.setattr(time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(time, "process_time", lambda: next(own))
-    monkeypatch.setattr(module, "_busy_seconds", lambda: next(busy))
+    times, busy, own = iter([10.0, 12.0]), iter([100.0, 103.0]), iter([5.0, 5.0 + 2 * ours])
+    ours_thread = threading.current_thread()
+
+    def here(values: Iterator[float], usual: Callable[[], float | None]) -> Callable[[], float | None]:
+        """The next value in this thread; a thread that watches since an earlier test gets the usual one."""
+        return lambda: next(values) if threading.current_thread() is ours_thread else usual()
+
+    monkeypatch.setattr(time, "monotonic", here(times, time.monotonic))
+    monkeypatch.setattr(time, "process_time", here(own, time.process_time))
+    monkeypatch.setattr(module, "_busy_seconds", here(busy, module._busy_seconds))
     before, now = module._Reading(), module._Reading()
     assert now.others_since(before) == expected
 

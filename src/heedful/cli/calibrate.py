@@ -37,8 +37,8 @@ Right = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="When an output is right: exact_match, or chrf (60 or more against a reference).",
-        show_default="exact_match for characters, else chrf",
+        help="When an output is right: exact_match (usual for characters), or chrf (60 or more).",
+        show_default="by the tokens",
     ),
 ]
 

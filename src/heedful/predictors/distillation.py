@@ -4,6 +4,8 @@ The outputs are written shard by shard, so that a run that was killed goes on be
 pairs.
 """
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ from heedful.text.lines import raw_lines
 
 SHARD_LINES: Final = 512
 """Sources of a shard: what a killed run has to translate again, at most."""
+MESSAGE_SECONDS: Final = 15.0
+"""Shortest time between two lines about the progress."""
 HELD_OUT: Final = 20
 """One source in so many is held out for validation, with its references, where no validation set is given."""
 MOST_HELD_OUT: Final = 1000
@@ -118,8 +122,11 @@ def write_pairs(
 
 
 def _translated(teacher: Translator, shards: list[Shard], say: Callable[[str], None]) -> Iterator[Shard]:
+    last = -math.inf
     for index, shard in enumerate(shards):
-        say(f"teacher: {counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
+        if time.monotonic() - last >= MESSAGE_SECONDS:
+            last = time.monotonic()
+            say(f"teacher: {counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
         outputs = teacher.stream(shard.lines(), teacher.search)
         shard.write(f"{one.text.translate(_SPACES).strip()}\n" for one in outputs)
         yield shard
