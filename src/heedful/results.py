@@ -21,7 +21,7 @@ from heedful.tasks.table import find_task
 from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
 
-MOST_CALIBRATED: Final = 1000
+MOST_CALIBRATED: Final = 1500
 """Largest number of validation sources that a confidence is fitted on after a training."""
 LANDING: Final = ("linear", "cosine")
 """Schedules whose learning rate falls to zero at the end."""
