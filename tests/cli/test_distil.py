@@ -86,6 +86,9 @@ def test_a_killed_run_goes_on_to_the_same_pairs(
 def test_bad_use_is_refused(teacher: Path, settings: Path, tmp_path: Path):
     data = write_pairs(tmp_path / "new.tsv", 60, seed=7)
     assert "is the teacher" in refusal(distil(teacher, data, "--out", teacher, settings=settings))
+    assert "/: not a model" in refusal(heedful("distil", "/", data))
+    for out in (".", "/", ""):
+        assert "names no folder of its own" in refusal(distil(teacher, data, "--out", out, settings=settings))
     folder = open_folder(teacher)
     facts = {key: value for key, value in folder.facts.items() if key not in ("files", "format")}
     commit(teacher, {**facts, "languages": ["de", "en"]}, [*folder.facts["files"]])

@@ -446,6 +446,7 @@ WRITERS: Final = (
     "translate-file",
     "align",
     "calibrate",
+    "distil",
     "correct",
     "correct-export",
     "report",

@@ -83,11 +83,7 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Distil a model.
-
-    Raises:
-        UsageError: the student would replace its teacher.
-    """
+    """Distil a model."""
     prepare_training(threads)
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
@@ -96,10 +92,8 @@ def run(
     from heedful.predictors.translator import Translator
     from heedful.tasks.interface import Recipe
 
-    student = out or teacher.with_name(f"{teacher.name.removesuffix('.model')}-student.model")
-    if student.resolve() == teacher.resolve():
-        raise UsageError(f"distil: {student} is the teacher; name another folder with --out")
     model = load_to_run(teacher, engine, device, kind=Translator)
+    student = _student(out, teacher)
     languages = _languages(model, data)
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
@@ -120,6 +114,21 @@ def run(
     print_results(started, outcome, recipe.device, messages)
     items = as_items(find_pairs(recipe.dev, (1, 2)))
     print(compared(model, load_to_run(student, engine, device, kind=Translator), items), end="")
+
+
+def _student(out: Path | None, teacher: Path) -> Path:
+    """Folder of the student.
+
+    Raises:
+        UsageError: it is the teacher's, or has no name.
+    """
+    named = teacher if teacher.name else teacher.resolve()
+    student = out or named.with_name(f"{named.name.removesuffix('.model')}-student.model")
+    if not student.name:
+        raise UsageError(f"distil: --out {student}: names no folder of its own; give the student a new one")
+    if student.resolve() == teacher.resolve():
+        raise UsageError(f"distil: {student} is the teacher; name another folder with --out")
+    return student
 
 
 def _languages(teacher: "Translator", data: list[Path]) -> tuple[str, str]:
