@@ -1,5 +1,6 @@
 """Calibration, against scikit-learn and loops."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from heedful.evaluation.calibration import (
     area_under_curve,
     expected_calibration_error,
     fit_calibrator,
+    perfect_calibration_errors,
     risk_by_coverage,
 )
 
@@ -99,6 +101,15 @@ def test_a_constant_feature_counts_nothing():
 def test_too_few_items_are_refused(num_items: int, num_flags: int):
     with pytest.raises(ShapeError, match="at least 5"):
         fit_calibrator(np.zeros((num_items, 2)), np.zeros(num_flags, dtype=np.bool_))
+
+
+def test_perfect_calibration_has_the_error_of_chance():
+    # One bin of n items with p = 0.5: |mean - 0.5| has the mean sqrt(1 / (2 pi n)) for large n.
+    errors = perfect_calibration_errors(np.full(400, 0.5), 4000, 1)
+    assert errors.mean() == pytest.approx(math.sqrt(1 / (2 * math.pi * 400)), rel=0.05)
+    surer = perfect_calibration_errors(np.full(400, 0.99), 4000, 1)
+    assert surer.mean() < errors.mean() / 3
+    assert (perfect_calibration_errors(np.full(400, 0.5), 5, 2) == errors[:5]).sum() < 5
 
 
 def test_the_calibration_error_is_that_of_a_loop_over_bins():

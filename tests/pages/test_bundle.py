@@ -16,6 +16,13 @@ def test_every_module_is_in_the_script_and_no_import_remains():
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
 
 
+def test_no_text_replaces_another():
+    text = page_files()["text.js"]
+    names = re.findall(r"(?:^ |\],) '?([\w-]+)'?: \[", text if isinstance(text, str) else text.decode(), re.MULTILINE)
+    assert len(names) > 150
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 def test_the_policy_admits_the_page_s_own_script_alone():
     page = offline_page("title", sentence_view().to_dict())
     (script,) = re.findall(r'<script type="module">(.*)</script>', page, re.DOTALL)

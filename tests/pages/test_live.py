@@ -235,6 +235,7 @@ def test_the_key_is_asked_for_sent_and_forgotten_with_the_tab(browser: Any, tran
     with served({"first": translator}, key="secret") as address:
         tab = Tab(browser, address + "#text=fade")
         tab.page.wait_for_selector("#key")
+        assert tab.page.locator("label[for=key]").inner_text() == "API key"
         tab.page.locator("#key").fill("wrong")
         tab.page.keyboard.press("Enter")
         tab.page.wait_for_selector("form [role=alert]")

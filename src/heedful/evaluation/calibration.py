@@ -146,6 +146,26 @@ def expected_calibration_error(probabilities: Matrix, right: Flags) -> float:
     return float(np.abs(sums).sum() / len(right))
 
 
+def perfect_calibration_errors(probabilities: Matrix, num_samples: int, seed: int) -> Matrix:
+    """Draw expected calibration errors of perfectly calibrated probabilities, which are not 0 on few items.
+
+    Args:
+        probabilities: [item] in [0, 1].
+        num_samples: number of draws, 1 or more.
+        seed: seed of the draws.
+
+    Returns:
+        [sample] errors where each item is right with exactly its probability.
+
+    Example:
+        >>> perfect_calibration_errors(np.array([0.0, 1.0]), 3, 1).tolist()
+        [0.0, 0.0, 0.0]
+    """
+    generator = np.random.default_rng(seed)
+    draws = (generator.random(len(probabilities)) < probabilities for _ in range(num_samples))
+    return np.array([expected_calibration_error(probabilities, drawn) for drawn in draws])
+
+
 def area_under_curve(scores: Matrix, right: Flags) -> float:
     """Compute the area under the ROC curve: the probability that a right output has a higher score than a wrong one.
 

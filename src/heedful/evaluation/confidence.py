@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, final
 
+import numpy as np
+
 from heedful.evaluation.calibration import (
     Flags,
     area_gain,
     area_under_curve,
     expected_calibration_error,
+    perfect_calibration_errors,
     risk_by_coverage,
 )
 from heedful.evaluation.interface import Matrix, References, Setting
@@ -18,6 +21,8 @@ from heedful.text.counts import counted
 Criterion = Literal["exact_match", "chrf"]
 LEAST_CHRF: Final = 60.0
 """chrF of a sentence against a reference, from 0 to 100, from which it counts as right."""
+NUM_SAMPLES: Final = 1000
+"""Number of resamples behind a p-value or an interval."""
 COVERAGES: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Shares of answered sources whose risk is printed."""
 
@@ -32,6 +37,8 @@ class ConfidenceReport:
     num_right: int
     calibration_error: float
     """Expected calibration error, in [0, 1]."""
+    perfect_error: tuple[float, float]
+    """95 % interval of the error that perfectly calibrated probabilities would have on as many outputs."""
     area: float
     """Area under the ROC curve of the confidence."""
     log_prob_area: float
@@ -57,13 +64,15 @@ class ConfidenceReport:
         Returns:
             The report.
         """
-        gain, p_value = area_gain(probabilities, log_probs, right, 1000, seed)
+        gain, p_value = area_gain(probabilities, log_probs, right, NUM_SAMPLES, seed)
         area = area_under_curve(probabilities, right)
+        low, high = np.quantile(perfect_calibration_errors(probabilities, NUM_SAMPLES, seed), (0.025, 0.975))
         return ConfidenceReport(
             criterion,
             len(right),
             int(right.sum()),
             expected_calibration_error(probabilities, right),
+            (float(low), float(high)),
             area,
             area - gain,
             p_value,
@@ -90,10 +99,13 @@ class ConfidenceReport:
         wanted = "equal to a reference" if self.criterion == "exact_match" else f"chrF of {LEAST_CHRF:g} or more"
         share = 100 * self.num_right / self.num_items
         risks = ", ".join(f"{100 * coverage:g} %: {100 * self.risk(coverage):.1f} %" for coverage in COVERAGES)
+        low, high = self.perfect_error
         return (
             f"confidence in {counted(self.num_items, 'output')}, {share:.1f} % right ({wanted})\n"
-            f"  calibration error (ECE) {self.calibration_error:.3f}; area under the ROC curve {self.area:.3f}, of the "
-            f"log probability alone {self.log_prob_area:.3f} (p = {self.p_value:.3f})\n"
+            f"  calibration error (ECE) {self.calibration_error:.3f}; on so many outputs, perfect calibration has "
+            f"{low:.3f} to {high:.3f}\n"
+            f"  area under the ROC curve {self.area:.3f}, of the log probability alone {self.log_prob_area:.3f} "
+            f"(p = {self.p_value:.3f})\n"
             f"  wrong among the most confident {risks}\n"
         )
 

@@ -41,7 +41,7 @@ function side(model, name, data, other) {
     const heat = makeHeat();
     parts.push(shadedWords(output, { heat, reference: other.outputs[0] }), h('p', { class: 'small faint' }, `${t('score')} ${digits(output.score)} · ${t('logProb')} ${digits(output.logProb)} · ${t('changes')}`));
     if (output.weights) {
-      const map = heatmap({ ...mapOf(output.weights, 'mean', 'word', output, data.source), heat, name: t('attention') });
+      const map = heatmap({ ...mapOf(output.weights, 'mean', 'word', output, data.source), heat, name: t('attention'), isHalf: true });
       parts.push(map.node, map.status);
     }
   }

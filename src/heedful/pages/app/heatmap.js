@@ -5,7 +5,14 @@ import { t } from './text.js';
 
 const MOST_SQUARES = 2500;
 const LEAST = 0.004;
-const MARGINS = 76;
+const NARROW = 736, WIDEST = 1120, GAP = 18, FRAME = 40, CARD = 42;
+
+// Width inside a card that takes the whole page, or half of it where there is room for two.
+function room(isHalf) {
+  if (window.innerWidth <= NARROW) return window.innerWidth - 76;
+  const page = Math.min(window.innerWidth, WIDEST) - FRAME;
+  return (isHalf ? (page - GAP) / 2 : page) - CARD;
+}
 
 function textWidth(text) {
   let width = 0;
@@ -43,14 +50,16 @@ export function paint(canvas, weights) {
   context.putImageData(image, 0, 0);
 }
 
+// isHalf: whether another card stands beside its own.
 // heat: shared highlight {row, column, subscribe, set}, so that a map, its words and its lines light up together.
-export function heatmap({ weights, rows, columns, heat, onpick, name }) {
+export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = false }) {
   const longest = Math.max(weights.rows, weights.columns);
   const widest = longest > 120 ? 4 : longest > 60 ? 8 : longest > 30 ? 16 : longest > 14 ? 24 : 32;
   const isLabelled = widest >= 16;
   const left = isLabelled ? Math.max(...rows.map((text) => textWidth(shorten(text)))) + 14 : 6;
   // A narrow screen has smaller cells before it scrolls.
-  const fitting = Math.floor((window.innerWidth - MARGINS - left) / weights.columns);
+  const overhang = Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - 2);
+  const fitting = Math.floor((room(isHalf) - left - overhang) / weights.columns);
   const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
   const isUpright = Math.max(...columns.map((text) => textWidth(shorten(text)))) <= cell + 4;
   const tallest = Math.max(...columns.map((text) => textWidth(shorten(text))));

@@ -49,7 +49,8 @@ export function insideView(page) {
   const parts = [
     h('div', { class: 'card' }, h('div', { class: 'head' }, segments(t('attention'), roles.map((one) => [one, t(one)]), role, (one) => page.set({ role: one, layer: -1, head: 'mean', cell: null })), h('span', { class: 'grow' }),
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
-      shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat })),
+      shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat }),
+      h('p', { class: 'small faint' }, t(`about-${role}`))),
     page.notice(),
     measureCard(page, measure),
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,

@@ -187,10 +187,18 @@ const page = {
       h('button', { type: 'button', class: 'quiet', id: 'language', lang: this.language === 'zh' ? 'en' : 'zh', onclick: () => { this.language = this.language === 'zh' ? 'en' : 'zh'; prefer('language', this.language); this.draw(); } }, t('language'))));
     document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, tabs, h('main', {}, view)));
     tabs.scrollLeft = scrolled;
+    bringIntoView(tabs, document.getElementById(`tab-${this.state.view}`));
     view.append(this.needsKey ? keyForm(this) : needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
     if (hadBox && this.box.isConnected) { this.box.focus(); this.box.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   },
 };
+
+// On a narrow screen the row of tabs scrolls; the chosen one is shown whole, with a part of its neighbour.
+function bringIntoView(tabs, tab) {
+  const row = tabs.getBoundingClientRect(), box = tab.getBoundingClientRect(), margin = 24;
+  if (box.right + margin > row.right) tabs.scrollLeft += box.right + margin - row.right;
+  else if (box.left - margin < row.left) tabs.scrollLeft += box.left - margin - row.left;
+}
 
 function needsSentence({ state, data }) {
   return ['inside', 'search'].includes(state.view) && !data?.outputs.length;
@@ -208,7 +216,7 @@ function keyForm(page) {
     page.begin();
   } }, h('div', { class: 'head' }, h('h2', {}, t('keyTitle'))),
   wasRefused ? h('p', { class: 'notice', role: 'alert' }, t('keyWrong')) : null,
-  h('label', { for: 'key', class: 'small faint' }, t('key')), h('div', { class: 'key-row' }, field, h('button', { type: 'submit', class: 'plain' }, t('keySend'))),
+  h('label', { for: 'key', class: 'small faint' }, t('keyLabel')), h('div', { class: 'key-row' }, field, h('button', { type: 'submit', class: 'plain' }, t('keySend'))),
   h('p', { class: 'small faint', id: 'key-note' }, t('keyNote')));
 }
 

@@ -100,7 +100,7 @@ function nodeCard(page, search, chosen) {
     const columns = Math.min(shape[2], page.data.source.pieces.length);
     const weights = { rows: path.length, columns, values: Float64Array.from(path.flatMap((index) => Array.from(values.slice(index * shape[2], index * shape[2] + columns)))) };
     const heat = makeHeat();
-    const map = heatmap({ weights: merge(weights, path.map((_, index) => index), page.data.source.wordOf), rows: path.map((index) => nodes[index].piece), columns: page.data.source.words, heat, name: t('attention') });
+    const map = heatmap({ weights: merge(weights, path.map((_, index) => index), page.data.source.wordOf), rows: path.map((index) => nodes[index].piece), columns: page.data.source.words, heat, name: t('attention'), isHalf: true });
     parts.push(map.node, map.status);
   }
   return h('section', { class: 'card' }, parts);
