@@ -156,7 +156,7 @@ STATES = {
     "refused": "#view=translate&prefix=[9999999]",
 }
 """Views, editors and messages of a server's page, by the address that shows them."""
-SYMBOLS = {"unk", "heedful", "English", "first", "second", "SVG", "PNG", "CSV", "ALTI", "BLEU", "Pharaoh"}
+SYMBOLS = {"unk", "heedful", "English", "API", "first", "second", "SVG", "PNG", "CSV", "ALTI", "BLEU", "Pharaoh"}
 """Names, an unknown token, and the button that leads to English."""
 
 
