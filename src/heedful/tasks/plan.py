@@ -35,10 +35,11 @@ LANDING_AVERAGE: Final = 0.0
 WANTED_STEPS: Final = 1200
 """Number of updates that a limited time is divided into, if need be by smaller batches."""
 LEAST_TOKENS: Final = 256
-FEW_EPOCHS: Final = 6
-"""Number of epochs below which a dropout of 0.1 is enough; of 0.2 below twice as many."""
-WANTED_EPOCHS: Final = 5
-WANTED_TOKENS: Final = 5_000_000
+FEW_EPOCHS: Final = 12
+"""Number of epochs of the largest model below which a dropout of 0.1 is enough; of 0.2 below twice as many. A model
+whose tokens cost a part of those of the largest learns by heart so much later."""
+WANTED_EPOCHS: Final = 20
+WANTED_TOKENS: Final = 20_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
 
 
@@ -79,7 +80,9 @@ class Plan:
     @property
     def most_dropout(self) -> float:
         """Largest dropout that a training of so few epochs needs, in which no pair is seen often."""
-        return 0.1 if self.num_epochs < FEW_EPOCHS else 0.2 if self.num_epochs < 2 * FEW_EPOCHS else 1.0
+        costs = {size: cost for size, (_, cost) in SIZES.items()}
+        num_epochs = self.num_epochs * costs.get(self.preset, 1.0)
+        return 0.1 if num_epochs < FEW_EPOCHS else 0.2 if num_epochs < 2 * FEW_EPOCHS else 1.0
 
     def settings(self) -> Tree:
         """List the settings.
