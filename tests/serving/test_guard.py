@@ -117,3 +117,14 @@ def test_nothing_a_client_writes_is_logged(capfd: pytest.CaptureFixture[str], ca
     client.post("/canary?canary=1", content=b"canary", headers={"X-API-Key": "canary"})
     out = capfd.readouterr()
     assert "canary" not in out.out + out.err + caplog.text + client.get("/metrics").text
+
+
+@pytest.mark.parametrize("path", ["/health", "/languages", "/languages/"])
+def test_head_is_answered_as_get_without_its_body(path: str):
+    client = serve()
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.headers["content-length"]) == (200, get.headers["content-length"])
+    assert head.content == b""
+    assert get.content
+    assert client.head("/nowhere").status_code == 404
+    assert client.head("/translate").status_code == 405

@@ -91,6 +91,7 @@ class Guard:
         started = time.monotonic()
         status = 500
         inner = scope
+        is_head = scope["method"] == "HEAD"
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         has_open_origin = origin is not None and self._is_listed(origin)
@@ -109,7 +110,7 @@ class Guard:
                 if status in (408, 413, 429, 503):
                     answer.setdefault("Retry-After", "1")
                     answer["Connection"] = "close"
-            await send(message)
+            await send({**message, "body": b""} if is_head and "body" in message else message)
 
         try:
             if (refusal := self._refusal(scope, headers, has_open_origin)) is not None:
@@ -118,6 +119,8 @@ class Guard:
             path = str(scope["path"])
             if len(path) > 1 and path.endswith("/"):
                 inner = {**scope, "path": path.rstrip("/") or "/"}
+            if is_head:  # answered as GET is, without its body
+                inner = {**inner, "method": "GET"}
             await self._app(inner, self._limited(receive, self._most_bytes(path)), send_with_headers)
         finally:
             self._count(inner, status, time.monotonic() - started)
