@@ -78,8 +78,8 @@ def test_a_killed_run_goes_on_to_the_same_pairs(
     done = distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings)
     assert done.code == 0, done.err
     parts, others = (tmp_path / f"{name}.model.distilled" / "pairs.tsv" for name in ("parts", "whole"))
-    (line,) = [line for line in done.err.split("\n") if line.startswith("teacher: ")]
-    assert 0 < int(line.split()[1]) < len(others.read_text(encoding="utf-8").split("\n")) - 50
+    (line,) = [line for line in done.err.split("\n") if line.endswith("to translate")]
+    assert 0 < int(line.split()[0]) < len(others.read_text(encoding="utf-8").split("\n")) - 50
     assert parts.read_bytes() == others.read_bytes()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.lines import text_lines
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
@@ -44,8 +45,6 @@ from heedful.cli.train import (
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from heedful.predictors.translator import Translator
 
 MoreSources = Annotated[
@@ -97,7 +96,7 @@ def run(
     languages = _languages(model, data)
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
-    sources = read_sources(pairs, _lines(more or []), bool(dev))
+    sources = read_sources(pairs, text_lines(more or []), bool(dev))
     folder = student.with_name(f"{student.name}.distilled")
     train_file, dev_file = write_pairs(model, sources, folder, messages.say)
     recipe = Recipe(
@@ -147,14 +146,3 @@ def _languages(teacher: "Translator", data: list[Path]) -> tuple[str, str]:
             f"distil: {teacher.folder.path} translates {source} to {target}, but the data are {' and '.join(named)}"
         )
     return str(source), str(target)
-
-
-def _lines(paths: list[Path]) -> "Iterator[str]":
-    """Lines of files, each opened when its turn comes."""
-    from heedful.text.lines import open_bytes, read_lines
-    from heedful.text.text_files import check_file
-
-    for path in paths:
-        check_file(path)
-        with open_bytes(path) as stream:
-            yield from read_lines(stream, str(path))

@@ -207,3 +207,24 @@ def refuse_overwriting(path: Path, inputs: Iterable[Path | None]) -> None:
             raise UsageError(f"{path}: read by this command; choose another output file")
     if (path.resolve().parent / MANIFEST).is_file():
         raise UsageError(f"{path}: belongs to the model in {path.resolve().parent}; choose another output file")
+
+
+def text_lines(paths: Sequence[Path]) -> Iterator[str]:
+    """Read the lines of text files, each opened when its turn comes.
+
+    Args:
+        paths: text files, which may be compressed.
+
+    Yields:
+        Each line, without its end.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    from heedful.text.lines import open_bytes, read_lines
+    from heedful.text.text_files import check_file
+
+    for path in paths:
+        check_file(path)
+        with open_bytes(path) as stream:
+            yield from read_lines(stream, str(path))

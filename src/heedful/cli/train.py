@@ -8,6 +8,7 @@ Examples:
   heedful train pairs.csv --columns english,german --minutes 30
   heedful train train.de train.en --dev dev.de --dev dev.en --preset base
   heedful train new.tsv --from pairs.model
+  heedful train pairs.tsv --monolingual news.en
   heedful train reviews.tsv --task classification
   heedful train stories.jsonl --task answering
   heedful train words.tsv --set text.target_units=characters
@@ -16,6 +17,7 @@ Examples:
 import json
 import shlex
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -126,6 +128,14 @@ MixedFiles = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+MonolingualTexts = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Text of the target side alone, which a model of the other direction translates back; may be repeated.",
+        rich_help_panel=FILES,
+    ),
+]
 TaskName = Annotated[
     str,
     typer.Option(
@@ -158,6 +168,7 @@ def run(
     settings: Settings = None,
     origin: OriginFolder = None,
     mix: MixedFiles = None,
+    monolingual: MonolingualTexts = None,
     minutes: Minutes = 0,
     out: ModelFolder = None,
     task: TaskName = "",
@@ -185,10 +196,15 @@ def run(
         task=task,
         preset=preset,
         config=config,
-        settings=(*changed_settings(seed, minutes, links, mix), *(settings or ())),
+        settings=(*changed_settings(seed, 0 if monolingual else minutes, links, mix), *(settings or ())),
         origin=origin,
         device=choose_device(device),
     )
+    if monolingual:
+        from heedful.cli.back_translation import with_back_translation
+
+        train = partial(train_and_watch, messages=messages)
+        recipe = with_back_translation(recipe, monolingual, minutes, messages, train)
     started, outcome = train_and_watch(recipe, messages, profile)
     print_results(started, outcome, recipe.device, messages)
 

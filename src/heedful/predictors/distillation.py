@@ -33,7 +33,8 @@ SOURCES: Final = "sources.txt"
 OUTPUTS: Final = "outputs"
 PAIRS: Final = "pairs.tsv"
 DEV: Final = "dev.tsv"
-_SPACES: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
+SPACES: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
+"""Characters that separate columns and rows, for `str.translate`."""
 
 
 @final
@@ -63,13 +64,25 @@ def read_sources(pairs: PairFile, others: Iterable[str], has_dev: bool) -> Sourc
     items = EvaluationSet.of(pairs)
     held_out = EvaluationSet([], [])
     if not has_dev:
-        held_out = spaced(items, min(MOST_HELD_OUT, max(1, len(items) // HELD_OUT)))
+        held_out = held_out_items(items)
     left_out = set(held_out.sources)
-    every = (text.translate(_SPACES).strip() for text in (*items.sources, *others))
+    every = (text.translate(SPACES).strip() for text in (*items.sources, *others))
     texts = [text for text in dict.fromkeys(every) if text and text not in left_out]
     if not texts:
         raise DataError("distil: no source to translate; give more rows")
     return Sources(texts, held_out)
+
+
+def held_out_items(items: EvaluationSet) -> EvaluationSet:
+    """Select the items that are held out for validation where no validation set is given.
+
+    Args:
+        items: all items.
+
+    Returns:
+        One in `HELD_OUT`, evenly spaced, and at most `MOST_HELD_OUT`.
+    """
+    return spaced(items, min(MOST_HELD_OUT, max(1, len(items) // HELD_OUT)))
 
 
 def write_pairs(
@@ -90,8 +103,39 @@ def write_pairs(
         UsageError: the folder was begun with another teacher or other sources.
         OSError: the disk is full or refuses.
     """
+    pairs = folder / PAIRS
+    rows = translated_pairs(teacher, sources, folder, say)
+    with written_whole(pairs, is_internal=True) as stream:
+        stream.writelines(f"{text}\t{output}\n" for text, output in rows)
+    dev = folder / DEV if len(sources.held_out) else None
+    if dev is not None:
+        items = zip(sources.held_out.sources, sources.held_out.references, strict=True)
+        with written_whole(dev, is_internal=True) as stream:
+            for text, references in items:
+                stream.writelines(f"{text.translate(SPACES)}\t{one.translate(SPACES)}\n" for one in references)
+    return pairs, dev
+
+
+def translated_pairs(
+    teacher: Translator, sources: Sources, folder: Path, say: Callable[[str], None]
+) -> list[tuple[str, str]]:
+    """Translate sources, or go on with what an earlier run has translated.
+
+    Args:
+        teacher: the model; its own search settings hold.
+        sources: what to translate.
+        folder: folder of the outputs; created if it does not exist.
+        say: callback for lines about the progress.
+
+    Returns:
+        Each source with its output, without those whose output is empty.
+
+    Raises:
+        UsageError: the folder was begun with another model or other sources.
+        OSError: the disk is full or refuses.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    source, pairs = folder / SOURCES, folder / PAIRS
+    source = folder / SOURCES
     if not source.is_file():
         with written_whole(source, is_internal=True) as stream:
             stream.writelines(f"{text}\n" for text in sources.texts)
@@ -102,23 +146,12 @@ def write_pairs(
         "search": teacher.search.model_dump(mode="json"),
     }
     jobs = plan_jobs([source], folder / OUTPUTS, about, SHARD_LINES)
-    for job in run_jobs(jobs, lambda shards: _translated(teacher, shards, say)):
-        texts = _lines(job.output)
-        num_empty = 0
-        with written_whole(pairs, is_internal=True) as stream:
-            for text, output in zip(_lines(source), texts, strict=True):
-                num_empty += not output
-                if output:
-                    stream.write(f"{text}\t{output}\n")
-        if num_empty:
-            say(f"{counted(num_empty, 'source')} left out, because the teacher's output is empty")
-    dev = folder / DEV if len(sources.held_out) else None
-    if dev is not None:
-        rows = zip(sources.held_out.sources, sources.held_out.references, strict=True)
-        with written_whole(dev, is_internal=True) as stream:
-            for text, references in rows:
-                stream.writelines(f"{text.translate(_SPACES)}\t{one.translate(_SPACES)}\n" for one in references)
-    return pairs, dev
+    (job,) = run_jobs(jobs, lambda shards: _translated(teacher, shards, say))
+    outputs = zip(sources.texts, _lines(job.output), strict=True)
+    pairs = [(text, output) for text, output in outputs if output]
+    if num_empty := len(sources.texts) - len(pairs):
+        say(f"{counted(num_empty, 'source')} left out, because the model's output is empty")
+    return pairs
 
 
 def _translated(teacher: Translator, shards: list[Shard], say: Callable[[str], None]) -> Iterator[Shard]:
@@ -126,9 +159,9 @@ def _translated(teacher: Translator, shards: list[Shard], say: Callable[[str], N
     for index, shard in enumerate(shards):
         if time.monotonic() - last >= MESSAGE_SECONDS:
             last = time.monotonic()
-            say(f"teacher: {counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
+            say(f"{counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
         outputs = teacher.stream(shard.lines(), teacher.search)
-        shard.write(f"{one.text.translate(_SPACES).strip()}\n" for one in outputs)
+        shard.write(f"{one.text.translate(SPACES).strip()}\n" for one in outputs)
         yield shard
 
 

@@ -1,0 +1,101 @@
+"""Training with text of the target side alone: the option --monolingual of `heedful train`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.cli.lines import text_lines
+from heedful.cli.messages import Messages
+from heedful.errors import UsageError
+from heedful.training.rank import place
+
+if TYPE_CHECKING:
+    from heedful.recipe import Started
+    from heedful.tasks.interface import Recipe
+
+
+def with_back_translation(
+    recipe: "Recipe",
+    texts: list[Path],
+    minutes: float,
+    messages: Messages,
+    train: "Callable[[Recipe], tuple[Started, Any]]",
+) -> "Recipe":
+    """Train a model of the other direction, translate texts back, and add them to the data of a training.
+
+    Args:
+        recipe: the training, without a limit of time.
+        texts: files of text in the target language.
+        minutes: limit of time of both trainings together; 0 = none.
+        messages: printer of the progress.
+        train: trains by a recipe, or resumes.
+
+    Returns:
+        The training on real and back-translated pairs, with its part of the time.
+
+    Raises:
+        UsageError: the recipe cannot be combined with back-translation.
+    """
+    _check(recipe)
+    from heedful.cli.scoring import load_to_run
+    from heedful.data.corpus import find_pairs
+    from heedful.predictors.back_translation import REVERSE, REVERSE_SHARE, mix_pairs, select_texts, store_pairs
+    from heedful.predictors.translator import Translator
+    from heedful.resolution import files_of, folder_of, task_of
+    from heedful.results import export_engines
+
+    out = folder_of(recipe, files_of(task_of(recipe), recipe))
+    folder = out.with_name(f"{out.name}.back-translated")
+    dev, test = (find_pairs(paths, recipe.columns) if paths else None for paths in (recipe.dev, recipe.test))
+    real = store_pairs(find_pairs(recipe.data, recipe.columns), dev, test, folder)
+    selected = select_texts(text_lines(texts), real.references)
+    source, target = _languages(recipe)
+    forward = replace(
+        recipe,
+        dev=(real.dev,),
+        test=(real.test,) if real.test else (),
+        columns=(1, 2),
+        languages=(source, target),
+        out=out,
+    )
+    share = [f"training.max_minutes={minutes * part}" for part in (REVERSE_SHARE, 1 - REVERSE_SHARE) if minutes]
+    reverse = replace(
+        forward,
+        data=(real.train,),
+        test=(),
+        columns=(2, 1),
+        languages=(target, source),
+        out=folder / REVERSE,
+        settings=(*share[:1], *recipe.settings),
+    )
+    limit = f" for {minutes * REVERSE_SHARE:g} of {minutes:g} minutes" if minutes else ""
+    messages.say(f"first a model from {target} to {source}{limit}: {folder / REVERSE}")
+    started, _ = train(reverse)
+    export_engines(started, messages.say)
+    teacher = load_to_run(folder / REVERSE, "auto", recipe.device, kind=Translator)
+    mixed = mix_pairs(teacher, selected, real, folder, messages.say)
+    return replace(forward, data=(mixed,), settings=(*share[1:], *recipe.settings))
+
+
+def _check(recipe: "Recipe") -> None:
+    """Refuse what back-translation cannot be combined with.
+
+    Raises:
+        UsageError: another task, a model to go on from, or several processes.
+    """
+    if recipe.task not in ("", "translation"):
+        raise UsageError(f"--monolingual: for translation, not for {recipe.task}; leave one of the two out")
+    if recipe.origin:
+        raise UsageError("--monolingual: trains from fresh weights; leave out --from")
+    if place().size > 1:
+        raise UsageError("--monolingual: needs a single process; start it without torchrun")
+
+
+def _languages(recipe: "Recipe") -> tuple[str, str]:
+    from heedful.text.text_files import language_names
+
+    source, target = language_names(recipe.data)
+    if recipe.columns == (2, 1) and len(recipe.data) == 2:
+        source, target = target, source
+    return recipe.languages[0] or source, recipe.languages[1] or target
