@@ -219,6 +219,18 @@ COMMAND_LINES: Final = (
         share=3,
     ),
     Command(
+        "train-monolingual",
+        (
+            *("train", "words.tsv", "--config", "tiny.toml", "--monolingual", "test.tgt"),
+            *("--set", "training.max_steps=8", "--out", "adapted.model"),
+        ),
+        ("words.tsv", "test.tgt"),
+        ("adapted.model",),
+        False,
+        "few",
+        share=5,
+    ),
+    Command(
         "train-labels-on",
         (
             "train",
