@@ -98,6 +98,8 @@ class Experiment(StoredSettings):
             raise ValueError("training.links: no links are taught; set training.alignment_weight, such as to 1")
         if self.training.mix and self.training.alignment_weight:
             raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
+        if self.training.split_pieces and self.training.alignment_weight:
+            raise ValueError("training.split_pieces: links are of whole pieces; set training.alignment_weight to 0")
         return self
 
 

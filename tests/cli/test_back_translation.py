@@ -1,6 +1,5 @@
 """`heedful train --monolingual`: texts are translated back, tagged, and learned behind the real pairs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ from heedful.predictors import distillation
 from heedful.predictors.back_translation import TAG
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.shards import Shard
 from heedful.text.tokenizer import TextConfig, train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import write_pairs
+from tests.cli.shards import killed_at_shard
 
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
 
@@ -72,18 +71,7 @@ def test_a_killed_run_goes_on_to_the_same_pairs(folder: Path, settings: Path, mo
     monkeypatch.setattr(distillation, "SHARD_LINES", 5)
     (folder / "more.txt").write_text("".join(f"{source.upper()}\n" for source, _ in rows(folder / "words.tsv")[:20]))
     options = ("--dev", folder / "dev.tsv", "--monolingual", folder / "more.txt")
-    usual, made = distillation._translated, 0
-
-    def killed(teacher: Any, shards: list[Shard], say: Any) -> Iterator[Shard]:
-        nonlocal made
-        for shard in usual(teacher, shards, say):
-            made += 1
-            if made == 3:
-                raise KeyboardInterrupt
-            yield shard
-
-    with monkeypatch.context() as patch:
-        patch.setattr(distillation, "_translated", killed)
+    with killed_at_shard(3):
         assert train(folder, *options, settings=settings).code == 130
     first = folder / "m.back-translated" / "sources"
     done = train(folder, *options, settings=settings)

@@ -1,9 +1,7 @@
 """`heedful distil`: a student is trained on what its teacher writes, and killed runs go on to the same pairs."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,9 +9,9 @@ from heedful.predictors import distillation
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
-from heedful.runtime.shards import Shard
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
+from tests.cli.shards import killed_at_shard
 
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
 
@@ -61,18 +59,7 @@ def test_a_killed_run_goes_on_to_the_same_pairs(
     data = write_pairs(tmp_path / "new.tsv", 100, seed=6)
     whole = distil(teacher, data, "--out", tmp_path / "whole.model", settings=settings)
     assert whole.code == 0, whole.err
-    usual, made = distillation._translated, 0
-
-    def killed(teacher: Any, shards: list[Shard], say: Any) -> Iterator[Shard]:
-        nonlocal made
-        for shard in usual(teacher, shards, say):
-            made += 1
-            if made == 2:
-                raise KeyboardInterrupt
-            yield shard
-
-    with monkeypatch.context() as patch:
-        patch.setattr(distillation, "_translated", killed)
+    with killed_at_shard(2):
         assert distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings).code == 130
     assert not (tmp_path / "parts.model.distilled" / "pairs.tsv").exists()
     done = distil(teacher, data, "--out", tmp_path / "parts.model", settings=settings)

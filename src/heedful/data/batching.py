@@ -1,15 +1,17 @@
 """Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, TypeVar, final
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.batch import Batch, Position
 from heedful.data.encoded import EncodedCorpus, Ids
+from heedful.data.resegmentation import Resegmentation
 from heedful.text.vocabulary import BOS, PAD
 
 BatchT = TypeVar("BatchT", bound=Batch)
@@ -98,18 +100,26 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     return rows, lengths
 
 
-def make_batch(corpus: EncodedCorpus, indices: Ids) -> PairBatch:
+Change = Callable[[list[Ids]], list[Ids]]
+"""Change of the sequences of one side of a batch."""
+
+
+def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Change] | None = None) -> PairBatch:
     """Make a batch of some pairs of a corpus.
 
     Args:
         corpus: encoded pairs.
         indices: [batch] indices of the pairs.
+        changes: changes of the sources and of the targets, for a corpus without links; None = no change.
 
     Returns:
         The padded batch.
     """
-    source, source_lengths = pad([corpus.source[i] for i in indices])
-    targets = teacher_forced([corpus.target[i] for i in indices])
+    sides = [corpus.source[i] for i in indices], [corpus.target[i] for i in indices]
+    if changes is not None:
+        sides = changes[0](sides[0]), changes[1](sides[1])
+    source, source_lengths = pad(sides[0])
+    targets = teacher_forced(sides[1])
     if corpus.links is None:
         return PairBatch(source, source_lengths, *targets)
     return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
@@ -237,14 +247,36 @@ class LengthSampler(ABC, Generic[BatchT]):
             yield self.collect(indices)
 
 
-@final
 class PairSampler(LengthSampler[PairBatch]):
     """Endless batches of pairs of similar length on both sides."""
 
     unit: ClassVar[str] = "tokens"
 
+    def __init__(
+        self,
+        corpus: EncodedCorpus,
+        batch_tokens: int,
+        seed: int,
+        resegmentations: tuple[Resegmentation, Resegmentation] | None = None,
+    ) -> None:
+        """Prepare the iteration.
+
+        Args:
+            corpus: encoded pairs; without links if they are segmented again.
+            batch_tokens: as for `LengthSampler`, before pairs are segmented again.
+            seed: seed of the order, and of the segmentations.
+            resegmentations: random segmentations of sources and of targets; None = the corpus's own.
+        """
+        super().__init__(corpus, batch_tokens, seed)
+        self._resegmentations: Final = resegmentations
+
     def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices)
+        if self._resegmentations is None:
+            return make_batch(self.corpus, indices)
+        # The position after this batch, so that a resumed training draws the same segmentations.
+        generator = np.random.default_rng((self._seed, *self.position))
+        source, target = (partial(one, generator=generator) for one in self._resegmentations)
+        return make_batch(self.corpus, indices, (source, target))
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:

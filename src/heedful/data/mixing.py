@@ -3,14 +3,15 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Final, final
+from typing import Final, final
 
 import numpy as np
 
-from heedful.data.batching import LengthSampler, PairBatch, make_batch
+from heedful.data.batching import PairSampler
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
+from heedful.data.resegmentation import Resegmentation
 from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -68,12 +69,18 @@ def _sample(pairs: Iterator[Pair]) -> list[Pair]:
 
 
 @final
-class MixedSampler(LengthSampler[PairBatch]):
+class MixedSampler(PairSampler):
     """Batches of new and older pairs: an epoch has each new pair once, and older pairs that change with the epoch."""
 
-    unit: ClassVar[str] = "tokens"
-
-    def __init__(self, new: EncodedCorpus, older: EncodedCorpus, share: float, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self,
+        new: EncodedCorpus,
+        older: EncodedCorpus,
+        share: float,
+        batch_tokens: int,
+        seed: int,
+        resegmentations: tuple[Resegmentation, Resegmentation] | None = None,
+    ) -> None:
         """Join the pairs in memory.
 
         Args:
@@ -82,13 +89,11 @@ class MixedSampler(LengthSampler[PairBatch]):
             share: share of older pairs among the pairs of an epoch, below 1.
             batch_tokens: as for `PairSampler`.
             seed: as for `PairSampler`.
+            resegmentations: as for `PairSampler`.
         """
-        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed)
+        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed, resegmentations)
         self._num_new: Final = len(new)
         self._num_older: Final = min(len(older), round(len(new) * share / (1.0 - share)))
-
-    def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices)
 
     def select(self, generator: np.random.Generator) -> Ids:
         older = generator.choice(len(self.corpus) - self._num_new, self._num_older, replace=False)

@@ -172,7 +172,7 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     content = read_prepared(data / PREPARED)
     if any(content.get(name) != facts[name] for name in facts):
         return None
-    source, target, names = _load_tokenizers(config, folder)
+    source, target, names = _named_tokenizers(config, folder)
     try:
         dev, test = (EvaluationSet.read(content[name]) for name in ("dev", "test"))
         names = {str(role): str(name) for role, name in content["tokenizer_files"].items()} | names
@@ -274,7 +274,7 @@ def _tokenizers(
     units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
     if (folder / TOKENIZERS).is_file():
         try:
-            return _load_tokenizers(config, folder)
+            return _named_tokenizers(config, folder)
         except NewerFormat:
             raise
         except FileRefused:
@@ -294,7 +294,23 @@ def _tokenizers(
     return source, target, names
 
 
-def _load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
+def load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Load the tokenizers of a preparation.
+
+    Args:
+        config: its text settings.
+        folder: the model folder.
+
+    Returns:
+        Tokenizers of source and target.
+
+    Raises:
+        FileRefused: they are damaged.
+    """
+    return _named_tokenizers(config, folder)[:2]
+
+
+def _named_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
     facts = read_prepared(folder / TOKENIZERS)
     names = {role: str(facts.get(role)) for role in ("source_tokenizer", "target_tokenizer")}
     form = config.normalization

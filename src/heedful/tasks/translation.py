@@ -19,8 +19,10 @@ from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.mixing import MIX, MixedSampler, store_mix
 from heedful.data.prepare import Prepared as PreparedPairs
-from heedful.data.prepare import Sources, choose_units, link_words, prepare
+from heedful.data.prepare import Sources, choose_units, link_words, load_tokenizers, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.data.resegmentation import Resegmentation
+from heedful.errors import UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
@@ -50,6 +52,7 @@ from heedful.tasks.plan import (
     plan_training,
     replan,
 )
+from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
 from heedful.text.vocabulary import EOS
@@ -192,10 +195,10 @@ class Translation(Task[PairFile, TranslationData]):
     def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
         corpus = read_linked(folder / "run/data") if data is None else data.pairs.train
         training = experiment.training
+        common = training.batch_tokens, training.seed, _resegmentations(experiment, folder)
         if training.mix:
-            older = EncodedCorpus.read(folder / MIX)
-            return MixedSampler(corpus, older, training.mix_share, training.batch_tokens, training.seed)
-        return PairSampler(corpus, training.batch_tokens, training.seed)
+            return MixedSampler(corpus, EncodedCorpus.read(folder / MIX), training.mix_share, *common)
+        return PairSampler(corpus, *common)
 
     def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
         training = experiment.training
@@ -292,6 +295,22 @@ def _pretrained(prepared: PreparedPairs, experiment: Experiment) -> tuple[Pretra
     return tuple(
         read_pretrained(text, side, tokenizers[side], corpora[side], seed) for side in SIDES if vectors_file(text, side)
     )
+
+
+def _resegmentations(experiment: Experiment, folder: Path) -> tuple[Resegmentation, Resegmentation] | None:
+    """Random segmentations of sources and targets; None if there are none.
+
+    Raises:
+        UsageError: no token of either side can be split.
+    """
+    text, probability = experiment.text, experiment.training.split_pieces
+    if not probability:
+        return None
+    splits = [piece_splits(tokenizer) for tokenizer in load_tokenizers(text, folder)]
+    if not any(one.any() for one in splits):
+        raise UsageError("training.split_pieces: no token can be split; leave it at 0")
+    source, target = (Resegmentation(one, probability, text.max_tokens) for one in splits)
+    return source, target
 
 
 def adapt_units(units: Units) -> Tree:

@@ -21,6 +21,9 @@ class TrainingConfig(Config):
     accumulate: int = Field(default=1, ge=1, le=100_000)
     """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
+    split_pieces: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Probability that a subword piece is split in two, drawn again in each epoch, and each part again with the same
+    probability, so that a model of few pairs learns less by heart; 0 = none. See `heedful.data.resegmentation`."""
     alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
     alignment_model: Literal["ibm1", "ibm2"] = "ibm1"
