@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,6 +225,21 @@ class LengthSampler(ABC, Generic[BatchT]):
         """
         return len(self.plan(epoch))
 
+    def changes(self, resegmentations: tuple[Resegmentation, Resegmentation] | None) -> tuple[Change, Change] | None:
+        """Seed the random segmentations of the current batch, so that a resumed training draws the same.
+
+        Args:
+            resegmentations: random segmentations of sources and of targets; None = none.
+
+        Returns:
+            Changes for `make_batch`.
+        """
+        if resegmentations is None:
+            return None
+        generator = np.random.default_rng((self._seed, *self.position))
+        source, target = (partial(one, generator=generator) for one in resegmentations)
+        return source, target
+
     @abstractmethod
     def collect(self, indices: Ids) -> BatchT:
         """Collect examples into a batch.
@@ -247,6 +262,7 @@ class LengthSampler(ABC, Generic[BatchT]):
             yield self.collect(indices)
 
 
+@final
 class PairSampler(LengthSampler[PairBatch]):
     """Endless batches of pairs of similar length on both sides."""
 
@@ -271,12 +287,7 @@ class PairSampler(LengthSampler[PairBatch]):
         self._resegmentations: Final = resegmentations
 
     def collect(self, indices: Ids) -> PairBatch:
-        if self._resegmentations is None:
-            return make_batch(self.corpus, indices)
-        # The position after this batch, so that a resumed training draws the same segmentations.
-        generator = np.random.default_rng((self._seed, *self.position))
-        source, target = (partial(one, generator=generator) for one in self._resegmentations)
-        return make_batch(self.corpus, indices, (source, target))
+        return make_batch(self.corpus, indices, self.changes(self._resegmentations))
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:

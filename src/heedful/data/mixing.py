@@ -3,11 +3,11 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 
-from heedful.data.batching import PairSampler
+from heedful.data.batching import LengthSampler, PairBatch, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
@@ -69,8 +69,10 @@ def _sample(pairs: Iterator[Pair]) -> list[Pair]:
 
 
 @final
-class MixedSampler(PairSampler):
+class MixedSampler(LengthSampler[PairBatch]):
     """Batches of new and older pairs: an epoch has each new pair once, and older pairs that change with the epoch."""
+
+    unit: ClassVar[str] = "tokens"
 
     def __init__(
         self,
@@ -91,9 +93,13 @@ class MixedSampler(PairSampler):
             seed: as for `PairSampler`.
             resegmentations: as for `PairSampler`.
         """
-        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed, resegmentations)
+        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed)
+        self._resegmentations: Final = resegmentations
         self._num_new: Final = len(new)
         self._num_older: Final = min(len(older), round(len(new) * share / (1.0 - share)))
+
+    def collect(self, indices: Ids) -> PairBatch:
+        return make_batch(self.corpus, indices, self.changes(self._resegmentations))
 
     def select(self, generator: np.random.Generator) -> Ids:
         older = generator.choice(len(self.corpus) - self._num_new, self._num_older, replace=False)
