@@ -125,6 +125,26 @@ def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Chang
     return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
 
 
+def changes_at(
+    position: Position, seed: int, resegmentations: tuple[Resegmentation, Resegmentation] | None
+) -> tuple[Change, Change] | None:
+    """Seed the random segmentations of a batch with its position, so that a resumed training draws the same.
+
+    Args:
+        position: position of the batch in the training.
+        seed: seed of the training.
+        resegmentations: random segmentations of sources and of targets; None = none.
+
+    Returns:
+        Changes for `make_batch`.
+    """
+    if resegmentations is None:
+        return None
+    generator = np.random.default_rng((seed, *position))
+    source, target = (partial(one, generator=generator) for one in resegmentations)
+    return source, target
+
+
 def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray]:
     """Arrange gold targets as input and output of a decoder.
 
@@ -225,21 +245,6 @@ class LengthSampler(ABC, Generic[BatchT]):
         """
         return len(self.plan(epoch))
 
-    def changes(self, resegmentations: tuple[Resegmentation, Resegmentation] | None) -> tuple[Change, Change] | None:
-        """Seed the random segmentations of the current batch, so that a resumed training draws the same.
-
-        Args:
-            resegmentations: random segmentations of sources and of targets; None = none.
-
-        Returns:
-            Changes for `make_batch`.
-        """
-        if resegmentations is None:
-            return None
-        generator = np.random.default_rng((self._seed, *self.position))
-        source, target = (partial(one, generator=generator) for one in resegmentations)
-        return source, target
-
     @abstractmethod
     def collect(self, indices: Ids) -> BatchT:
         """Collect examples into a batch.
@@ -287,7 +292,7 @@ class PairSampler(LengthSampler[PairBatch]):
         self._resegmentations: Final = resegmentations
 
     def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices, self.changes(self._resegmentations))
+        return make_batch(self.corpus, indices, changes_at(self.position, self._seed, self._resegmentations))
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
-from heedful.data.batching import LengthSampler, PairBatch, make_batch
+from heedful.data.batching import LengthSampler, PairBatch, changes_at, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
@@ -99,7 +99,7 @@ class MixedSampler(LengthSampler[PairBatch]):
         self._num_older: Final = min(len(older), round(len(new) * share / (1.0 - share)))
 
     def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices, self.changes(self._resegmentations))
+        return make_batch(self.corpus, indices, changes_at(self.position, self._seed, self._resegmentations))
 
     def select(self, generator: np.random.Generator) -> Ids:
         older = generator.choice(len(self.corpus) - self._num_new, self._num_older, replace=False)

@@ -16,7 +16,7 @@ from heedful.data.encoded import Ids
 
 @final
 class Resegmentation:
-    """Random splits of pieces, each with the same probability; so are the parts of a split piece."""
+    """Random splits of pieces; the parts of a split piece are split again with the same probability."""
 
     def __init__(self, splits: Ids, probability: float, longest: int) -> None:
         """Set the splits and their probability.
