@@ -9,10 +9,11 @@ import torch
 from heedful.data.encoded import write_encoded
 from heedful.errors import UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
-from heedful.export.shortlist import learn_shortlist, write_shortlist
+from heedful.export.shortlist import learn_shortlist
 from heedful.models.engine import torch_backend
 from heedful.runtime.ctranslate2 import SHORTLIST, ctranslate2_backend
 from heedful.runtime.engine import decode_sorted
+from heedful.runtime.shortlist_file import write_shortlist
 from heedful.search.config import SearchConfig
 from heedful.text.shortlist import Shortlist
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK

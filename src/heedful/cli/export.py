@@ -11,7 +11,7 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
 
 With --layers, the ONNX engine also gives the attention of every layer and head of a Transformer, so that
 `heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
-With --shortlist, the CTranslate2 engine also knows which target tokens are probable for each source token, learned from
+With --shortlist, the engine also knows which target tokens are probable for each source token, learned from
 the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
@@ -24,7 +24,6 @@ Examples:
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -54,7 +53,7 @@ def run(
         bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
     ] = False,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="With --to ctranslate2: also a shortlist of the vocabulary.")
+        bool, typer.Option("--shortlist", help="Also a shortlist of the vocabulary, which makes translation faster.")
     ] = False,
     device: IdleDevice = "auto",
     threads: Threads = 0,
@@ -79,12 +78,11 @@ def run(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    for option, runtime in (
-        ("--layers", "onnx" if layers else ""),
-        ("--shortlist", "ctranslate2" if shortlist else ""),
-    ):
-        if runtime and not (to == runtime and isinstance(predictor, Translator)):
-            raise UsageError(f"export: {option} is for --to {runtime} and models that translate")
+    is_engine = to != "huggingface" and isinstance(predictor, Translator)
+    if layers and not (is_engine and to == "onnx"):
+        raise UsageError("export: --layers is for --to onnx and models that translate")
+    if shortlist and not is_engine:
+        raise UsageError("export: --shortlist is for engines of models that translate")
     if isinstance(predictor, Translator) and to == "huggingface":
         _export_huggingface(predictor, out or Path(), messages)
     elif isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
@@ -108,10 +106,12 @@ def _export_engine(
     predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool, shortlist: bool
 ) -> None:
     from heedful.export.engine import export_engine
+    from heedful.export.shortlist import learn_shortlist
 
-    write_more = _write_layers(predictor) if layers else _write_shortlist(predictor) if shortlist else None
+    write_more = _write_layers(predictor) if layers else None
+    learned = learn_shortlist(predictor.folder.path) if shortlist else None
     draw, most = predictor.backends.draw, predictor.text.max_tokens
-    print(export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more).summary())
+    print(export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more, learned).summary())
 
 
 def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
@@ -119,17 +119,6 @@ def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]
     from heedful.inspection.exported_layers import export_layers
 
     return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
-
-
-def _write_shortlist(predictor: "Captioner | Translator") -> Callable[[Path], None]:
-    """Writer of a vocabulary shortlist, learned before the engine is written.
-
-    Raises:
-        UsageError: the model's folder has no training pairs.
-    """
-    from heedful.export.shortlist import learn_shortlist, write_shortlist
-
-    return partial(write_shortlist, learn_shortlist(predictor.folder.path))
 
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:

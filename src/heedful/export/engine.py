@@ -15,7 +15,9 @@ from heedful.runtime.engine import Backend
 from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.runtime.folder import ModelFolder
 from heedful.runtime.onnx import import_runtime, onnx_backend
+from heedful.runtime.shortlist_file import write_shortlist
 from heedful.search.inputs import InputDraw
+from heedful.text.shortlist import Shortlist
 from heedful.version import __version__
 
 EngineKind = Literal["onnx", "ctranslate2"]
@@ -31,6 +33,7 @@ def export_engine(
     draw: InputDraw,
     max_length: int,
     write_more: Callable[[Path], None] | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Exported:
     """Export an engine into a model folder.
 
@@ -42,6 +45,7 @@ def export_engine(
         draw: function that draws random sources of the kind that the model reads.
         max_length: maximum number of tokens of a source or an output.
         write_more: function that writes further graphs into the folder of the engine; None = no more.
+        shortlist: vocabulary shortlist that searches may be restricted to; None = none.
 
     Returns:
         The engine, with its measured parity.
@@ -57,7 +61,9 @@ def export_engine(
     path = folder.path / FOLDER / name
     path.parent.mkdir(exist_ok=True)
     with unfinished(path, is_folder=True) as temporary:
-        backend = _write(model, temporary, kind, is_int8, draw, max_length)
+        if shortlist is not None:
+            write_shortlist(shortlist, temporary)
+        backend = _write(model, temporary, kind, is_int8, draw, max_length, shortlist is not None)
         if write_more is not None:
             write_more(temporary)
         parity = _compared(model, backend, draw, max_length)
@@ -72,11 +78,13 @@ def export_engine(
     return find_exported(folder, max_length)[name]
 
 
-def _write(model: Seq2Seq, path: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int) -> Backend:
+def _write(
+    model: Seq2Seq, path: Path, kind: EngineKind, is_int8: bool, draw: InputDraw, max_length: int, has_list: bool
+) -> Backend:
     open_backend: Callable[[str, Path, int], Backend]
     if kind == "onnx":
         open_backend = onnx_backend
-        export_graphs(model, path, max_length, is_int8, draw)
+        export_graphs(model, path, max_length, is_int8, draw, has_list)
     elif kind == "ctranslate2":
         from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
 

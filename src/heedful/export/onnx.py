@@ -8,6 +8,12 @@ top      log probabilities, adjustments, k -> the k best tokens
 best     log probabilities, k -> the k best tokens
 pick     log probabilities, indices -> log probabilities of single tokens
 
+With a vocabulary shortlist, step returns features in place of log probabilities, and there are three graphs more:
+
+output   features -> log probabilities
+list     token ids -> weights and biases of the output layer
+listed   features, weights, biases -> log probabilities of these tokens
+
 The search stays outside the graphs, in `heedful.search`. All axes except feature sizes are dynamic: the numbers of
 sources, hypotheses, positions and generated tokens.
 """
@@ -26,12 +32,13 @@ from torch import Tensor, nn
 
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
-from heedful.export.onnx_small import OPSET, write_small_graphs
+from heedful.export.onnx_small import OPSET, write_listed_graphs, write_small_graphs
 from heedful.export.records import flatten, rebuild
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import SinusoidalPositions
 from heedful.models.inputs import Inputs, inputs_on
-from heedful.models.interface import Memory, Seq2Seq, State
+from heedful.models.interface import Decoded, Memory, Seq2Seq, State
+from heedful.runtime.onnx import FEATURES
 from heedful.search.inputs import InputDraw, token_draw
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -60,25 +67,42 @@ class _Encode(nn.Module):
 
 @final
 class _Step(nn.Module):
-    def __init__(self, model: Seq2Seq, memory: Memory, state: State) -> None:
+    def __init__(self, model: Seq2Seq, memory: Memory, state: State, has_list: bool) -> None:
         super().__init__()
         self.model = model
         self.memory = memory
         self.state = state
+        self.has_list = has_list
 
     def forward(self, tokens: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         remaining = iter(tensors)
         memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
         has_weights = bool(self.model.alignment)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
-        results = [self.model.log_probs(decoded), *flatten(state, "state").values()]
+        scores = decoded.features if self.has_list else self.model.log_probs(decoded)
+        results = [scores, *flatten(state, "state").values()]
         if has_weights and (weights := decoded.attended[self.model.alignment].weights) is not None:
             results.append(weights.mean(dim=1) if weights.dim() == 4 else weights)  # mean over heads
         return tuple(results)
 
 
+@final
+class _Output(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.model.log_probs(Decoded(features, {}))
+
+
 def export_graphs(
-    model: Seq2Seq, folder: Path, max_length: int, is_int8: bool = False, draw: InputDraw = _ONE_TOKEN
+    model: Seq2Seq,
+    folder: Path,
+    max_length: int,
+    is_int8: bool = False,
+    draw: InputDraw = _ONE_TOKEN,
+    has_list: bool = False,
 ) -> None:
     """Write the graphs of a model.
 
@@ -88,11 +112,14 @@ def export_graphs(
         max_length: maximum number of positions of a source or tokens of an output.
         is_int8: whether weight matrices are quantised to int8; activations are then quantised at run time.
         draw: function that draws random sources of the kind that the model reads.
+        has_list: whether the output layer can be restricted to a vocabulary shortlist.
 
     Raises:
         MissingExtra: the packages that write graphs are not installed.
-        UsageError: the model has an operation that a graph cannot represent.
+        UsageError: the model has an operation that a graph cannot represent, or has a list and copies.
     """
+    if has_list and model.copy_gate is not None:
+        raise UsageError("onnx: a model that copies needs the whole vocabulary; leave out --shortlist")
     refuse_unexportable(model)
     model = recordable(model, max_length)
     arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
@@ -121,8 +148,9 @@ def export_graphs(
         tokens = torch.full((_SOURCES, _HYPOTHESES), 4)
         parts = flatten(memory, "memory") | flatten(state, "state")
         examples = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
-        results = ["log_probs", *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
-        step = _Step(model, memory, state)
+        first = FEATURES if has_list else "log_probs"
+        results = [first, *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
+        step = _Step(model, memory, state, has_list)
         record_graph(
             step,
             {"tokens": (tokens, {0: "source", 1: "hypothesis"})},
@@ -131,11 +159,22 @@ def export_graphs(
             folder / "step.onnx",
             max_length,
         )
+        if has_list:
+            _write_output(model, folder, max_length)
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
     write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))
     if is_int8:
         quantize(folder)
+
+
+def _write_output(model: Seq2Seq, folder: Path, max_length: int) -> None:
+    """Write the output layer as graphs of its own: whole, and for some of its tokens."""
+    layer = model.output
+    features = torch.zeros(_SOURCES, _HYPOTHESES, layer.weight.shape[1])
+    axes = {0: "source", 1: "hypothesis"}
+    record_graph(_Output(model), {FEATURES: (features, axes)}, {}, ["log_probs"], folder / "output.onnx", max_length)
+    write_listed_graphs(folder, layer.weight, layer.bias)
 
 
 def refuse_unexportable(model: nn.Module) -> None:
@@ -284,8 +323,7 @@ def quantize(folder: Path) -> None:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "onnx", "writing ONNX in eight bits") from None
-    for name in ("encode", "step"):
-        path = folder / f"{name}.onnx"
+    for path in filter(Path.is_file, (folder / f"{name}.onnx" for name in ("encode", "step", "output"))):
         with _quiet():
             vectors = _products_with_vectors(path)
             # Weights get seven bits, because with eight, products overflow on processors without int8 instructions.

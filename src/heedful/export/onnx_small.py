@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 OPSET: Final = 18
@@ -30,6 +31,19 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
     _write(folder / "top.onnx", *_top())
     _write(folder / "best.onnx", *_best())
     _write(folder / "pick.onnx", *_pick())
+
+
+def write_listed_graphs(folder: Path, weight: Tensor, bias: Tensor | None) -> None:
+    """Write list.onnx and listed.onnx, the output layer for some of its tokens.
+
+    Args:
+        folder: folder for the files.
+        weight: [token, feature] weights of the output layer.
+        bias: [token] its biases; None = zeros.
+    """
+    biases = weight.new_zeros(len(weight)) if bias is None else bias
+    _write(folder / "list.onnx", *_list(weight.detach().numpy(), biases.detach().numpy()))
+    _write(folder / "listed.onnx", *_listed(weight.shape[1]))
 
 
 Graph = tuple[list[Any], list[Any], list[Any], list[Any]]
@@ -110,6 +124,44 @@ def _pick() -> Graph:
     inputs = [helper.make_tensor_value_info(name, types[name], _SHAPES[name]) for name in types]
     output = helper.make_tensor_value_info("picked", TensorProto.FLOAT, _SHAPES["values"])
     return [helper.make_node("GatherND", ["log_probs", "places"], ["picked"])], inputs, [output], []
+
+
+def _list(weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Graph:
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes = [
+        helper.make_node("Gather", ["all_weights", "ids"], ["rows"], axis=0),
+        helper.make_node("Transpose", ["rows"], ["listed.weights"], perm=[1, 0]),
+        helper.make_node("Gather", ["all_biases", "ids"], ["listed.biases"], axis=0),
+    ]
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["listed"])
+    constants = [
+        numpy_helper.from_array(array, name) for array, name in ((weight, "all_weights"), (bias, "all_biases"))
+    ]
+    return nodes, [ids], _listed_values(weight.shape[1]), constants
+
+
+def _listed(num_features: int) -> Graph:
+    from onnx import TensorProto, helper
+
+    nodes = [
+        helper.make_node("MatMul", ["features", "listed.weights"], ["products"]),
+        helper.make_node("Add", ["products", "listed.biases"], ["logits"]),
+        helper.make_node("LogSoftmax", ["logits"], ["log_probs"], axis=-1),
+    ]
+    axes = ("source", "hypothesis")
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, [*axes, num_features])
+    log_probs = helper.make_tensor_value_info("log_probs", TensorProto.FLOAT, [*axes, "listed"])
+    return nodes, [features, *_listed_values(num_features)], [log_probs], []
+
+
+def _listed_values(num_features: int) -> list[Any]:
+    from onnx import TensorProto, helper
+
+    return [
+        helper.make_tensor_value_info("listed.weights", TensorProto.FLOAT, [num_features, "listed"]),
+        helper.make_tensor_value_info("listed.biases", TensorProto.FLOAT, ["listed"]),
+    ]
 
 
 def _write(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], constants: Any) -> None:

@@ -1,12 +1,10 @@
-"""Vocabulary shortlist of a CTranslate2 engine, learned from the encoded training pairs of its model."""
+"""Vocabulary shortlist of an engine, learned from the encoded training pairs of its model."""
 
 from pathlib import Path
 from typing import Final
 
 from heedful.data.encoded import ENCODED, EncodedCorpus
 from heedful.errors import FileRefused, UsageError
-from heedful.files import written_whole
-from heedful.runtime.ctranslate2 import SHORTLIST, names_of
 from heedful.text.shortlist import Shortlist
 
 MAX_PLACES: Final = 8_000_000
@@ -39,17 +37,3 @@ def learn_shortlist(model: Path) -> Shortlist:
     if not pairs:
         raise FileRefused(f"{data}: has no training pairs; train the model again")
     return Shortlist.learn(pairs)
-
-
-def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist in CTranslate2's format: lines of a source token, a tab, and target tokens.
-
-    Args:
-        shortlist: the shortlist.
-        folder: folder of the engine.
-    """
-    with written_whole(folder / SHORTLIST) as stream:
-        stream.write(f"\t{' '.join(names_of(shortlist.common))}\n")
-        for source, targets in sorted(shortlist.translations.items()):
-            if targets:
-                stream.write(f"{names_of([source])[0]}\t{' '.join(names_of(targets))}\n")

@@ -81,6 +81,26 @@ def names_of(ids: Sequence[int] | IntArray) -> list[str]:
     return [_MARKS.get(int(token), str(int(token))) for token in ids]
 
 
+def ids_of(names: Sequence[str]) -> list[int]:
+    """Return the token ids of names in CTranslate2.
+
+    Args:
+        names: names from `names_of`.
+
+    Returns:
+        One id per name.
+
+    Raises:
+        ValueError: a name is not one of them.
+
+    Example:
+        >>> ids_of(["5", "</s>"])
+        [5, 3]
+    """
+    marks = {name: token for token, name in _MARKS.items()}
+    return [marks[name] if name in marks else int(name) for name in names]
+
+
 def why_not(config: SearchConfig, need_alignment: bool, is_named: bool = False) -> str | None:
     """Say whether CTranslate2 supports a search, without loading a model.
 
@@ -206,7 +226,7 @@ class CTranslate2(Backend):
             suppress_sequences=[[_MARKS[token]] for token in sorted(never)] or None,
         )
         outputs = [
-            [(_ids(names), score) for names, score in zip(each.hypotheses, each.scores, strict=True)]
+            [(ids_of(names), score) for names, score in zip(each.hypotheses, each.scores, strict=True)]
             for each in translations
         ]
         if is_greedy:
@@ -264,11 +284,6 @@ def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool
         The backend.
     """
     return CTranslate2(name, folder, max_length, is_named=is_named)
-
-
-def _ids(names: Sequence[str]) -> list[int]:
-    marks = {name: token for token, name in _MARKS.items()}
-    return [marks[name] if name in marks else int(name) for name in names]
 
 
 def _with_end(hypothesis: Hypothesis) -> list[int]:

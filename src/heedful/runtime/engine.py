@@ -121,6 +121,7 @@ class Stepwise(Backend):
         max_length: int,
         has_attention: bool = True,
         single_threaded: Callable[[], AbstractContextManager[None]] = nullcontext,
+        make_listed: Callable[[bool], Engine] | None = None,
     ) -> None:
         """Wrap an engine.
 
@@ -130,7 +131,10 @@ class Stepwise(Backend):
             max_length: maximum number of tokens of an output, EOS included.
             has_attention: whether the model attends to its source.
             single_threaded: function that creates a context manager in which the engine uses one thread.
+            make_listed: as `make_engine`, with the vocabulary shortlist of the sources; None = there is none.
         """
+        self.has_shortlist = make_listed is not None
+        self._make_listed: Final = make_listed
         self.single_threaded: Final = single_threaded
         self.name = name
         self.make_engine: Final = make_engine
@@ -159,7 +163,10 @@ class Stepwise(Backend):
         cancelled: Callable[[], bool] | None = None,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
-        engine = self.make_engine(need_alignment or config.beta > 0.0)
+        # A phrase may have any token of the vocabulary.
+        is_free = constraints is None or all(one.is_free for one in constraints)
+        make_engine = self._make_listed if config.shortlist and is_free else None
+        engine = (make_engine or self.make_engine)(need_alignment or config.beta > 0.0)
         return search(
             engine,
             sources,

@@ -15,17 +15,25 @@ from numpy.typing import NDArray
 
 from heedful.errors import FileRefused, MissingExtra, NeedError
 from heedful.runtime.engine import Stepwise
-from heedful.search.inputs import InputArrays
+from heedful.runtime.shortlist_file import read_shortlist
+from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.search.listed_scores import ListedScores
+from heedful.text.shortlist import Shortlist
+from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
 """Names of a model's graph files, without the suffix .onnx."""
-_LARGE: Final = frozenset({"encode", "step"})
+_LARGE: Final = frozenset({"encode", "step", "output", "listed"})
 BEST: Final = "best"
 """Optional graph for top-k without adjustments; engines exported before it existed use "top", which is slower."""
+OUTPUT: Final = ("output", "list", "listed")
+"""Optional graphs of the output layer, for a vocabulary shortlist."""
+FEATURES: Final = "features"
+"""Output of the graph "step" where the output layer has graphs of its own, in place of log probabilities."""
 _FEW: Final = 16
 """Maximum number of banned tokens that are removed from the result of a larger top-k."""
 
@@ -78,11 +86,14 @@ class Graphs:
         self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
         self._sessions: Final[dict[str, InferenceSession]] = {}
         self.has_best: Final = (folder / f"{BEST}.onnx").is_file()
-        for name in (*GRAPHS, BEST) if self.has_best else GRAPHS:
+        self.has_list: Final = all((folder / f"{name}.onnx").is_file() for name in OUTPUT)
+        for name in (*GRAPHS, *((BEST,) if self.has_best else ()), *(OUTPUT if self.has_list else ())):
             self._sessions[name] = open_session(folder / f"{name}.onnx", num_threads(threads) if name in _LARGE else 1)
         self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
         self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
         self.has_weights: Final = "weights" in self._outputs("step")
+        self.vocab_size: Final = self._sessions["output"].get_outputs()[0].shape[-1] if self.has_list else 0
+        """Size of the vocabulary, if there are graphs of the output layer."""
 
     def run(self, name: str, feeds: Mapping[str, Any], outputs: Iterable[str] = ()) -> Tensors:
         """Run a graph.
@@ -177,21 +188,32 @@ class _Running:
 
     memory: Tensors
     state: Tensors
+    listed: "_Listed | None" = None
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Tokens of a vocabulary shortlist, and their part of the output layer."""
+
+    ids: IntArray
+    layer: Tensors
 
 
 @final
 class OnnxEngine(Engine):
     """Engine that runs the graphs of a model step by step."""
 
-    def __init__(self, graphs: Graphs, with_weights: bool = False) -> None:
+    def __init__(self, graphs: Graphs, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
         """Wrap loaded graphs.
 
         Args:
             graphs: graphs of one model; engines may share them.
             with_weights: whether steps return attention weights.
+            shortlist: vocabulary shortlist that scores are restricted to; None = the whole vocabulary.
         """
         self._graphs = graphs
-        outputs = ["log_probs", *(f"next.{name}" for name in graphs.state_names)]
+        self._shortlist = shortlist
+        outputs = [FEATURES if graphs.has_list else "log_probs", *(f"next.{name}" for name in graphs.state_names)]
         self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
@@ -201,7 +223,7 @@ class OnnxEngine(Engine):
         # All hypotheses start from the state of the only one.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
         state = {name: values[name] for name in self._graphs.state_names}
-        return _Running(memory, self._reordered(state, parents))
+        return _Running(memory, self._reordered(state, parents), self._listed(inputs))
 
     def step(
         self,
@@ -221,8 +243,25 @@ class OnnxEngine(Engine):
             inner = self._reordered(inner, parents)
         values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
         after = {name: values[f"next.{name}"] for name in self._graphs.state_names}
-        scores = OnnxStepScores(self._graphs, values["log_probs"], values.get("weights"))
-        return scores, _Running(memory, after)
+        return self._scores(values, state.listed), _Running(memory, after, state.listed)
+
+    def _scores(self, values: Tensors, listed: _Listed | None) -> StepScores:
+        graphs, weights = self._graphs, values.get("weights")
+        if not graphs.has_list:
+            return OnnxStepScores(graphs, values["log_probs"], weights)
+        features = {FEATURES: values[FEATURES]}
+        if listed is None:
+            return OnnxStepScores(graphs, graphs.run("output", features)["log_probs"], weights)
+        scores = OnnxStepScores(graphs, graphs.run("listed", features | listed.layer)["log_probs"], weights)
+        return ListedScores(scores, listed.ids, graphs.vocab_size)
+
+    def _listed(self, inputs: InputArrays) -> _Listed | None:
+        """Candidates of all sources of a batch; None = the whole vocabulary."""
+        if self._shortlist is None or not isinstance(inputs, TokenArrays):
+            return None
+        ids = self._shortlist.candidates(np.unique(np.concatenate(inputs.sequences)).tolist())
+        ids = np.union1d(ids, [EOS])
+        return _Listed(ids, self._graphs.run("list", {"ids": ids}))
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
         reordered = self._graphs.run("reorder", state | {"parents": parents})
@@ -241,7 +280,13 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
         The backend.
     """
     graphs = Graphs(folder)
-    return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length)
+
+    def make_listed(with_weights: bool) -> Engine:
+        return OnnxEngine(graphs, with_weights, shortlist)
+
+    shortlist = read_shortlist(folder) if graphs.has_list else None
+    engines = make_listed if shortlist else None
+    return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length, make_listed=engines)
 
 
 def import_runtime() -> Any:
