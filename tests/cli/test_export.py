@@ -216,11 +216,12 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     path = copied / "engines" / "ctranslate2" / "vmap.txt"
     path.write_bytes(path.read_bytes()[:-2])
     assert heedful(*arguments, "--engine", "ctranslate2", stdin=b"abc\n").code == 3
-    refused = heedful("export", copied, "--to", "onnx", "--shortlist")
-    assert (refused.code, refused.errors) == (
-        2,
-        ["heedful: error: export: --shortlist is for --to ctranslate2 and models that translate"],
-    )
+    done = heedful("export", copied, "--to", "onnx", "--shortlist")
+    assert done.code == 0, done.err
+    by_onnx = heedful(*arguments, "--engine", "onnx", stdin=LINES.encode())
+    assert (by_onnx.code, by_onnx.err, by_onnx.out) == (0, "engine onnx\n", listed.out)
+    free = heedful(*arguments, "--engine", "onnx", "--require", "a", stdin=LINES.encode())
+    assert free.err == "engine onnx; the whole vocabulary, because phrases may have any token\n"
     shutil.rmtree(copied / "run")
     missing = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
     assert missing.code == 2

@@ -3,12 +3,27 @@
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from heedful.search.config import SearchConfig
 from heedful.search.inputs import TokenArrays
-from heedful.search.interface import Engine
+from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import BOS, EOS
 from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
+
+TOLERANCE = 1e-5
+"""Nats; log probabilities here are down to -30, in float32."""
+
+SEARCHES = {
+    "greedy": SearchConfig(beam=1),
+    "beam": SearchConfig(beam=4, nbest=4),
+    "certain": SearchConfig(beam=3, nbest=2, stopping="certain", max_length_ratio=1.0, max_length_offset=3),
+    "no repeats": SearchConfig(beam=3, no_repeat_ngram_size=2, repetition_penalty=1.5, forbid_unknown=True),
+    "groups": SearchConfig(beam=4, nbest=4, num_groups=2, diversity=0.7),
+    "coverage": SearchConfig(beam=3, beta=0.2, length_penalty="gnmt"),
+    "samples": SearchConfig(method="sampling", beam=1, nbest=3, top_k=5),
+}
 
 
 class Sizes(NamedTuple):
@@ -58,3 +73,17 @@ def largest_difference(
         parents = None if step == 2 else generator.integers(0, sizes.hypotheses, (num, sizes.hypotheses))
         tokens = generator.integers(4, NUM_TARGET_TOKENS, (num, sizes.hypotheses))
     return worst
+
+
+def assert_same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
+    assert [[each.token_ids for each in found] for found in one] == [
+        [each.token_ids for each in found] for found in other
+    ]
+    for wanted, got in zip(
+        (each for found in one for each in found), (e for found in other for e in found), strict=True
+    ):
+        assert wanted.finish_reason == got.finish_reason
+        assert got.token_log_probs == pytest.approx(wanted.token_log_probs, abs=1e-4)
+        if wanted.weights is not None:
+            assert got.weights is not None
+            assert np.abs(wanted.weights - got.weights).max() <= TOLERANCE

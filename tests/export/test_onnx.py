@@ -18,14 +18,11 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
-from heedful.search.interface import Hypothesis
-from tests.export.engines import SIZES, draw_sources, largest_difference
+from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
-TOLERANCE = 1e-5
-"""Nats; log probabilities here are down to -30, in float32."""
 
 # One for each way a graph is made: layers of attention, GRU and LSTM operators; HEEDFUL_EXPORT_ALL=1 takes all models.
 QUICK = ("transformer-pre", "rnnsearch-after", "luong")
@@ -89,17 +86,6 @@ def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, ob
         export_graphs(make_model(changed(CONFIGS["rnnsearch"], attention=attention)), tmp_path, MOST)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-SEARCHES = {
-    "greedy": SearchConfig(beam=1),
-    "beam": SearchConfig(beam=4, nbest=4),
-    "certain": SearchConfig(beam=3, nbest=2, stopping="certain", max_length_ratio=1.0, max_length_offset=3),
-    "no repeats": SearchConfig(beam=3, no_repeat_ngram_size=2, repetition_penalty=1.5, forbid_unknown=True),
-    "groups": SearchConfig(beam=4, nbest=4, num_groups=2, diversity=0.7),
-    "coverage": SearchConfig(beam=3, beta=0.2, length_penalty="gnmt"),
-    "samples": SearchConfig(method="sampling", beam=1, nbest=3, top_k=5),
-}
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -186,17 +172,3 @@ def test_what_no_graph_can_say_is_refused_in_one_line(tmp_path: Path):
     with pytest.raises(UsageError, match=r"step.onnx: this model cannot be written as a graph: .") as caught:
         export_graphs(model, tmp_path, MOST)
     assert "\n" not in str(caught.value)
-
-
-def assert_same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
-    assert [[each.token_ids for each in found] for found in one] == [
-        [each.token_ids for each in found] for found in other
-    ]
-    for wanted, got in zip(
-        (each for found in one for each in found), (e for found in other for e in found), strict=True
-    ):
-        assert wanted.finish_reason == got.finish_reason
-        assert got.token_log_probs == pytest.approx(wanted.token_log_probs, abs=1e-4)
-        if wanted.weights is not None:
-            assert got.weights is not None
-            assert np.abs(wanted.weights - got.weights).max() <= TOLERANCE

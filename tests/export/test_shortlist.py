@@ -1,5 +1,6 @@
-"""Vocabulary shortlists of CTranslate2 engines."""
+"""Vocabulary shortlists of exported engines."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -7,18 +8,24 @@ import pytest
 import torch
 
 from heedful.data.encoded import write_encoded
-from heedful.errors import UsageError
+from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
+from heedful.export.onnx import export_graphs
 from heedful.export.shortlist import learn_shortlist
 from heedful.models.engine import torch_backend
+from heedful.models.interface import Seq2Seq
 from heedful.runtime.ctranslate2 import SHORTLIST, ctranslate2_backend
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.shortlist_file import write_shortlist
+from heedful.runtime.engine import Stepwise, decode_sorted
+from heedful.runtime.exact import Exact
+from heedful.runtime.onnx import onnx_backend
+from heedful.runtime.shortlist_file import read_shortlist, write_shortlist
 from heedful.search.config import SearchConfig
+from heedful.search.constraints import Constraints, holds
+from heedful.search.inputs import token_draw
 from heedful.text.shortlist import Shortlist
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
-from tests.export.engines import draw_sources
-from tests.models.tiny import make_model
+from tests.export.engines import SEARCHES, assert_same, draw_sources
+from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed, make_model
 
 MOST = 12
 SPECIAL = {PAD, UNK, BOS, EOS}
@@ -55,6 +62,83 @@ def test_outputs_are_those_of_a_model_without_the_other_tokens(beam: int, tmp_pa
     if beam == 1:
         exact = decode_sorted(torch_backend(model, MOST), SOURCES, config)
         assert [one[0].token_ids for one in short] == [one[0].token_ids for one in exact]
+
+
+def listed_backend(model: Seq2Seq, shortlist: Shortlist, folder: Path) -> Stepwise:
+    write_shortlist(shortlist, folder)
+    export_graphs(model, folder, MOST, has_list=True)
+    return onnx_backend("onnx", folder, MOST)
+
+
+def without_others(model: Seq2Seq, tokens: set[int]) -> Seq2Seq:
+    """A copy of a model in which every other token is impossible."""
+    limited = deepcopy(model)
+    others = [token for token in range(NUM_TARGET_TOKENS) if token not in tokens]
+    is_other = torch.zeros(NUM_TARGET_TOKENS, dtype=torch.bool).index_fill(0, torch.tensor(others), True)
+    limited.output.register_forward_hook(lambda module, given, logits: logits.masked_fill(is_other, -torch.inf))
+    return limited
+
+
+@pytest.mark.parametrize("config", [*SEARCHES.values()], ids=[*SEARCHES])
+@pytest.mark.parametrize("name", ["transformer-bias", "transformer-pre", "rnnsearch", "luong"])
+def test_onnx_runtime_finds_what_a_model_without_the_other_tokens_finds(
+    name: str, config: SearchConfig, tmp_path: Path
+):
+    model = make_model(name).float()
+    translations = {int(token): [5] for token in np.unique(np.concatenate(SOURCES))}
+    backend = listed_backend(model, Shortlist([4], translations), tmp_path)
+    assert backend.has_shortlist
+    listed = decode_sorted(backend, SOURCES, config.model_copy(update={"shortlist": True}))
+    expected = decode_sorted(torch_backend(without_others(model, {4, 5, UNK, EOS}), MOST), SOURCES, config)
+    whole = decode_sorted(backend, SOURCES, config)
+    assert_same(listed, expected)
+    assert_same(whole, decode_sorted(torch_backend(model, MOST), SOURCES, config))
+    assert any(one[0].log_prob != other[0].log_prob for one, other in zip(listed, whole, strict=True))
+
+
+def test_constraints_use_the_whole_vocabulary(tmp_path: Path):
+    backend = listed_backend(make_model("rnnsearch").float(), Shortlist([4], {}), tmp_path)
+    config = SearchConfig(beam=3, shortlist=True)
+    constraints = [Constraints(required=((7, 8),))] * len(SOURCES)
+    for outputs in backend.decode(SOURCES, config, constraints=constraints):
+        assert holds(outputs[0].token_ids, (7, 8))
+
+
+def test_exact_results_use_the_whole_vocabulary(tmp_path: Path):
+    backend = listed_backend(make_model("rnnsearch").float(), Shortlist([4], {}), tmp_path)
+    exact = Exact(backend, token_draw(NUM_SOURCE_TOKENS))
+    config = SearchConfig(beam=2)
+    assert not exact.has_shortlist
+    assert exact.decode(SOURCES, config.model_copy(update={"shortlist": True})) == exact.decode(SOURCES, config)
+
+
+def test_eight_bits_have_a_list_too(tmp_path: Path):
+    model = make_model("transformer-bias").float()
+    write_shortlist(Shortlist([4, 5], {}), tmp_path)
+    export_graphs(model, tmp_path, MOST, is_int8=True, has_list=True)
+    outputs = decode_sorted(onnx_backend("onnx-int8", tmp_path, MOST), SOURCES, SearchConfig(beam=2, shortlist=True))
+    assert {token for one in outputs for token in one[0].token_ids} <= {4, 5, UNK, EOS}
+
+
+def test_a_model_that_copies_has_no_list(tmp_path: Path):
+    model = make_model(changed(CONFIGS["rnnsearch"], has_copy=True), is_shared=True).float()
+    with pytest.raises(UsageError, match="onnx: a model that copies needs the whole vocabulary"):
+        export_graphs(model, tmp_path, MOST, has_list=True)
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path):
+    shortlist = Shortlist([7, UNK], {6: [9], 5: [8, EOS]})
+    write_shortlist(shortlist, tmp_path)
+    read = read_shortlist(tmp_path)
+    assert (read.common, read.translations) == (shortlist.common, shortlist.translations)
+
+
+@pytest.mark.parametrize("damaged", [b"\t7 x4\n", b"\xff\t4\n", None])
+def test_a_damaged_file_is_refused(damaged: bytes | None, tmp_path: Path):
+    if damaged is not None:
+        (tmp_path / SHORTLIST).write_bytes(damaged)
+    with pytest.raises(FileRefused, match="export the model again"):
+        read_shortlist(tmp_path)
 
 
 def test_it_is_written_in_the_order_of_the_source_tokens(tmp_path: Path):

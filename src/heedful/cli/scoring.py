@@ -72,6 +72,8 @@ def tell_engine(
             reasons.insert(0, "its own beam search, which stops sooner than heedful's")
         if search.shortlist and not backend.has_shortlist:
             reasons.insert(0, "the whole vocabulary, because it has no shortlist")
+        elif search.shortlist and not (constraints is None or constraints.is_free):
+            reasons.insert(0, "the whole vocabulary, because phrases may have any token")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
 

@@ -135,9 +135,7 @@ def _list(weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Graph:
         helper.make_node("Gather", ["all_biases", "ids"], ["listed.biases"], axis=0),
     ]
     ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["listed"])
-    constants = [
-        numpy_helper.from_array(array, name) for array, name in ((weight, "all_weights"), (bias, "all_biases"))
-    ]
+    constants = [numpy_helper.from_array(weight, "all_weights"), numpy_helper.from_array(bias, "all_biases")]
     return nodes, [ids], _listed_values(weight.shape[1]), constants
 
 

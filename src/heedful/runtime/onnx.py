@@ -20,7 +20,7 @@ from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
 from heedful.text.shortlist import Shortlist
-from heedful.text.vocabulary import EOS
+from heedful.text.vocabulary import EOS, UNK
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -260,7 +260,7 @@ class OnnxEngine(Engine):
         if self._shortlist is None or not isinstance(inputs, TokenArrays):
             return None
         ids = self._shortlist.candidates(np.unique(np.concatenate(inputs.sequences)).tolist())
-        ids = np.union1d(ids, [EOS])
+        ids = np.union1d(ids, [UNK, EOS])
         return _Listed(ids, self._graphs.run("list", {"ids": ids}))
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
