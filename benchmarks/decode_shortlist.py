@@ -1,6 +1,7 @@
 """Translation with a vocabulary shortlist beside CTranslate2 alone, with the same trained weights.
 
     heedful export MODEL --to ctranslate2 --shortlist
+    heedful export MODEL --to onnx --shortlist  # for --engine onnx
     OMP_NUM_THREADS=1 python benchmarks/decode_shortlist.py MODEL SOURCE REFERENCE [--engine ctranslate2] [--limit 1000]
 
 Every side reads lines and writes lines, on input sorted by length, and they take turns, chunk by chunk. CTranslate2
@@ -74,7 +75,7 @@ def main() -> None:
     translator = load(options.model, engine=options.engine, kind=Translator)
     order = sorted(range(len(texts)), key=lambda index: len(translator.source_tokenizer.encode(texts[index])))
     lines, references = [texts[index] for index in order], [references[index] for index in order]
-    folder = options.model / "engines" / options.engine
+    folder = options.model / "engines" / "ctranslate2"
     for beam in (4, 1):
         sides = {
             "heedful, shortlist": ours(translator, beam, True),

@@ -290,6 +290,14 @@ COMMAND_LINES: Final = (
         "few",
     ),
     Command(
+        "export-onnx-shortlist",
+        ("export", "pieces.model", "--to", "onnx", "--shortlist"),
+        ("pieces.model",),
+        (),
+        False,
+        "few",
+    ),
+    Command(
         "export-huggingface",
         ("export", "pieces.model", "--to", "huggingface", "exported"),
         ("pieces.model",),

@@ -145,20 +145,8 @@ def export_graphs(
             folder / "encode.onnx",
             max_length,
         )
-        tokens = torch.full((_SOURCES, _HYPOTHESES), 4)
-        parts = flatten(memory, "memory") | flatten(state, "state")
-        examples = {name: (tensor, (of_memory | of_state)[name]) for name, tensor in parts.items()}
-        first = FEATURES if has_list else "log_probs"
-        results = [first, *(f"next.{name}" for name in of_state), *(["weights"] if model.alignment else [])]
         step = _Step(model, memory, state, has_list)
-        record_graph(
-            step,
-            {"tokens": (tokens, {0: "source", 1: "hypothesis"})},
-            examples,
-            results,
-            folder / "step.onnx",
-            max_length,
-        )
+        _write_step(step, of_memory | of_state, folder, max_length)
         if has_list:
             _write_output(model, folder, max_length)
     except ModuleNotFoundError as error:
@@ -166,6 +154,20 @@ def export_graphs(
     write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))
     if is_int8:
         quantize(folder)
+
+
+def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, max_length: int) -> None:
+    parts = flatten(step.memory, "memory") | flatten(step.state, "state")
+    first = FEATURES if step.has_list else "log_probs"
+    following = [f"next.{name}" for name in flatten(step.state, "state")]
+    record_graph(
+        step,
+        {"tokens": (torch.full((_SOURCES, _HYPOTHESES), 4), {0: "source", 1: "hypothesis"})},
+        {name: (tensor, axes[name]) for name, tensor in parts.items()},
+        [first, *following, *(["weights"] if step.model.alignment else [])],
+        folder / "step.onnx",
+        max_length,
+    )
 
 
 def _write_output(model: Seq2Seq, folder: Path, max_length: int) -> None:
