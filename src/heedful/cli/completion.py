@@ -7,6 +7,7 @@ PRESETS: Final = (
     *(
         "mini",
         "tiny",
+        "compact",
         "small",
         "base",
         "big",

@@ -8,7 +8,7 @@ import torch
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
-SMALL_PARAMETERS: Final = 2_000_000
+SMALL_PARAMETERS: Final = 400_000
 """Number of parameters below which, on a CPU, conversions cost more than bfloat16 products save."""
 
 
