@@ -13,6 +13,7 @@ from heedful.config import merge, read_toml, to_toml, validate
 from heedful.data.batch import Sampler
 from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
 from heedful.errors import (
+    ConfigError,
     EndedElsewhere,
     NewerFormat,
     NonFiniteError,
@@ -154,6 +155,8 @@ def _begin(
     first = resolve(task, recipe, suited)
     if origin:
         origin.check(first)
+    elif first.training.start_share:
+        raise ConfigError("training.start_share: only a training that goes on from a model has it; give --from MODEL")
     check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
     if not earlier and not recipe.is_compared:
         for line in task.warnings(recipe, first):

@@ -150,6 +150,25 @@ def test_only_the_named_parameters_are_trained(pairs: Path, origin: Path):
     assert "training.train: no parameter is named decodr*" in wrong.errors[0]
 
 
+def test_the_kept_model_holds_a_share_of_the_weights_it_began_with(pairs: Path, origin: Path):
+    common = ("--set", "training.average=0", "--set", "training.validate_every=4", "--set", "training.select_by=loss")
+    plain = go_on(pairs, origin, *common)
+    assert plain.code == 0, plain.err
+    trained = weights_of(pairs.parent / "new.model")
+    mixed = (*common, "--set", "training.start_share=0.4", "--out", pairs.parent / "mixed.model")
+    stopped = go_on(pairs, origin, *mixed, "--set", "training.max_steps=2")
+    assert stopped.code == 0, stopped.err
+    done = go_on(pairs, origin, *mixed)  # resumed: the start is not forgotten
+    assert done.code == 0, done.err
+    before, kept = weights_of(origin), weights_of(pairs.parent / "mixed.model")
+    for name, start in before.items():
+        assert torch.allclose(kept[name], 0.6 * trained[name] + 0.4 * start, atol=1e-6)
+    assert any(not torch.allclose(kept[name], trained[name], atol=1e-6) for name in kept)
+    fresh = heedful("train", pairs, "--set", "training.start_share=0.4", "--out", pairs.parent / "fresh.model")
+    assert (fresh.code, len(fresh.errors)) == (2, 1)
+    assert "training.start_share: only a training that goes on from a model has it" in fresh.errors[0]
+
+
 def test_older_pairs_are_mixed_in(pairs: Path, origin: Path, trained: Trained):
     done = go_on(pairs, origin, "--mix", trained.data)
     assert done.code == 0, done.err

@@ -84,3 +84,23 @@ def test_a_restored_average_goes_on():
     restored = PolynomialAverage(other, 8.0)
     restored.restore({"weight": average.tensors()["weight"].clone()})
     assert torch.equal(restored.tensors()["weight"], average.tensors()["weight"])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 8.0])
+def test_the_evaluated_weights_hold_a_share_of_those_of_the_start(exponent: float):
+    generator = torch.Generator().manual_seed(0)
+    model = nn.Linear(3, 2).double()
+    start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    average = PolynomialAverage(model, exponent, start_share=0.25)
+    for step in range(1, 4):
+        for parameter in model.parameters():
+            parameter.data = torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
+        average.update(step)
+    trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    plain = average.tensors() or trained
+    evaluated = average.evaluated()
+    with average.swapped_in():
+        for name, parameter in model.named_parameters():
+            assert torch.equal(parameter, evaluated[name])
+            assert torch.allclose(parameter, 0.75 * plain[name] + 0.25 * start[name], rtol=0.0, atol=1e-15)
+    assert all(torch.equal(parameter, trained[name]) for name, parameter in model.named_parameters())

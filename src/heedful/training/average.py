@@ -1,4 +1,4 @@
-"""Polynomial average of the weights, which needs no fixed number of steps."""
+"""Averages of the weights: over the steps, which needs no fixed number of them, and with the weights of the start."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -14,19 +14,25 @@ class PolynomialAverage:
 
     At any step it covers about the last 1/g of all steps so far; Shamir and Zhang 2013, arXiv:1212.1824,
     polynomial-decay averaging. The Transformer paper averages its last checkpoints for the same effect.
+
+    The evaluated weights may hold a share of the weights of the start, so that a model that goes on from a trained one
+    forgets less; Wortsman et al. 2022, arXiv:2109.01903, section 3.
     """
 
-    def __init__(self, model: nn.Module, exponent: float) -> None:
+    def __init__(self, model: nn.Module, exponent: float, start_share: float = 0.0) -> None:
         """Start from the current weights.
 
         Args:
             model: model whose parameters are averaged.
             exponent: g; 0 switches averaging off.
+            start_share: share of the weights of the start in the evaluated ones, in [0, 1).
         """
         self._names = [name for name, _ in model.named_parameters()]
         self._weights = list(model.parameters())
         self._exponent = exponent
         self._average = [parameter.detach().clone() for parameter in self._weights] if exponent else []
+        self._start_share = start_share
+        self._start = [parameter.detach().clone() for parameter in self._weights] if start_share else []
 
     @torch.no_grad()
     def update(self, step: int) -> None:
@@ -40,16 +46,29 @@ class PolynomialAverage:
             for average, weights in zip(self._average, self._weights, strict=True):
                 average.lerp_(weights, share)
 
+    @torch.no_grad()
+    def evaluated(self) -> dict[str, Tensor]:
+        """Return the weights to validate and to keep.
+
+        Returns:
+            Tensors by parameter name; the next update may change them.
+        """
+        weights = self._average or [parameter.data for parameter in self._weights]
+        if self._start:
+            pairs = zip(weights, self._start, strict=True)
+            weights = [weight.lerp(start, self._start_share) for weight, start in pairs]
+        return dict(zip(self._names, weights, strict=True))
+
     @contextmanager
     def swapped_in(self) -> Generator[None]:
-        """Use the average as the model's weights within a context.
+        """Use the evaluated weights as the model's within a context.
 
         Yields:
             Nothing; the weights are restored afterwards.
         """
         originals = [parameter.data for parameter in self._weights]
-        for parameter, average in zip(self._weights, self._average, strict=bool(self._average)):
-            parameter.data = average
+        for parameter, weight in zip(self._weights, self.evaluated().values(), strict=True):
+            parameter.data = weight
         try:
             yield
         finally:
@@ -57,7 +76,7 @@ class PolynomialAverage:
                 parameter.data = data
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors to save.
+        """Return the average over the steps, for a checkpoint.
 
         Returns:
             Tensors by parameter name; empty if averaging is off.

@@ -45,6 +45,9 @@ class TrainingConfig(Config):
     average: float = Field(default=8.0, ge=0.0, le=1e6)
     """Exponent g of the polynomial average of the weights, which covers about the last 1/g of all steps; 0 = no
     average."""
+    start_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the weights of the model of --from in the weights that are validated and kept, so that the model forgets
+    less; 0 = none."""
     precision: Precision = "auto"
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""

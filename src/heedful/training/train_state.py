@@ -54,7 +54,7 @@ class TrainState:
         saved_names = model.state_dict().keys()
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
-        self._average: Final = PolynomialAverage(model, config.average)
+        self._average: Final = PolynomialAverage(model, config.average, config.start_share)
 
     @property
     def rate(self) -> float:
@@ -136,8 +136,7 @@ class TrainState:
         Returns:
             Tensors by parameter name, tied ones once; the next update may change them.
         """
-        tensors = self._average.tensors() or dict(self.model.named_parameters())
-        return {name: whole(tensor) for name, tensor in tensors.items()}
+        return {name: whole(tensor) for name, tensor in self._average.evaluated().items()}
 
     @contextmanager
     def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
