@@ -4,13 +4,25 @@ from itertools import pairwise
 
 import pytest
 
+from heedful.pages.bundle import page_files
 from heedful.pages.chart import Series, chart, number, ticks
+from tests.pages.browser import chromium, needs_chromium
 from tests.pages.read import Read
 
+RANGES = [(0.0, 1.0), (0.0, 4380.0), (1.2, 5.1), (-3.0, 7.0), (5.0, 5.0), (0.0, 0.0), (2e-7, 3e-4)]
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(0.0, 1.0), (0.0, 4380.0), (1.2, 5.1), (-3.0, 7.0), (5.0, 5.0), (0.0, 0.0), (2e-7, 3e-4)]
-)
+
+@needs_chromium
+def test_the_live_page_has_the_same_ticks():
+    text = page_files()["numbers.js"].decode().replace("export ", "")
+    with chromium() as browser:
+        page = browser.new_page()
+        page.evaluate(f"(() => {{ {text}; Object.assign(window, {{ ticks }}); }})()")
+        for low, high in RANGES:
+            assert page.evaluate(f"ticks({low}, {high})") == pytest.approx(ticks(low, high), rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(("low", "high"), RANGES)
 def test_ticks_enclose_the_range_in_round_equal_steps(low: float, high: float):
     found = ticks(low, high)
     assert found[0] <= low

@@ -1,7 +1,7 @@
 // View "Evaluate": scores of a test set by source length, and the worst outputs, which a click loads.
 import { complaint, evaluation, KeyNeeded, offline, Refusal } from './api.js';
 import { g, h } from './dom.js';
-import { digits } from './numbers.js';
+import { digits, ticks } from './numbers.js';
 import { t } from './text.js';
 
 const WIDE = 560, TALL = 230, LEFT = 46, BOTTOM = 44, TOP = 12, MOST_SHOWN = 20;
@@ -42,12 +42,12 @@ function nameOf(metric) {
 }
 
 function bars({ byLength, ...metric }) {
-  const high = Math.max(...byLength.map((one) => Math.max(one.high ?? one.score, one.score)), 1e-9);
+  const levels = ticks(0, Math.max(...byLength.map((one) => Math.max(one.high ?? one.score, one.score)), 1e-9)), high = levels[levels.length - 1];
   const step = (WIDE - LEFT - 12) / byLength.length, width = Math.min(64, step * 0.62);
   const y = (value) => TOP + (1 - value / high) * (TALL - TOP - BOTTOM);
   const label = (one) => (one.shortest === one.longest ? String(one.shortest) : `${one.shortest}–${one.longest}`);
   return g('svg', { class: 'lengths', viewBox: `0 0 ${WIDE} ${TALL}`, width: WIDE, height: TALL, role: 'img', 'aria-label': byLength.map((one) => `${label(one)}: ${digits(one.score)}`).join('; ') },
-    [0, high / 2, high].map((value) => [g('path', { d: `M${LEFT} ${y(value)}H${WIDE - 12}`, stroke: 'var(--line)' }), g('text', { x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, digits(value, high < 10 ? 1 : 0))]),
+    levels.map((value) => [g('path', { d: `M${LEFT} ${y(value)}H${WIDE - 12}`, stroke: 'var(--line)' }), g('text', { x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, String(value))]),
     byLength.map((one, index) => {
       const middle = LEFT + step * (index + 0.5);
       return [g('rect', { class: 'length', x: middle - width / 2, y: y(one.score), width, height: Math.max(0, y(0) - y(one.score)), rx: 4, fill: 'var(--accent)', 'fill-opacity': 0.8 }, g('title', {}, `${nameOf(metric)} ${digits(one.score)} [${digits(one.low)}, ${digits(one.high)}]`)),

@@ -82,7 +82,7 @@ function measureCard(page, measure) {
 // The editor of links that "Translate" has, which begins with those of the head that is shown.
 function linksCard(page, output, layer, head) {
   return h('section', { class: 'card', id: 'links' }, h('div', { class: 'head' }, h('h2', {}, t('links')), h('span', { class: 'grow' }), linkButton(page)),
-    page.isLinking ? linkEditor(page, output, layer, head) : null);
+    page.isLinking ? linkEditor(page, output, layer, head) : h('p', { class: 'small faint' }, t('linksFromHead')));
 }
 
 function overrideCard(page, role, layer, head, map) {

@@ -67,3 +67,15 @@ export function percent(value) {
 export function digits(value, places = 2) {
   return value === null || value === undefined ? '–' : (Object.is(Number(value.toFixed(places)), -0) ? 0 : value).toFixed(places).replace('-', '−');
 }
+
+// Round values that enclose a range, ascending: multiples of 1, 2, 2.5 or 5 times a power of ten, as in heedful.pages.chart.
+export function ticks(low, high, wanted = 4) {
+  if (high <= low) {
+    const margin = Math.abs(low) / 10 || 1;
+    [low, high] = [low - margin, high + margin];
+  }
+  const raw = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(raw));
+  const width = [1, 2, 2.5, 5, 10].map((factor) => power * factor).find((each) => each >= raw * 0.999);
+  const first = Math.floor(low / width + 1e-9), last = Math.ceil(high / width - 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * width).toPrecision(12)));
+}

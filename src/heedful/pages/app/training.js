@@ -1,6 +1,7 @@
 // View "Training": curves of the model's training, read again while it goes on, and its samples.
 import { complaint, KeyNeeded, Refusal, training } from './api.js';
 import { g, h } from './dom.js';
+import { ticks } from './numbers.js';
 import { t } from './text.js';
 
 const REFRESH = 5000;
@@ -46,12 +47,13 @@ function sampleTable({ source, reference, outputs }) {
 function chart(title, series, best, fromZero = false) {
   const wide = 420, tall = 190, left = 56, bottom = 26;
   const points = series.flatMap(([, each]) => each), values = points.map(([, value]) => value);
-  const last = Math.max(1, ...points.map(([step]) => step)), high = Math.max(...values), low = fromZero ? Math.min(0, ...values) : Math.min(...values), span = high - low || 1;
+  const last = Math.max(1, ...points.map(([step]) => step)), levels = ticks(fromZero ? Math.min(0, ...values) : Math.min(...values), Math.max(...values));
+  const low = levels[0], span = levels[levels.length - 1] - low;
   const x = (step) => left + (step / last) * (wide - left - 12), y = (value) => 10 + (1 - (value - low) / span) * (tall - bottom - 14);
   const short = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : value && Math.abs(value) < 0.001 ? value.toExponential(1).replace('-', '−') : Number(value.toPrecision(3)).toFixed(Math.abs(value) < 0.1 ? 4 : Math.abs(value) < 10 ? 2 : 1).replace(/\.?0+$/, '') || '0');
   return h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, title), series.length > 1 ? series.map(([name, , colour]) => h('span', { class: 'small' }, h('span', { style: { color: colour } }, '● '), name)) : null),
     g('svg', { viewBox: `0 0 ${wide} ${tall}`, width: '100%', role: 'img', 'aria-label': title },
-      [low, (low + high) / 2, high].map((value) => [g('path', { d: `M${left} ${y(value)}H${wide - 12}`, stroke: 'var(--line)' }), g('text', { x: left - 7, y: y(value) + 4, 'text-anchor': 'end' }, short(value))]),
+      levels.map((value) => [g('path', { d: `M${left} ${y(value)}H${wide - 12}`, stroke: 'var(--line)' }), g('text', { x: left - 7, y: y(value) + 4, 'text-anchor': 'end' }, short(value))]),
       [0, last].map((step) => g('text', { x: x(step), y: tall - 6, 'text-anchor': step ? 'end' : 'start' }, step ? t('step', step.toLocaleString('en')) : '0')),
       best ? g('path', { d: `M${x(best)} 8V${tall - bottom}`, stroke: 'var(--faint)', 'stroke-dasharray': '3 4' }, g('title', {}, `${t('best')}: ${best}`)) : null,
       series.map(([, each, colour]) => g('path', { d: each.map(([step, value], index) => `${index ? 'L' : 'M'}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join(''), fill: 'none', stroke: colour, 'stroke-width': 2 }))));
