@@ -35,7 +35,6 @@ ROWS = (
     ("rnnsearch-tiny", 100, 4096),
     ("tiny", 100, 2048),
     ("tiny", 4000, 2176),
-    ("compact", 4000, 2176),
     ("small", 4000, 2176),
 )
 """Preset, size of the vocabulary, positions of a batch."""

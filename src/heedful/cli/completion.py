@@ -7,7 +7,6 @@ PRESETS: Final = (
     *(
         "mini",
         "tiny",
-        "compact",
         "small",
         "base",
         "big",

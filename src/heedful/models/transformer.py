@@ -101,9 +101,6 @@ PRESETS: Final[dict[str, TransformerConfig]] = {
     "tiny": TransformerConfig(
         num_encoder_layers=2, num_decoder_layers=2, model_size=128, num_heads=4, feedforward_size=512
     ),
-    "compact": TransformerConfig(
-        num_encoder_layers=3, num_decoder_layers=3, model_size=192, num_heads=4, feedforward_size=768
-    ),
     "small": TransformerConfig(),
     "base": TransformerConfig(
         num_encoder_layers=6, num_decoder_layers=6, model_size=512, num_heads=8, feedforward_size=2048

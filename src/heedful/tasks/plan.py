@@ -15,15 +15,10 @@ from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.pace import Pace
 
-Size = Literal["small", "compact", "tiny", "mini"]
-SIZES: Final[dict[Size, tuple[int, float, float]]] = {
-    "small": (5_000, inf, 1.0),
-    "compact": (5_000, inf, 0.62),
-    "tiny": (500, inf, 0.27),
-    "mini": (0, 5_000, 0.1),
-}
-"""Transformers by preset, the largest first: fewest pairs that each is trained on, number of pairs from which on it is
-too small, and cost of a token relative to the first."""
+Size = Literal["small", "tiny", "mini"]
+SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.27), "mini": (0, 0.1)}
+"""Transformers by preset, the largest first: fewest pairs each is trained on, and cost of a token relative to the
+first."""
 _SIZED: Final = ("num_encoder_layers", "num_decoder_layers", "model_size", "num_heads", "feedforward_size")
 LEARNING_RATE: Final = 1e-3
 """Peak learning rate after the usual warm-up."""
@@ -62,7 +57,7 @@ class CorpusSize:
     @property
     def sizes(self) -> list[Size]:
         """Presets of Transformers that suit the corpus, the largest first."""
-        return [size for size, (fewest, too_many, _) in SIZES.items() if fewest <= self.num_pairs < too_many]
+        return [size for size, (fewest, _) in SIZES.items() if self.num_pairs >= fewest]
 
 
 @final
@@ -85,7 +80,7 @@ class Plan:
     @property
     def most_dropout(self) -> float:
         """Largest dropout that a training of so few epochs needs, in which no pair is seen often."""
-        costs = {size: cost for size, (_, _, cost) in SIZES.items()}
+        costs = {size: cost for size, (_, cost) in SIZES.items()}
         num_epochs = self.num_epochs * costs.get(self.preset, 1.0)
         return 0.1 if num_epochs < FEW_EPOCHS else 0.2 if num_epochs < 2 * FEW_EPOCHS else 1.0
 
@@ -151,23 +146,19 @@ def plan_training(
 
 
 def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
-    """Largest of the models that suit a corpus that learns from enough tokens in the time, else the smallest.
+    """Larger of the two models that suit a corpus if it learns from enough tokens in the time, else the smaller one.
 
     Args:
         size: size of the corpus.
-        num_tokens: number of tokens that the largest model can be trained on in the time.
+        num_tokens: number of tokens that the larger model can be trained on in the time.
 
     Returns:
         The model's preset, and the number of tokens that it can be trained on.
     """
-    wanted = min(WANTED_EPOCHS * size.num_target_tokens, WANTED_TOKENS)
-    largest, *others = size.sizes
-    chosen, affordable = largest, num_tokens
-    for smaller in others:
-        if affordable >= wanted:
-            break
-        chosen, affordable = smaller, num_tokens * SIZES[largest][-1] / SIZES[smaller][-1]
-    return chosen, affordable
+    larger, *smaller = size.sizes[:2]
+    if not smaller or num_tokens >= min(WANTED_EPOCHS * size.num_target_tokens, WANTED_TOKENS):
+        return larger, num_tokens
+    return smaller[0], num_tokens * SIZES[larger][1] / SIZES[smaller[0]][1]
 
 
 def replan(size: CorpusSize, experiment: Experiment, pace: Pace) -> Plan:
