@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def test_arrow_keys_move_the_cell_and_name_it(browser: Any, tmp_path: Path):
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         tab.page.keyboard.press(key)
     assert tab.page.locator("svg.map").get_attribute("aria-label").startswith("is ← 天气: 0.")
+    tab.close()
+
+
+def test_chinese_labels_without_room_side_by_side_stand_upright(browser: Any, tmp_path: Path):
+    view = sentence_view(source=("今天", "国际", "天气预报", "很", "好") * 4 + ("</s>",))
+    tab = Tab(browser, written(tmp_path, view))
+    boxes = tab.page.evaluate(
+        """() => [...document.querySelectorAll('svg.map text[data-column]')].map((each) => {
+            const box = each.getBoundingClientRect();
+            return [box.left, box.right, box.top, each.closest('svg').getBoundingClientRect().top];
+        })"""
+    )
+    assert len(boxes) == 21
+    assert all(one[1] <= other[0] + 1 for one, other in pairwise(boxes))
+    assert all(top >= frame for _, _, top, frame in boxes)
     tab.close()
 
 

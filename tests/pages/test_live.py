@@ -57,6 +57,36 @@ def test_typing_gives_the_translation(browser: Any, address: str, translator: Tr
     tab.close()
 
 
+def test_an_example_of_the_empty_page_is_translated(browser: Any, address: str, translator: Translator):
+    tab = Tab(browser, address)
+    example = tab.page.locator("#examples button").first
+    text = example.inner_text()
+    example.click()
+    (expected,) = translator.translate([text], beam=5)
+    tab.page.wait_for_function(SHOWN, arg=expected.text)
+    assert tab.page.locator("#source").input_value() == text
+    assert tab.page.locator("#examples").count() == 0
+    tab.close()
+
+
+@pytest.mark.parametrize(("view", "part"), [("evaluate", "svg.lengths"), ("learn", ".vectors")])
+def test_a_screen_of_400_pixels_shows_the_whole(browser: Any, address: str, view: str, part: str):
+    tab = Tab(browser, address + f"#view={view}", ready=f"#view {part}", width=400)
+    frame = tab.page.locator(f".scroll:has({part})")
+    assert frame.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+    tab.close()
+
+
+def test_two_models_show_that_they_are_at_work(browser: Any, address: str):
+    tab = Tab(browser, address)
+    tab.page.route("**/page/view", lambda route: None)  # an answer that never comes
+    tab.page.locator("#source").fill("fade")
+    tab.page.locator("#tab-compare").click()
+    tab.page.wait_for_function("() => document.querySelectorAll('#view .even .card').length === 2")
+    assert tab.page.locator("#view .even").inner_text().count("Translating…") == 2
+    tab.close()
+
+
 def test_an_alternative_of_a_word_is_the_prefix_of_the_next_search(browser: Any, address: str, translator: Translator):
     tab = Tab(browser, address + "#text=fade&unit=piece")
     tab.page.wait_for_selector("#output .word")

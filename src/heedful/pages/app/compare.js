@@ -22,6 +22,7 @@ export function compareView(page) {
 async function fill(page, columns, first, second, chooser) {
   const { text } = page.state;
   if (!text.trim()) { columns.append(side(first, h('span', { class: 'small faint' }, first.name), null), side(second, chooser, null)); return; }
+  columns.append(side(first, h('span', { class: 'small faint' }, first.name), null, null, t('working')), side(second, chooser, null, null, t('working')));
   try {
     const [one, other] = await Promise.all([first, second].map(({ name }) => view({ text, model: name })));
     if (!columns.isConnected || page.state.text !== text) return;
@@ -34,9 +35,9 @@ async function fill(page, columns, first, second, chooser) {
   }
 }
 
-function side(model, name, data, other) {
+function side(model, name, data, other, wait = '') {
   const output = data?.outputs[0];
-  const parts = [h('div', { class: 'head' }, h('h2', {}, direction(model.languages) || model.name), name)];
+  const parts = [h('div', { class: 'head' }, h('h2', {}, direction(model.languages) || model.name), name), wait ? h('p', { class: 'faint' }, wait) : null];
   if (output) {
     const heat = makeHeat();
     parts.push(shadedWords(output, { heat, reference: other.outputs[0] }), h('p', { class: 'small faint' }, `${t('score')} ${digits(output.score)} · ${t('logProb')} ${digits(output.logProb)} · ${t('changes')}`));

@@ -1,10 +1,11 @@
 // View "Evaluate": scores of a test set by source length, and the worst outputs, which a click loads.
 import { complaint, evaluation, KeyNeeded, offline, Refusal } from './api.js';
 import { g, h } from './dom.js';
+import { room } from './heatmap.js';
 import { digits, ticks } from './numbers.js';
 import { t } from './text.js';
 
-const WIDE = 560, TALL = 230, LEFT = 46, BOTTOM = 44, TOP = 12, MOST_SHOWN = 20;
+const WIDEST = 760, TALL = 230, LEFT = 46, BOTTOM = 44, TOP = 12, MOST_SHOWN = 20;
 
 export function evaluateView(page) {
   const root = h('div', { class: 'stack' }, h('p', { class: 'faint' }, t('reading')));
@@ -43,17 +44,18 @@ function nameOf(metric) {
 
 function bars({ byLength, ...metric }) {
   const levels = ticks(0, Math.max(...byLength.map((one) => Math.max(one.high ?? one.score, one.score)), 1e-9)), high = levels[levels.length - 1];
-  const step = (WIDE - LEFT - 12) / byLength.length, width = Math.min(64, step * 0.62);
+  const wide = Math.min(WIDEST, Math.max(220, room(false)));
+  const step = (wide - LEFT - 12) / byLength.length, width = Math.min(64, step * 0.62);
   const y = (value) => TOP + (1 - value / high) * (TALL - TOP - BOTTOM);
   const label = (one) => (one.shortest === one.longest ? String(one.shortest) : `${one.shortest}–${one.longest}`);
-  return g('svg', { class: 'lengths', viewBox: `0 0 ${WIDE} ${TALL}`, width: WIDE, height: TALL, role: 'img', 'aria-label': byLength.map((one) => `${label(one)}: ${digits(one.score)}`).join('; ') },
-    levels.map((value) => [g('path', { d: `M${LEFT} ${y(value)}H${WIDE - 12}`, stroke: 'var(--line)' }), g('text', { x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, String(value))]),
+  return g('svg', { class: 'lengths', viewBox: `0 0 ${wide} ${TALL}`, width: wide, height: TALL, role: 'img', 'aria-label': byLength.map((one) => `${label(one)}: ${digits(one.score)}`).join('; ') },
+    levels.map((value) => [g('path', { d: `M${LEFT} ${y(value)}H${wide - 12}`, stroke: 'var(--line)' }), g('text', { x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, String(value))]),
     byLength.map((one, index) => {
       const middle = LEFT + step * (index + 0.5);
       return [g('rect', { class: 'length', x: middle - width / 2, y: y(one.score), width, height: Math.max(0, y(0) - y(one.score)), rx: 4, fill: 'var(--accent)', 'fill-opacity': 0.8 }, g('title', {}, `${nameOf(metric)} ${digits(one.score)} [${digits(one.low)}, ${digits(one.high)}]`)),
         one.low === null ? null : g('path', { d: `M${middle} ${y(one.low)}V${y(one.high)}M${middle - 5} ${y(one.low)}h10M${middle - 5} ${y(one.high)}h10`, stroke: 'var(--ink)', 'stroke-width': 1.2, fill: 'none' }),
         g('text', { x: middle, y: TALL - BOTTOM + 17, 'text-anchor': 'middle' }, label(one)),
-        g('text', { x: middle, y: TALL - BOTTOM + 34, 'text-anchor': 'middle', class: 'tiny' }, t('numSentences', one.numItems.toLocaleString('en')))];
+        g('text', { x: middle, y: TALL - BOTTOM + 34, 'text-anchor': 'middle', class: 'tiny' }, `n = ${one.numItems.toLocaleString('en')}`)];
     }),
   );
 }

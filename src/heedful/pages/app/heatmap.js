@@ -8,7 +8,7 @@ const LEAST = 0.004;
 const NARROW = 736, WIDEST = 1120, GAP = 18, FRAME = 40, CARD = 42;
 
 // Width inside a card that takes the whole page, or half of it where there is room for two.
-function room(isHalf) {
+export function room(isHalf) {
   if (window.innerWidth <= NARROW) return window.innerWidth - 76;
   const page = Math.min(window.innerWidth, WIDEST) - FRAME;
   return (isHalf ? (page - GAP) / 2 : page) - CARD;
@@ -18,6 +18,11 @@ function textWidth(text) {
   let width = 0;
   for (const character of text) width += character.codePointAt(0) > 0x2e7f ? 13.5 : 7.6;
   return width;
+}
+
+// Chinese and Japanese labels are read from top to bottom where they have no room side by side.
+function standsUpright(text) {
+  return [...text].every((character) => character.codePointAt(0) > 0x2e7f || character === '⏎' || character === '␣' || /^\p{P}$/u.test(text));
 }
 
 function shorten(text, most = 18) {
@@ -58,13 +63,14 @@ export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = f
   const isLabelled = widest >= 16;
   const left = isLabelled ? Math.max(...rows.map((text) => textWidth(shorten(text)))) + 14 : 6;
   // A narrow screen has smaller cells before it scrolls.
-  const overhang = Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - 2);
+  const isVertical = columns.every(standsUpright);
+  const overhang = isVertical ? 8 : Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - 2);
   const fitting = Math.floor((room(isHalf) - left - overhang) / weights.columns);
   const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
   const isUpright = Math.max(...columns.map((text) => textWidth(shorten(text)))) <= cell + 4;
   const tallest = Math.max(...columns.map((text) => textWidth(shorten(text))));
-  const top = isLabelled ? (isUpright ? 26 : tallest * 0.71 + 22) : 6;
-  const width = left + cell * weights.columns + (isLabelled && !isUpright ? Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - cell / 2 + 10) : 8);
+  const top = isLabelled ? (isUpright ? 26 : isVertical ? tallest + 18 : tallest * 0.71 + 22) : 6;
+  const width = left + cell * weights.columns + (isLabelled && !isUpright && !isVertical ? Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - cell / 2 + 10) : 8);
   const height = top + cell * weights.rows + 6;
   const svg = g('svg', { class: 'map', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', tabindex: 0, 'aria-label': t('mapLabel', weights.rows, weights.columns) });
   svg.append(g('rect', { x: left, y: top, width: cell * weights.columns, height: cell * weights.rows, fill: 'var(--tint)' }));
@@ -85,7 +91,7 @@ export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = f
     rows.forEach((text, row) => rowLabels.push(g('text', { x: left - 8, y: top + (row + 0.5) * cell + 4.5, 'text-anchor': 'end', 'data-row': row }, shorten(text))));
     columns.forEach((text, column) => {
       const x = left + (column + 0.5) * cell;
-      columnLabels.push(g('text', isUpright ? { x, y: top - 9, 'text-anchor': 'middle', 'data-column': column } : { x: x + 3, y: top - 8, transform: `rotate(-45 ${x + 3} ${top - 8})`, 'data-column': column }, shorten(text)));
+      columnLabels.push(g('text', isUpright ? { x, y: top - 9, 'text-anchor': 'middle', 'data-column': column } : isVertical ? { x, y: top - 8, 'text-anchor': 'end', 'data-column': column, style: { 'writing-mode': 'vertical-rl', 'text-orientation': 'upright' } } : { x: x + 3, y: top - 8, transform: `rotate(-45 ${x + 3} ${top - 8})`, 'data-column': column }, shorten(text)));
     });
     svg.append(...rowLabels, ...columnLabels);
   }

@@ -44,7 +44,7 @@ export function insideView(page) {
     headsOf(one).map((each) => {
       const canvas = h('canvas', { 'aria-hidden': 'true' });
       paint(canvas, matrix(one, each));
-      return h('button', { type: 'button', 'aria-pressed': String(one === layer && each === head), title: headName(each), 'aria-label': `${t('layer', one.layer + 1)}, ${headName(each)}`, onclick: () => page.set({ role, layer: one.layer, head: each, cell: null }) }, canvas);
+      return h('button', { type: 'button', 'aria-pressed': String(one === layer && each === head), title: headName(each), 'aria-label': `${t('layer', one.layer + 1)}, ${headName(each)}`, onclick: () => page.set({ role, layer: one.layer, head: each, cell: null }) }, canvas, h('span', { class: 'tag', 'aria-hidden': 'true' }, each === 'mean' ? t('mean') : String(Number(each) + 1)));
     }))));
   const parts = [
     h('div', { class: 'card' }, h('div', { class: 'head' }, segments(t('attention'), roles.map((one) => [one, t(one)]), role, (one) => page.set({ role: one, layer: -1, head: 'mean', cell: null })), h('span', { class: 'grow' }),

@@ -106,7 +106,7 @@ function drawStrip(slot, allowed) {
 }
 
 function curve() {
-  const wide = 640, tall = 220, ys = lesson.points.map(([, y]) => y), low = Math.min(...ys) - 0.3, high = Math.max(...ys) + 0.3;
+  const isNarrow = window.innerWidth <= 736, wide = isNarrow ? 360 : 720, tall = 220, ys = lesson.points.map(([, y]) => y), low = Math.min(...ys) - 0.3, high = Math.max(...ys) + 0.3;
   const px = (x) => 10 + (x / 6) * (wide - 20), py = (y) => tall - 12 - ((y - low) / (high - low)) * (tall - 24);
   const path = Array.from({ length: 161 }, (_, index) => { const x = (index / 160) * 6; return `${index ? 'L' : 'M'}${px(x).toFixed(1)} ${py(regression(lesson.points, x, lesson.bandwidth)).toFixed(1)}`; }).join('');
   return g('svg', { viewBox: `0 0 ${wide} ${tall}`, width: '100%', role: 'img', 'aria-label': t('regression'), id: 'regression' }, lesson.points.map(([x, y]) => g('circle', { cx: px(x).toFixed(1), cy: py(y).toFixed(1), r: 4, fill: 'var(--faint)', 'fill-opacity': 0.55 })), g('path', { d: path, fill: 'none', stroke: 'var(--accent)', 'stroke-width': 2.6, 'stroke-linejoin': 'round' }));

@@ -9,7 +9,7 @@ export function shadedWords(output, { heat, chosen, pick, reference }) {
   const nodes = output.words.map((text, word) => {
     const share = output.tokenLogProbs.length ? probabilities[word] : null;
     const isEnd = output.ids[output.wordOf.indexOf(word)] === EOS;
-    const title = share === null ? null : t('probability', percent(share));
+    const title = [isEnd ? t('sentenceEnd') : '', share === null ? '' : t('probability', percent(share))].filter(Boolean).join(', ') || null;
     const properties = {
       class: `word${isEnd ? ' end' : ''}${chosen === word ? ' chosen' : ''}${known && !known.has(text) ? ' changed' : ''}`, 'data-row': word, title,
       style: share === null ? {} : { 'background-color': `color-mix(in srgb, var(--accent) ${Math.round(4 + 30 * share * share)}%, transparent)` },

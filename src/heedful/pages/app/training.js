@@ -34,14 +34,14 @@ function draw({ curves, samples, best }) {
   for (const [name, points] of Object.entries(others)) if (points.length) charts.push(chart(NAMES[name] ? t(NAMES[name]) : name, [['', points, 'var(--accent)']], best, true));
   const pairs = [];
   for (let index = 0; index < charts.length; index += 2) pairs.push(h('div', { class: 'even' }, charts.slice(index, index + 2)));
-  return [...pairs, ...(samples.length ? [h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('samples'))), samples.slice(0, 5).map(sampleTable))] : [])];
+  return [...pairs, best ? h('p', { class: 'small faint' }, t('keptNote')) : null, ...(samples.length ? [h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('samples'))), samples.slice(0, 5).map(sampleTable))] : [])].filter(Boolean);
 }
 
 function sampleTable({ source, reference, outputs }) {
   const changed = outputs.filter(([, text], index) => !index || text !== outputs[index - 1][1]);
   const shown = changed.length > 5 ? [changed[0], ...changed.slice(-4)] : changed;
   const row = (label, text, kind) => h('tr', { class: kind }, h('th', { scope: 'row' }, label), h('td', { dir: 'auto' }, text));
-  return h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': source, style: { 'margin-bottom': '1rem' } }, h('table', {}, h('tbody', {}, row(t('source'), source), row(t('reference'), reference), shown.map(([step, text]) => row(t('step', step), text)))));
+  return h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': source, style: { 'margin-bottom': '1rem' } }, h('table', {}, h('tbody', {}, row(t('source'), source), row(t('reference'), reference), shown.map(([step, text]) => row(t('step', Number(step).toLocaleString('en')), text)))));
 }
 
 function chart(title, series, best, fromZero = false) {

@@ -1,5 +1,5 @@
 // View "Translate": the sentence, its translation, alternatives of the whole and of each word, and lines between words.
-import { offline } from './api.js';
+import { offline, Refusal, training } from './api.js';
 import { h, segments } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat } from './heatmap.js';
@@ -19,10 +19,12 @@ export function choiceList(page, output) {
   const step = output.wordOf.indexOf(state.word);
   const choices = output.choices[step] ?? [];
   const current = output.ids[step];
+  const goesOn = (choice) => choice.token !== current && Boolean(choice.output || (!offline && choice.token !== EOS));
+  const canGoOn = choices.some(goesOn);
   const items = choices.map((choice) => {
     const isNow = choice.token === current;
     const piece = choice.token === EOS ? '⏎' : choice.piece.replaceAll('▁', ' ').trim() || '␣';
-    const canGo = !isNow && (choice.output || (!offline && choice.token !== EOS));
+    const canGo = goesOn(choice);
     return h('li', {}, h('button', { type: 'button', disabled: !canGo, 'data-token': choice.token, onclick: () => page.goOn(output, step, choice) },
       h('span', { class: 'what', dir: 'auto' }, piece),
       h('span', { class: 'share' }, h('span', { class: 'bar', 'aria-hidden': 'true' }, h('i', { style: { width: `${100 * Math.exp(choice.logProb ?? -99)}%` } })), ' ', h('span', { class: 'number' }, percent(Math.exp(choice.logProb ?? -99)))),
@@ -30,7 +32,22 @@ export function choiceList(page, output) {
   });
   return h('section', { class: 'card', 'aria-label': t('choicesOf', output.words[state.word]) },
     h('div', { class: 'head' }, h('h2', {}, t('choicesOf', output.words[state.word])), h('button', { type: 'button', class: 'plain', onclick: () => page.set({ word: -1 }) }, t('close'))),
+    canGoOn ? h('p', { class: 'small faint' }, t('chooseOne')) : null,
     items.length ? h('ul', { class: 'choices' }, items) : h('p', { class: 'faint' }, t('liveOnly', instruction(page.data))));
+}
+
+const MOST_EXAMPLES = 3;
+
+// Sentences for a reader who has none at hand: those whose outputs training noted.
+function examples(page) {
+  const { model } = page.state, root = h('div', { id: 'examples' });
+  if (!model) return null;
+  training(model).then(({ samples }) => {
+    if (!root.isConnected || !samples.length) return;
+    root.append(h('p', { class: 'small faint' }, t('tryOne')), h('ul', { class: 'examples' }, samples.slice(0, MOST_EXAMPLES).map((one) =>
+      h('li', {}, h('button', { type: 'button', class: 'plain', dir: 'auto', onclick: () => page.open(one.source, one.reference) }, one.source)))));
+  }).catch((error) => { if (!(error instanceof Refusal || error instanceof TypeError)) throw error; }); // without them the page is complete
+  return root;
 }
 
 export function translateView(page) {
@@ -43,7 +60,7 @@ export function translateView(page) {
       h('div', { class: 'label' }, h('span', {}, t('output')), output ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
       output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
       output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output?.tokenLogProbs.length ? h('p', { class: 'small faint' }, t('shade')) : null));
-  if (!output) return h('div', { class: 'stack' }, card, page.notice());
+  if (!output) return h('div', { class: 'stack' }, card, page.notice(), page.isLive && !state.text.trim() ? examples(page) : null);
   const reference = state.reference || data.reference;
   const parts = [card, page.notice(), reference ? h('section', { class: 'card', id: 'reference' }, h('div', { class: 'label' }, h('span', {}, t('reference'))), h('p', { class: 'said', dir: 'auto' }, reference)) : null, choiceList(page, output)];
   if (output.weights && output.ids.length) {
