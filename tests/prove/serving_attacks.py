@@ -162,6 +162,8 @@ async def trickle(port: int, seconds: float) -> float:
             if done or time.monotonic() - started > seconds:
                 break
         writer.close()
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)  # a reset while it read is what the server may do
     except OSError:
         pass
     return time.monotonic() - started

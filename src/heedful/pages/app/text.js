@@ -9,7 +9,7 @@ const TEXTS = {
   theme: ['Colours', '配色'], themeAuto: ['Auto', '自动'], themeLight: ['Light', '浅色'], themeDark: ['Dark', '深色'], language: ['中文', 'English'],
   views: ['Views', '视图'], source: ['Source', '原文'], output: ['Output', '译文'], type: ['Type a sentence…', '请输入一句话…'], model: ['Model', '模型'],
   nothing: ['The translation appears here.', '译文显示在这里。'], working: ['Translating…', '正在翻译…'], probability: ['probability {0}', '概率 {0}'],
-  shade: ['The stronger the shade, the surer the model. Click a word for alternatives.', '词的底色越浓，模型越有把握。点击一个词可查看其他选择。'], sentenceEnd: ['end of the sentence', '句子结束'], tryOne: ['Or one of these, from the model’s validation set:', '或从模型的验证集中选一句：'], chooseOne: ['Click one, and the output goes on from it.', '点击其中一个，译文便由它继续。'],
+  shade: ['The stronger the shade, the surer the model. Click a word for others.', '词的底色越浓，模型越有把握。点击一个词可查看其他选择。'], sentenceEnd: ['end of the sentence', '句子结束'], tryOne: ['Or one of these, from the model’s validation set:', '或从模型的验证集中选一句：'], chooseOne: ['Click one, and the output goes on from it.', '点击其中一个，译文便由它继续。'],
   links: ['Where each word comes from', '每个词从哪里来'], linksFromHead: ['Links between words that you correct begin with those of the head above.', '更正连线时，先从上面这个注意力头的连线开始。'], linksNote: ['A line is as thick as the attention. Point at a word to see its own lines.', '连线越粗，注意力越大。指向一个词可只看它的连线。'],
   alternatives: ['Alternatives', '其他译文'], choicesOf: ['Instead of “{0}”', '“{0}”的其他选择'], goesOn: ['goes on: {0}', '接下去：{0}'], chosenNow: ['chosen now', '当前选择'],
   back: ['Back to the best output', '回到最佳译文'], close: ['Close', '关闭'], liveOnly: ['The alternatives of this output need a running model: heedful serve {0}', '这个译文的其他选择需要运行中的模型：heedful serve {0}'],
