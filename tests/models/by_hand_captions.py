@@ -4,13 +4,42 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.models.by_hand import Parameters, Vector, alignment, layer_norm, lstm, sigmoid
+from tests.models.by_hand import (
+    Parameters,
+    Vector,
+    alignment,
+    embed,
+    feedforward,
+    layer_norm,
+    lstm,
+    multihead,
+    sigmoid,
+)
 
 
 def region_annotations(p: Parameters, features: Sequence[Vector]) -> list[Vector]:
     """Annotation vectors of precomputed features: a linear map, normalised."""
     weight, bias = p["encoder.inner.map.weight"], p["encoder.inner.map.bias"]
     return [layer_norm(p, "encoder.inner.norm", weight @ each + bias) for each in features]
+
+
+def region_context(
+    p: Parameters, prefix: str, vectors: Sequence[Vector], num_layers: int, has_order: bool = True
+) -> list[Vector]:
+    """Layers of Vaswani et al. 2017 over regions, normalised before each sub-layer, with the sinusoids of their order.
+
+    Four heads.
+    """
+    if has_order:
+        vectors = embed(np.stack(vectors) / np.sqrt(len(vectors[0])), range(len(vectors)))
+    for layer in range(num_layers):
+        name = f"{prefix}layers.{layer}"
+        inner = [layer_norm(p, f"{name}.around_attention.norm", x) for x in vectors]
+        mapped = multihead(p, f"{name}.self_attention", inner, inner, num_heads=4, causal=False)
+        vectors = [x + y for x, y in zip(vectors, mapped, strict=True)]
+        inner = [layer_norm(p, f"{name}.around_feedforward.norm", x) for x in vectors]
+        vectors = [x + feedforward(p, f"{name}.feedforward", y) for x, y in zip(vectors, inner, strict=True)]
+    return [layer_norm(p, f"{prefix}norm", x) for x in vectors]
 
 
 def picture_annotations(p: Parameters, pixels: np.ndarray, strides: Sequence[int]) -> list[Vector]:

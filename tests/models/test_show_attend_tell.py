@@ -12,6 +12,7 @@ from tests.models.by_hand_captions import (
     doubly_stochastic,
     picture_annotations,
     region_annotations,
+    region_context,
     show_attend_tell,
 )
 
@@ -63,6 +64,23 @@ def test_it_is_the_equations_of_the_paper(kind: str, has_gate: bool):
         shown = weights[row, :length].detach().numpy()
         np.testing.assert_allclose(shown[:, : len(annotations)], alpha, atol=1e-10)
         assert not shown[:, len(annotations) :].any()
+
+
+@pytest.mark.parametrize("kind", ["features", "pixels"])
+def test_regions_with_context_are_the_annotation_vectors(kind: str):
+    model, inputs = make(kind, num_region_layers=2), images(kind)
+    logits = model.logits(model(inputs, TARGETS).features)
+    p = numbers(model)
+    for row, length in enumerate(LENGTHS):
+        if isinstance(inputs, FeatureInputs):
+            real = inputs.features[row, : int(NUM_REGIONS[row])].double().numpy()
+            annotations = region_context(p, "encoder.context.", region_annotations(p, [*real]), 2)
+        else:
+            assert isinstance(inputs, PixelInputs)
+            alone = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
+            annotations = region_context(p, "encoder.context.", alone, 2, has_order=False)
+        wanted, _ = show_attend_tell(p, annotations, TARGETS[row, :length].tolist())
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
 
 
 def test_the_comparison_would_see_a_context_without_its_gate():
@@ -177,17 +195,19 @@ def test_steps_equal_the_whole_caption_with_hypotheses_of_their_own(kind: str, a
         state = state.reorder(torch.tensor([[1, 0]] * 3))
 
 
-def test_an_image_alone_gets_what_it_gets_in_a_batch():
+@pytest.mark.parametrize("num_region_layers", [0, 2])
+def test_an_image_alone_gets_what_it_gets_in_a_batch(num_region_layers: int):
     for kind in ("features", "pixels"):
-        model, inputs = make(kind), images(kind)
+        model, inputs = make(kind, num_region_layers=num_region_layers), images(kind)
         whole = model(inputs, TARGETS).features
         for row in range(3):
             one = inputs.select(torch.tensor([row]))
             assert torch.allclose(model(one, TARGETS[row : row + 1]).features, whole[row : row + 1], atol=1e-12)
 
 
-def test_what_stands_in_the_place_of_padded_regions_changes_nothing():
-    model, inputs = make(), images()
+@pytest.mark.parametrize("num_region_layers", [0, 2])
+def test_what_stands_in_the_place_of_padded_regions_changes_nothing(num_region_layers: int):
+    model, inputs = make(num_region_layers=num_region_layers), images()
     assert isinstance(inputs, FeatureInputs)
     filled = inputs.features.clone()
     filled[1, 2:] = 100.0
@@ -220,3 +240,9 @@ def test_images_of_another_kind_are_refused():
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValidationError):
         ShowAttendTellConfig(annotation_size=12)
+
+
+@pytest.mark.parametrize("number", [-1, 101, 1.5, "many", None])
+def test_impossible_numbers_of_layers_over_regions_are_refused(number: object):
+    with pytest.raises(ValidationError, match="num_region_layers"):
+        ShowAttendTellConfig.model_validate({"num_region_layers": number})

@@ -85,6 +85,7 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
     [
         *((preset, kind, ()) for preset in MODELS for kind in ("png", "npy")),
         ("show_attend_tell", "png", ("model.hides_background=true",)),
+        *(("show_attend_tell", kind, ("model.num_region_layers=1",)) for kind in ("png", "npy")),
     ],
 )
 def test_an_engine_gives_the_captions_and_attention_of_pytorch(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
+    from heedful.layers.region_context import RegionContext, RegionLayer
     from heedful.layers.residual import Residual
     from heedful.layers.self_attentive_words import SelfAttentiveWords
     from heedful.layers.sentence_states import SentenceStates
@@ -56,7 +57,9 @@ __all__ = [
     "ProjectedScore",
     "RecurrentStack",
     "RecurrentUnit",
+    "RegionContext",
     "RegionEncoder",
+    "RegionLayer",
     "Residual",
     "SelfAttentiveWords",
     "SentenceStates",
@@ -82,6 +85,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
+    "heedful.layers.region_context": ("RegionContext", "RegionLayer"),
     "heedful.layers.residual": ("Residual",),
     "heedful.layers.self_attentive_words": ("SelfAttentiveWords",),
     "heedful.layers.sentence_states": ("SentenceStates",),

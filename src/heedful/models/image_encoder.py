@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from heedful.errors import ConfigError
 from heedful.layers.backbone import PREFIX, BackboneEncoder
 from heedful.layers.picture import PictureEncoder, RegionEncoder, inked_regions
+from heedful.layers.region_context import RegionContext
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
@@ -45,6 +46,7 @@ class ImageEncoder(nn.Module):
         num_blocks: int,
         dropout: float,
         backbone: str = "",
+        num_layers: int = 0,
     ) -> None:
         """Make the encoder.
 
@@ -56,6 +58,7 @@ class ImageEncoder(nn.Module):
             num_blocks: convolutions at the resolution of regions.
             dropout: probability in [0, 1) of leaving out a feature of an annotation vector.
             backbone: network of timm that replaces our own, such as "timm:resnet18"; empty = our own.
+            num_layers: layers of self-attention over the regions.
 
         Raises:
             ConfigError: the backbone is unknown, does not fit, or the data have features instead of pictures.
@@ -71,6 +74,8 @@ class ImageEncoder(nn.Module):
         else:
             self.inner = PictureEncoder(num_channels, region_size, num_regions, size, num_blocks, dropout)
         self.region_size: Final = region_size
+        # Pictures have learned places already.
+        self.context = RegionContext(size, num_layers, dropout, not region_size) if num_layers else None
 
     def forward(self, inputs: Inputs) -> tuple[Float[Tensor, "source region size"], Int[Tensor, " source"]]:
         """Encode images.
@@ -80,6 +85,15 @@ class ImageEncoder(nn.Module):
 
         Returns:
             [source, region, size] annotation vectors, and [source] numbers of real regions.
+
+        Raises:
+            TypeError: the images are of another kind.
+        """
+        vectors, num_regions = self._regions(inputs)
+        return (vectors if self.context is None else self.context(vectors, num_regions)), num_regions
+
+    def _regions(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Vectors of regions, each without its context, and numbers of regions.
 
         Raises:
             TypeError: the images are of another kind.

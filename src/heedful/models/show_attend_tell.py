@@ -50,6 +50,9 @@ class ShowAttendTellConfig(Config):
     """Size D of an annotation vector; 512 in the paper."""
     num_blocks: int = Field(default=2, ge=0, le=100)
     """Convolutions of the encoder at the resolution of regions."""
+    num_region_layers: int = Field(default=0, ge=0, le=100)
+    """Layers of self-attention over the regions, after the encoder; for regions that are parts of a thing, such as the
+    strokes of a symbol. None in the paper."""
     backbone: Backbone = ""
     """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
     hides_background: bool = False
@@ -140,7 +143,14 @@ class ShowAttendTell(AttentiveSeq2Seq):
             )
         embedding, hidden, size = config.embedding_size, config.hidden_size, config.annotation_size
         self.encoder = ImageEncoder(
-            num_channels, region_size, num_regions, size, config.num_blocks, config.dropout, config.backbone
+            num_channels,
+            region_size,
+            num_regions,
+            size,
+            config.num_blocks,
+            config.dropout,
+            config.backbone,
+            config.num_region_layers,
         )
         self.target_embedding = Embedding(num_tokens, embedding, std=0.1)  # E
         self.initial_hidden = nn.Linear(size, hidden)  # f_init,h
