@@ -75,6 +75,21 @@ def test_attention_is_drawn_over_one_image(model: Path, tmp_path: Path):
     assert not (tmp_path / "other.png").exists()
 
 
+def test_two_models_are_compared_by_the_metrics_asked_for(model: Path):
+    data = model.parent / "dev.tsv"
+    done = heedful("evaluate", model, data, "--format", "json", "--metrics", "token_error_rate", "--versus", model)
+    assert done.code == 0
+    facts = json.loads(done.out)
+    assert [result["metric"] for result in facts["results"]] == ["token_error_rate"]
+    (difference,) = facts["versus"]["differences"]
+    assert difference["difference"] == 0.0
+    assert difference["p_value"] > 0.9
+    assert (
+        "token error rate" in heedful("evaluate", model, data, "--versus", model, "--metrics", "token_error_rate").out
+    )
+    assert heedful("evaluate", model, data, "--metrics", "blue").code == 2
+
+
 def test_its_model_is_evaluated_and_described(model: Path):
     done = heedful("evaluate", model, model.parent / "dev.tsv", "--format", "json")
     assert done.code == 0, done.err

@@ -143,7 +143,8 @@ def run(
     if (other := _other_task(model, engine, device)) is not None:
         if record or terms or png:
             raise UsageError("evaluate: --record, --terms and --png are for models that translate")
-        _measure(model, other, versus, _Setting(tuple(data), columns, output_format, seed, engine, device))
+        keys = _checked_metrics(metrics)
+        _measure(model, other, versus, _Setting(tuple(data), columns, keys, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
@@ -259,6 +260,7 @@ class _Setting(NamedTuple):
 
     data: tuple[Path, ...]
     columns: str
+    metrics: tuple[str, ...]
     output_format: str
     seed: int
     engine: str
@@ -269,28 +271,39 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     """Print the scores of a model, and their difference from those of another one.
 
     Raises:
-        UsageError: the models are for different tasks, or for one whose models are not compared.
+        UsageError: the models are for different tasks, or for one whose models are not compared or have one metric.
     """
     from heedful.evaluation.answers import AnswerReport
+    from heedful.evaluation.evaluate import compare
     from heedful.evaluation.labels import LabelReport, compare_labels
     from heedful.evaluation.report import differences_to_text
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.translation import MeasuredTranslations
+
+    def measure(one: "Predictor") -> "Measured":
+        items = one.read_items(setting.data, parse_columns(setting.columns))
+        return one.measure(items, setting.metrics) if isinstance(one, Captioner) else one.measure(items)
+
+    if setting.metrics and not isinstance(predictor, Captioner):
+        raise UsageError(f"--metrics: models for {predictor.folder.task} have metrics of their own; leave it out")
 
     baseline = None if versus is None else _other_task(versus, setting.engine, setting.device)
     if versus is not None and (baseline is None or baseline.folder.task != predictor.folder.task):
         raise UsageError(f"--versus {versus}: a model for another task than {model}")
-    measured: list[Measured] = [
-        one.measure_files(setting.data, parse_columns(setting.columns))
-        for one in (predictor, baseline)
-        if one is not None
-    ]
+    measured = [measure(one) for one in (predictor, baseline) if one is not None]
     facts, text = measured[0].to_dict(), measured[0].to_text().rstrip()
     if versus is not None:
+        captions = [one.report for one in measured if isinstance(one, MeasuredTranslations)]
         right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport)]
-        if len(right) < len(measured):
+        if len(captions) == len(measured):
+            differences = compare(*captions, seed=setting.seed)
+        elif len(right) == len(measured):
+            differences = (compare_labels(*right, seed=setting.seed),)
+        else:
             raise UsageError(f"--versus: models for {predictor.folder.task} are not compared")
-        difference = compare_labels(*right, seed=setting.seed)
-        facts["versus"] = {"model": str(versus), **measured[1].to_dict(), "differences": [difference.to_dict()]}
-        text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text([difference])}"
+        named = [difference.to_dict() for difference in differences]
+        facts["versus"] = {"model": str(versus), **measured[1].to_dict(), "differences": named}
+        text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text(differences)}"
     print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
 
 

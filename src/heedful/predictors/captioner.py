@@ -182,7 +182,19 @@ class Captioner(Predictor):
         """
         return self.measure(self.read_items(tuple(Path(path) for path in paths), columns)).report
 
-    def measure(self, items: Any) -> MeasuredTranslations:
+    def measure(self, items: Any, metrics: tuple[str, ...] = ()) -> MeasuredTranslations:
+        """Score the model on images with captions.
+
+        Args:
+            items: from `read_items`.
+            metrics: keys of metrics; none = those that suit the captions.
+
+        Returns:
+            The scores.
+
+        Raises:
+            TypeError: the items are of another task.
+        """
         if not isinstance(items, EvaluationSet):
             raise TypeError(f"a captioner is measured on images with captions, got {type(items).__name__}")
         self.backends.searching(self.search)  # loads the weights, so that their loading is not timed
@@ -191,7 +203,7 @@ class Captioner(Predictor):
         seconds = time.perf_counter() - started
         # Lengths are those of the captions, because the name of an image says nothing about it.
         lengths = [texts[0] for texts in items.references]
-        report = evaluate(outputs, items.references, lengths, metrics=self.metrics)
+        report = evaluate(outputs, items.references, lengths, metrics=metrics or self.metrics)
         return MeasuredTranslations(outputs, report, seconds, self.search.beam)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:

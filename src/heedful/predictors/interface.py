@@ -161,15 +161,3 @@ class Predictor(ABC):
         Raises:
             DataError: the file is unusable, or has no items.
         """
-
-    def measure_files(self, paths: tuple[Path, ...], columns: Columns) -> Measured:
-        """Score the model on an evaluation file, as `heedful evaluate` does.
-
-        Args:
-            paths: as for `read_items`.
-            columns: as for `read_items`.
-
-        Returns:
-            The scores.
-        """
-        return self.measure(self.read_items(paths, columns))
