@@ -271,7 +271,8 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     """Print the scores of a model, and their difference from those of another one.
 
     Raises:
-        UsageError: the models are for different tasks, or for one whose models are not compared or have one metric.
+        UsageError: the models are for different tasks, or for one whose models are not compared or whose metrics are
+            fixed.
     """
     from heedful.evaluation.answers import AnswerReport
     from heedful.evaluation.evaluate import compare
@@ -296,7 +297,7 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
         captions = [one.report for one in measured if isinstance(one, MeasuredTranslations)]
         right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport)]
         if len(captions) == len(measured):
-            differences = compare(*captions, seed=setting.seed)
+            differences = compare(captions[0], captions[1], seed=setting.seed)
         elif len(right) == len(measured):
             differences = (compare_labels(*right, seed=setting.seed),)
         else:
