@@ -140,10 +140,10 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     _refuse_conflicts(record, png, bool(ensemble), bool(terms))
+    keys = _checked_metrics(metrics)
     if (other := _other_task(model, engine, device)) is not None:
         if record or terms or png:
             raise UsageError("evaluate: --record, --terms and --png are for models that translate")
-        keys = _checked_metrics(metrics)
         _measure(model, other, versus, _Setting(tuple(data), columns, keys, output_format, seed, engine, device))
         return
     from heedful.data.corpus import find_pairs
@@ -151,7 +151,6 @@ def run(
 
     messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    keys = _checked_metrics(metrics)
     wording = text_constraints(terms=terms)
 
     def score(path: Path) -> "Scored":
