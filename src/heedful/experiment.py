@@ -100,6 +100,10 @@ class Experiment(StoredSettings):
             raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
         if self.training.split_pieces and self.training.alignment_weight:
             raise ValueError("training.split_pieces: links are of whole pieces; set training.alignment_weight to 0")
+        if self.training.term_share and self.training.alignment_weight:
+            raise ValueError("training.term_share: terms have no alignment links; set training.alignment_weight to 0")
+        if self.training.term_share and self.text.split_sentences:
+            raise ValueError("training.term_share: sources with terms are single texts; set text.split_sentences=false")
         return self
 
 

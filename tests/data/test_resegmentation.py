@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heedful.data.batching import PairSampler
+from heedful.data.batching import PairSampler, RandomChanges
 from heedful.data.encoded import EncodedCorpus, EncodedSide, Ids
 from heedful.data.resegmentation import Resegmentation
 
@@ -57,7 +57,7 @@ def sampler() -> PairSampler:
     sequences = [[9] * (1 + i % 4) + [3] for i in range(40)]
     corpus = EncodedCorpus(EncodedSide.of(sequences), EncodedSide.of(sequences))
     resegmentation = Resegmentation(SPLITS, 0.5, 100)
-    return PairSampler(corpus, 30, 5, (resegmentation, resegmentation))
+    return PairSampler(corpus, 30, 5, RandomChanges((resegmentation, resegmentation)))
 
 
 def test_a_resumed_training_draws_the_same_segmentations_and_each_epoch_others():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heedful.data.batch import Batch, Position
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.resegmentation import Resegmentation
+from heedful.data.term_offers import TermOffers
 from heedful.text.vocabulary import BOS, PAD
 
 BatchT = TypeVar("BatchT", bound=Batch)
@@ -125,24 +126,47 @@ def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Chang
     return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
 
 
-def changes_at(
-    position: Position, seed: int, resegmentations: tuple[Resegmentation, Resegmentation] | None
-) -> tuple[Change, Change] | None:
-    """Seed the random segmentations of a batch with its position, so that a resumed training draws the same.
+@final
+@dataclass(frozen=True)
+class RandomChanges:
+    """Random changes of training pairs; a resumed training draws the same, because the position of a batch seeds them.
 
-    Args:
-        position: position of the batch in the training.
-        seed: seed of the training.
+    Attributes:
         resegmentations: random segmentations of sources and of targets; None = none.
-
-    Returns:
-        Changes for `make_batch`.
+        terms: terms that are written into sources, before these are segmented again; None = none.
     """
-    if resegmentations is None:
-        return None
-    generator = np.random.default_rng((seed, *position))
-    source, target = (partial(one, generator=generator) for one in resegmentations)
-    return source, target
+
+    resegmentations: tuple[Resegmentation, Resegmentation] | None = None
+    terms: TermOffers | None = None
+
+    def at(self, position: Position, seed: int, indices: Ids) -> tuple[Change, Change] | None:
+        """Seed the changes of a batch.
+
+        Args:
+            position: position of the batch in the training.
+            seed: seed of the training.
+            indices: [batch] indices of the pairs.
+
+        Returns:
+            Changes of the sources and of the targets for `make_batch`; None = no change.
+        """
+        if self.resegmentations is None and self.terms is None:
+            return None
+        source, target = _unchanged, _unchanged
+        if self.resegmentations is not None:
+            generator = np.random.default_rng((seed, *position))
+            source, target = (partial(one, generator=generator) for one in self.resegmentations)
+        if self.terms is None:
+            return source, target
+        offer = partial(self.terms, indices, generator=np.random.default_rng((seed, *position, 1)))
+        return (lambda sequences: source(offer(sequences))), target
+
+
+NO_CHANGES: Final = RandomChanges()
+
+
+def _unchanged(sequences: list[Ids]) -> list[Ids]:
+    return sequences
 
 
 def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray]:
@@ -278,21 +302,21 @@ class PairSampler(LengthSampler[PairBatch]):
         corpus: EncodedCorpus,
         batch_tokens: int,
         seed: int,
-        resegmentations: tuple[Resegmentation, Resegmentation] | None = None,
+        changes: RandomChanges = NO_CHANGES,
     ) -> None:
         """Prepare the iteration.
 
         Args:
-            corpus: encoded pairs; without links if they are segmented again.
-            batch_tokens: as for `LengthSampler`, before pairs are segmented again.
-            seed: seed of the order, and of the segmentations.
-            resegmentations: random segmentations of sources and of targets; None = the corpus's own.
+            corpus: encoded pairs; without links if they are changed.
+            batch_tokens: as for `LengthSampler`, before pairs are changed.
+            seed: seed of the order, and of the changes.
+            changes: random changes of the pairs.
         """
         super().__init__(corpus, batch_tokens, seed)
-        self._resegmentations: Final = resegmentations
+        self._changes: Final = changes
 
     def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices, changes_at(self.position, self._seed, self._resegmentations))
+        return make_batch(self.corpus, indices, self._changes.at(self.position, self._seed, indices))
 
 
 def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[PairBatch]:

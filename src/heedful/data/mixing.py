@@ -7,11 +7,10 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
-from heedful.data.batching import LengthSampler, PairBatch, changes_at, make_batch
+from heedful.data.batching import NO_CHANGES, LengthSampler, PairBatch, RandomChanges, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
-from heedful.data.resegmentation import Resegmentation
 from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -81,7 +80,7 @@ class MixedSampler(LengthSampler[PairBatch]):
         share: float,
         batch_tokens: int,
         seed: int,
-        resegmentations: tuple[Resegmentation, Resegmentation] | None = None,
+        changes: RandomChanges = NO_CHANGES,
     ) -> None:
         """Join the pairs in memory.
 
@@ -91,15 +90,15 @@ class MixedSampler(LengthSampler[PairBatch]):
             share: share of older pairs among the pairs of an epoch, below 1.
             batch_tokens: as for `PairSampler`.
             seed: as for `PairSampler`.
-            resegmentations: as for `PairSampler`.
+            changes: as for `PairSampler`; terms are of the new pairs.
         """
         super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed)
-        self._resegmentations: Final = resegmentations
+        self._changes: Final = changes
         self._num_new: Final = len(new)
         self._num_older: Final = min(len(older), round(len(new) * share / (1.0 - share)))
 
     def collect(self, indices: Ids) -> PairBatch:
-        return make_batch(self.corpus, indices, changes_at(self.position, self._seed, self._resegmentations))
+        return make_batch(self.corpus, indices, self._changes.at(self.position, self._seed, indices))
 
     def select(self, generator: np.random.Generator) -> Ids:
         older = generator.choice(len(self.corpus) - self._num_new, self._num_older, replace=False)

@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.config import Tree, merge
 from heedful.data.batch import Sampler
-from heedful.data.batching import PairSampler, pairs_by_length
+from heedful.data.batching import PairSampler, RandomChanges, pairs_by_length
 from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
@@ -22,6 +22,8 @@ from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepare import Sources, choose_units, link_words, load_tokenizers, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.data.resegmentation import Resegmentation
+from heedful.data.term_offers import TermOffers
+from heedful.data.term_pairs import read_terms, store_terms
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
@@ -52,6 +54,7 @@ from heedful.tasks.plan import (
     plan_training,
     replan,
 )
+from heedful.text.counts import counted
 from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Units
@@ -179,6 +182,12 @@ class Translation(Task[PairFile, TranslationData]):
         if training.alignment_weight:
             corrections = CorrectedLinks(Path(training.links)) if training.links else None
             pairs = link_words(pairs, folder, training.alignment_model, corrections)
+        if share := training.term_share:
+            number = store_terms(pairs.train, (pairs.source_tokenizer, pairs.target_tokenizer), folder)
+            line = (
+                f"{counted(number, 'term')} in the pairs; {100 * share:.0f} % of the sources are given some of theirs"
+            )
+            pairs = replace(pairs, report=(*pairs.report, line))
         pretrained = _pretrained(pairs, experiment)
         facts = dict(data.facts)
         if pretrained:
@@ -195,7 +204,8 @@ class Translation(Task[PairFile, TranslationData]):
     def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
         corpus = read_linked(folder / "run/data") if data is None else data.pairs.train
         training = experiment.training
-        common = training.batch_tokens, training.seed, _resegmentations(experiment, folder)
+        changes = RandomChanges(_resegmentations(experiment, folder), _term_offers(experiment, folder, corpus))
+        common = training.batch_tokens, training.seed, changes
         if training.mix:
             return MixedSampler(corpus, EncodedCorpus.read(folder / MIX), training.mix_share, *common)
         return PairSampler(corpus, *common)
@@ -311,6 +321,12 @@ def _resegmentations(experiment: Experiment, folder: Path) -> tuple[Resegmentati
         raise UsageError("training.split_pieces: no token can be split; leave it at 0")
     source, target = (Resegmentation(one, probability, text.max_tokens) for one in splits)
     return source, target
+
+
+def _term_offers(experiment: Experiment, folder: Path, corpus: EncodedCorpus) -> TermOffers | None:
+    """Terms for training sources; None if there are none."""
+    share = experiment.training.term_share
+    return TermOffers(read_terms(folder, corpus), share, experiment.text.max_tokens) if share else None
 
 
 def adapt_units(units: Units) -> Tree:

@@ -55,6 +55,18 @@ class Term:
 
 @final
 @dataclass(frozen=True)
+class TermPlace:
+    """Term with the characters of a source that it stands for."""
+
+    term: Term
+    start: int
+    """Index of its first character."""
+    stop: int
+    """Index after its last character."""
+
+
+@final
+@dataclass(frozen=True)
 class Terms:
     """List of terms."""
 
@@ -108,23 +120,35 @@ class Terms:
             The terms in the order of their places. Of overlapping ones the longest counts; of equally long ones the one
             whose words are not inflected, then the first.
         """
-        units = _folded(source)
+        return [place.term for place in self.find(unicodedata.normalize("NFC", source))]
+
+    def find(self, source: str) -> "list[TermPlace]":
+        """Find the places of the terms of a source.
+
+        Args:
+            source: a text in NFC.
+
+        Returns:
+            The terms of `match`, with their characters.
+        """
+        ranges = unit_ranges(source)
+        units = [source[start:stop].casefold() for start, stop in ranges]
         spans = [
             (start, start + len(words), term)
             for start, unit in enumerate(units)
-            for words, term in self._by_stem.get(_without_marks(unit)[:_STEM], ())
+            for words, term in self._by_stem.get(without_marks(unit)[:_STEM], ())
             if _matches(words, units[start:])
         ]
         spans.sort(
             key=lambda span: (-_size(units[span[0] : span[1]]), units[span[0] : span[1]] != _folded(span[2].source))
         )
         is_free = [True] * len(units)
-        chosen: list[tuple[int, Term]] = []
+        chosen: list[TermPlace] = []
         for start, stop, term in spans:
             if all(is_free[start:stop]):
                 is_free[start:stop] = [False] * (stop - start)
-                chosen.append((start, term))
-        return [term for _, term in sorted(chosen, key=lambda choice: choice[0])]
+                chosen.append(TermPlace(term, ranges[start][0], ranges[stop - 1][1]))
+        return sorted(chosen, key=lambda place: place.start)
 
     @cached_property
     def _by_stem(self) -> Mapping[str, Sequence[tuple[list[str], Term]]]:
@@ -132,7 +156,7 @@ class Terms:
         index: defaultdict[str, list[tuple[list[str], Term]]] = defaultdict(list)
         for term in self.terms:
             words = _folded(term.source)
-            index[_without_marks(words[0])[:_STEM]].append((words, term))
+            index[without_marks(words[0])[:_STEM]].append((words, term))
         return dict(index)
 
 
@@ -187,18 +211,28 @@ def split_units(text: str) -> list[str]:
         >>> split_units("C++ im Jahr 2026, 你好")
         ['C', '+', '+', 'im', 'Jahr', '2026', ',', '你', '好']
     """
-    units: list[str] = []
-    for run in _UNITS.findall(text):
-        word = ""
-        for character in run:
-            if script_of(character) in UNSPACED:
-                units += [word, character] if word else [character]
-                word = ""
-            else:
-                word += character
-        if word:
-            units.append(word)
-    return units
+    return [text[start:stop] for start, stop in unit_ranges(text)]
+
+
+def unit_ranges(text: str) -> list[tuple[int, int]]:
+    """Locate the units of a text.
+
+    Args:
+        text: any text.
+
+    Returns:
+        Index of the first character of each unit of `split_units`, and the index after its last one.
+    """
+    ranges: list[tuple[int, int]] = []
+    for run in _UNITS.finditer(text):
+        begin = run.start()
+        for index in range(run.start(), run.end()):
+            if script_of(text[index]) in UNSPACED:
+                ranges += [(begin, index)] * (begin < index) + [(index, index + 1)]
+                begin = index + 1
+        if begin < run.end():
+            ranges.append((begin, run.end()))
+    return ranges
 
 
 def _folded(text: str) -> list[str]:
@@ -217,7 +251,7 @@ def _matches(words: Sequence[str], units: Sequence[str]) -> bool:
 def _is_form(word: str, other: str) -> bool:
     if word == other:
         return True
-    left, right = _without_marks(word), _without_marks(other)
+    left, right = without_marks(word), without_marks(other)
     shorter, longer = sorted((len(left), len(right)))
     stem = next((index for index in range(shorter) if left[index] != right[index]), shorter)
     return (
@@ -225,7 +259,14 @@ def _is_form(word: str, other: str) -> bool:
     )
 
 
-def _without_marks(word: str) -> str:
-    """Word without accents, which inflection may change (Haus, Häuser)."""
+def without_marks(word: str) -> str:
+    """Remove the accents of a word, which inflection may change (Haus, Häuser).
+
+    Args:
+        word: any text.
+
+    Returns:
+        The text in NFC, without combining marks.
+    """
     letters = unicodedata.normalize("NFD", word)
     return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))
