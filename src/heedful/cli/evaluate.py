@@ -44,7 +44,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.search_options import TermsPath, text_constraints
+from heedful.cli.search_options import BindTerms, TermsPath, text_constraints
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -119,6 +119,7 @@ def run(
     replace_unknown: ReplaceUnknown = None,
     shortlist: Shortlist = False,
     terms: TermsPath = None,
+    bind_terms: BindTerms = False,
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
     limit: Limit = 0,
@@ -151,7 +152,7 @@ def run(
 
     messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    wording = text_constraints(terms=terms)
+    wording = text_constraints(terms=terms, bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine

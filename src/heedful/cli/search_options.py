@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 import typer
 
 from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH
+from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
@@ -59,9 +60,14 @@ TermsPath = Annotated[
     typer.Option(
         "--terms",
         metavar="FILE",
-        help="Terms, one per line: source term TAB target form TAB note; outputs contain the forms of their terms.",
+        help="Terms, one per line: source term TAB target form TAB note; outputs contain the forms of their terms, "
+        "inflected where the model was trained with training.term_share.",
         rich_help_panel=_WORDING,
     ),
+]
+BindTerms = Annotated[
+    bool,
+    typer.Option("--bind-terms", help="Use the forms of --terms exactly as they are.", rich_help_panel=_WORDING),
 ]
 Sample = Annotated[
     bool, typer.Option("--sample", help="Sample outputs; implied by the options below.", rich_help_panel=_SAMPLING)
@@ -120,7 +126,11 @@ SampleSeed = Annotated[
 
 
 def text_constraints(
-    prefix: str = "", require: Sequence[str] | None = None, ban: Sequence[str] | None = None, terms: Path | None = None
+    prefix: str = "",
+    require: Sequence[str] | None = None,
+    ban: Sequence[str] | None = None,
+    terms: Path | None = None,
+    bind_terms: bool = False,
 ) -> "TextConstraints":
     """Combine the constraints of the command line.
 
@@ -129,17 +139,21 @@ def text_constraints(
         require: values of --require.
         ban: values of --ban.
         terms: file of --terms.
+        bind_terms: value of --bind-terms.
 
     Returns:
         The constraints.
 
     Raises:
         DataError: the file is no list of terms.
+        UsageError: there are no terms to bind.
     """
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.text.terms import Terms
 
-    return TextConstraints(prefix, require or (), ban or (), Terms.read(terms) if terms else None)
+    if bind_terms and terms is None:
+        raise UsageError("--bind-terms: there are no terms; give a file by --terms")
+    return TextConstraints(prefix, require or (), ban or (), Terms.read(terms) if terms else None, bind_terms)
 
 
 @final

@@ -60,6 +60,7 @@ from heedful.cli.options import (
 )
 from heedful.cli.search_options import (
     Ban,
+    BindTerms,
     Diversity,
     Groups,
     MinP,
@@ -149,6 +150,7 @@ def run(
     require: Require = None,
     ban: Ban = None,
     terms: TermsPath = None,
+    bind_terms: BindTerms = False,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -173,7 +175,7 @@ def run(
     require_one(texts, source)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    constraints = text_constraints(prefix, require, ban, terms)
+    constraints = text_constraints(prefix, require, ban, terms, bind_terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence)
     written.refuse_conflicts(bool(ensemble))
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)

@@ -21,6 +21,7 @@ from heedful.runtime.scored_pairs import ScoredPair, TextPair, word_links
 from heedful.runtime.translation_memory import MemoryMatch, MemoryState
 from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
+from heedful.text.inline_terms import source_words
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
 from heedful.text.terms import TermCounts
@@ -104,7 +105,7 @@ def translation_of(
 
     Args:
         text: source text.
-        ids: source tokens, EOS included.
+        ids: source tokens, with terms that were written into it, EOS included.
         hypotheses: hypotheses, best first.
         was_cut: whether the source was truncated.
         replaced: text of each hypothesis after its unknown words were replaced; empty where there were none.
@@ -131,7 +132,7 @@ def translation_of(
     weights = hypothesis.weights[steps_later:]
     words = word_links(
         weights,
-        source_tokenizer.word_indices(ids[:-1].tolist()),
+        source_words(source_tokenizer, ids[:-1].tolist()),
         target_tokenizer.word_indices(hypothesis.token_ids[: len(weights)]),
     )
     return Translation(

@@ -32,6 +32,7 @@ from heedful.predictors.translation import (
 )
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
+from heedful.runtime.offered_terms import TermSearch
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
 from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
 from heedful.runtime.translation_memory import TranslationMemory
@@ -79,6 +80,9 @@ class Translator(Predictor):
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
         # The last target token has EOS after it, so the step that reads it is there.
         self._steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
+        trees = [tree, *(read_toml(each.path / CONFIG) for each in ensemble)]
+        self.inflects_terms: Final = all(one.get("training", {}).get("term_share") for one in trees)
+        """Whether the model was trained to use terms that are written into sources."""
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
@@ -198,10 +202,12 @@ class Translator(Predictor):
         remaining = iter(texts)
         num_done = first_index
         with_confidence = self._confidence(batch_tokens) if confidence else None
-        demand = (wording or TextConstraints()).of_sources(self.target_tokenizer)
+        wording = wording or TextConstraints()
+        demand = wording.of_sources(self.target_tokenizer)
+        offers = self.inflects_terms and demand.terms is not None and not wording.bind_terms
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
-            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
+            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, offers, exact, cancelled)
             if corrected:
                 align = self.align if attention else None
                 outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
@@ -360,26 +366,34 @@ class Translator(Predictor):
         attention: bool,
         batch_tokens: int,
         demand: SourceConstraints,
+        offers: bool,
         is_exact: bool,
         cancelled: Callable[[], bool] | None,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        constraints = [demand.of(texts[index], index) for index in full]
         backend = self.backends.searching(search, attention, demand.strictest, is_exact)
-        decode = partial(decode_sorted, backend, ids, search, batch_tokens=batch_tokens, need_alignment=attention)
-        decoded = decode(constraints=constraints, cancelled=cancelled)
+
+        decode = partial(decode_sorted, backend, config=search, batch_tokens=batch_tokens)
+        decode = partial(decode, need_alignment=attention, cancelled=cancelled)
+        sources = [texts[index] for index in full]
+        if offers:
+            general = replace(demand, terms=None)
+            find = TermSearch(demand, self.source_tokenizer, self.target_tokenizer, self.text.max_tokens)
+            ids, decoded = find(sources, ids, [general.of(texts[index], index) for index in full], decode)
+        else:
+            decoded = decode(ids, constraints=[demand.of(texts[index], index) for index in full])
         hypotheses = dict(zip(full, decoded, strict=True))
         known: dict[tuple[int, int], str] = {}
         if search.replace_unknown:
             unknown = self._unknown_words(is_exact)
-            known = unknown.replaced([texts[index] for index in full], ids, decoded, batch_tokens)
+            known = unknown.replaced(sources, ids, decoded, batch_tokens)
         places = {index: row for row, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in hypotheses:
                 written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
-                source, was_cut = encoded[index]
+                source, was_cut = ids[places[index]], encoded[index][1]
                 tokenizers = self.source_tokenizer, self.target_tokenizer
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
             else:

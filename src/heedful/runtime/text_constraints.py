@@ -30,12 +30,14 @@ class TextConstraints:
         required: phrases that each output contains.
         banned: phrases that no output contains.
         terms: terms whose target forms the outputs of their sources contain.
+        bind_terms: whether terms are constraints even for a model that was trained to inflect them.
     """
 
     prefix: str = ""
     required: Sequence[str] = ()
     banned: Sequence[str] = ()
     terms: Terms | None = None
+    bind_terms: bool = False
 
     def encode(self, tokenizer: Tokenizer) -> Constraints:
         """Convert the constraints to tokens.

@@ -14,6 +14,7 @@ from heedful.errors import UsageError
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, score_sorted
 from heedful.search.interface import Hypothesis, IntArray
 from heedful.text.dictionary import Dictionary, replace_unknown
+from heedful.text.inline_terms import source_words
 from heedful.text.links import merge_weights
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import UNK
@@ -96,7 +97,7 @@ class UnknownWords:
         return written
 
     def _write(self, text: str, source_ids: IntArray, token_ids: Sequence[int], weights: NDArray[np.floating]) -> str:
-        indices = self.source_tokenizer.word_indices(source_ids[:-1].tolist())
+        indices = source_words(self.source_tokenizer, source_ids[:-1].tolist())
         rows = weights[self.steps_later :]
         # No step reads the last token of an output that was cut, so the step that predicts it aligns it.
         weights = np.concatenate([rows, weights[len(rows) : len(token_ids)]])

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, final
 
+from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import BOS
 
 MARK: Final = BOS
@@ -63,3 +64,26 @@ def token_place(ranges: Sequence[tuple[int, int]], stop: int) -> int:
         2
     """
     return bisect_left([start for start, _ in ranges], stop)
+
+
+def source_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """Find the word of each token of a source with terms; a term belongs to the word before it.
+
+    Args:
+        tokenizer: tokenizer of the source side.
+        ids: source tokens without EOS.
+
+    Returns:
+        0-based word indices, as `Tokenizer.word_indices` gives them for a source without terms.
+    """
+    plain: list[int] = []
+    owners: list[int] = []
+    is_term = False
+    for token in ids:
+        is_mark = token == MARK
+        if not (is_mark or is_term):
+            plain.append(token)
+        is_term ^= is_mark
+        owners.append(len(plain) - 1)
+    words = tokenizer.word_indices(plain)
+    return [words[owner] for owner in owners]

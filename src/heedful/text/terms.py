@@ -3,13 +3,14 @@
 A term list is a file of TSV: source term, target form and, if there is one, a note. Words match regardless of case and
 of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
 at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In
-scripts without spaces each character is a unit, and so is each sign.
+an output, a word of three letters also has forms with one or two letters more (rot, roten). In scripts without spaces
+each character is a unit, and so is each sign.
 """
 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ Use = Literal["exact", "stem", ""]
 _UNITS: Final = re.compile(r"\w+|[^\w\s]")
 _STEM: Final = 4
 _ENDING: Final = 3
+_SHORT: Final = 3
 
 
 @final
@@ -50,7 +52,8 @@ class Term:
         wanted, units, other = split_units(self.target), split_units(output), _folded(output)
         if any(units[start : start + len(wanted)] == wanted for start in range(len(units))):
             return "exact"
-        return "stem" if any(_matches(_folded(self.target), other[start:]) for start in range(len(other))) else ""
+        words = _folded(self.target)
+        return "stem" if any(_matches(words, other[start:], _is_use) for start in range(len(other))) else ""
 
 
 @final
@@ -243,9 +246,16 @@ def _size(units: Sequence[str]) -> int:
     return sum(map(len, units))
 
 
-def _matches(words: Sequence[str], units: Sequence[str]) -> bool:
+def _matches(words: Sequence[str], units: Sequence[str], are_forms: Callable[[str, str], bool] | None = None) -> bool:
     """Tell whether the first units of a text are forms of the words of a term."""
-    return len(words) <= len(units) and all(map(_is_form, words, units))
+    return len(words) <= len(units) and all(map(are_forms or _is_form, words, units))
+
+
+def _is_use(word: str, other: str) -> bool:
+    """Tell whether a unit of an output is a form of a word of a term."""
+    short = without_marks(word)
+    is_longer = len(word) == _SHORT and other.isalpha() and len(other) <= len(word) + 2
+    return _is_form(word, other) or (is_longer and word.isalpha() and without_marks(other).startswith(short))
 
 
 def _is_form(word: str, other: str) -> bool:
