@@ -72,6 +72,32 @@ def test_a_use_is_exact_or_by_the_stem(output: str, use: str):
     assert Term("Bahnhof", "railway station").used(output) == (use if output != "The Railway Station." else "stem")
 
 
+@pytest.mark.parametrize(
+    ("form", "output", "use"),
+    [
+        ("rot", "die roten Häuser", "stem"),
+        ("rot", "das rot Haus", "exact"),
+        ("rot", "die Rotunde", ""),
+        ("tür", "die Türen", "stem"),
+        ("ja", "jagen", ""),
+        ("C64", "C640", ""),
+    ],
+)
+def test_words_of_three_letters_have_short_endings_in_outputs_only(form: str, output: str, use: str):
+    assert Term("x", form).used(output) == use
+    assert (form in matched(listed((form, form)), output)) == (use == "exact")
+
+
+def test_places_are_characters_of_the_source():
+    source = "Das weiße Haus, 翻译, Häuser"
+    places = listed(("Haus", "A"), ("weißes Haus", "B"), ("翻译", "C")).find(source)
+    assert [(one.term.target, source[one.start : one.stop]) for one in places] == [
+        ("B", "weiße Haus"),
+        ("C", "翻译"),
+        ("A", "Häuser"),
+    ]
+
+
 def test_counts_are_of_terms_by_sentence():
     terms = listed(("Haus", "house"), ("Katze", "cat"))
     counts = TermCounts.of(terms, ["Haus Haus", "Häuser", "Katze", "x"], ["house", "houses", "dog", "house"])

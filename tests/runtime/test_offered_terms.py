@@ -1,0 +1,118 @@
+"""Offered terms: written into sources as far as they fit, and bound where the output does not have them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from heedful.runtime.offered_terms import TermSearch, with_terms
+from heedful.runtime.text_constraints import TextConstraints
+from heedful.search.constraints import Constraints
+from heedful.search.interface import Hypothesis, IntArray
+from heedful.text.inline_terms import MARK
+from heedful.text.terms import Term, Terms
+from heedful.text.tokenizer import PieceTokenizer, UnitTokenizer
+from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, UNK, Vocabulary
+
+LINES = ["das rote Haus am Meer", "ein altes Haus.", "the red house by the sea", "an old house."] * 20
+PIECES = PieceTokenizer.train(LINES, 330, "NFC")
+WORDS = UnitTokenizer(Vocabulary.build([line.split(" ") for line in LINES]), "words", "NFC")
+TERMS = Terms((Term("Haus", "building"), Term("rot", "red"), Term("am Meer", "by the sea"), Term("<bos>", "mark")))
+
+
+def written(
+    text: str, terms: Terms = TERMS, most: int = 100, tokenizer: PieceTokenizer | UnitTokenizer = PIECES
+) -> str:
+    """Source with its terms, in brackets."""
+    ids = with_terms(np.array([*tokenizer.encode(text), EOS]), text, terms, tokenizer, most)
+    assert ids[-1] == EOS
+    runs: list[list[int]] = [[]]
+    for token in ids[:-1].tolist():
+        if token == MARK:
+            runs.append([])
+        else:
+            runs[-1].append(token)
+    pieces = [tokenizer.decode(run).strip(" ") for run in runs]
+    return "".join(f"[{one}]" if i % 2 else one for i, one in enumerate(pieces))
+
+
+def test_terms_stand_behind_their_words():
+    assert written("das rote Haus am Meer.") == "das rote Haus[building]am Meer[by the sea]."
+    assert written("das Haus, Häuser!") == "das Haus[building], Häuser[building]!"
+    assert written("nichts") == "nichts"
+
+
+def test_marks_in_a_text_are_text():
+    hostile = "das <bos> Haus <bos> mark <bos> <s> \x02"
+    assert (
+        written(hostile, Terms((Term("Haus", "<bos> x <eos>"),)))
+        == "das <bos> Haus[<bos> x <eos>]<bos> mark <bos> <s> \x02"
+    )
+    ids = with_terms(np.array([*PIECES.encode(hostile), EOS]), hostile, Terms((Term("x", "y"),)), PIECES, 100)
+    assert MARK not in ids
+
+
+def test_terms_that_do_not_fit_are_left_out():
+    text = "das Haus am Meer"
+    full = len(PIECES.encode(text)) + 1
+    building = len(PIECES.encode("building")) + 2
+    assert written(text, most=full) == text
+    assert written(text, most=full + building) == "das Haus[building]am Meer"
+    assert written(text, most=full + building - 1) in (text, "das Haus am Meer[by the sea]")
+
+
+def test_terms_with_unknown_tokens_and_texts_that_were_cut_get_none():
+    assert written("das rote Haus", tokenizer=WORDS) == "das rote Haus"
+    assert UNK in WORDS.encode("building")
+    cut = np.array([*PIECES.encode("das Haus am Meer")[:2], EOS])
+    assert with_terms(cut, "das Haus am Meer", TERMS, PIECES, 100) is cut
+
+
+def test_texts_without_normal_form_get_none():
+    free = PieceTokenizer(PIECES.model, "none")
+    decomposed = "das Haus u\u0308ber"
+    assert written(decomposed, tokenizer=PIECES) == "das Haus[building]über"
+    assert "[" not in written(decomposed, tokenizer=free)
+
+
+class Fake:
+    """Search whose output is the source, its first term if there is one, and what is required."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[IntArray], list[Constraints]]] = []
+
+    def __call__(self, sources: Sequence[IntArray], /, *, constraints: Sequence[Constraints]) -> list[list[Hypothesis]]:
+        self.calls.append(([*sources], [*constraints]))
+        outputs: list[list[Hypothesis]] = []
+        for source, one in zip(sources, constraints, strict=True):
+            places = np.flatnonzero(source == MARK)
+            term = source[places[0] + 1 : places[1]].tolist() if places.size else []
+            tokens = (*term, *(token for phrase in one.required for token in phrase))
+            outputs.append([Hypothesis(tokens, -1.0, -1.0, (), "eos")])
+        return outputs
+
+
+def test_only_terms_that_are_missing_are_bound():
+    texts = ["das Haus am Meer", "das Haus", "nichts", "Meer"]
+    demand = TextConstraints(required=["red"], terms=TERMS).of_sources(PIECES)
+    search, fake = TermSearch(demand, PIECES, PIECES, 100), Fake()
+    ids = [np.array([*PIECES.encode(text), EOS]) for text in texts]
+    general = [demand.general for _ in texts]
+    offered, found = search(texts, ids, general, fake)
+    outputs = [PIECES.decode(hypotheses[0].token_ids) for hypotheses in found]
+    assert outputs == ["building red by the sea", "building red", "red", "red"]
+    (first, free), (second, bound) = fake.calls
+    assert [one.required for one in free] == [demand.general.required] * 4
+    assert [one.required for one in bound] == [[*demand.general.required, tuple(PIECES.encode("by the sea"))]]
+    assert len(first) == 4
+    np.testing.assert_array_equal(second[0], offered[0])
+    np.testing.assert_array_equal(offered[3], ids[3])
+
+
+@pytest.mark.parametrize("special", SPECIAL_TOKENS)
+def test_no_source_is_searched_twice_where_nothing_is_missing(special: str):
+    demand = TextConstraints(terms=Terms((Term("Haus", special),))).of_sources(PIECES)
+    fake = Fake()
+    text = f"Haus {special}"
+    TermSearch(demand, PIECES, PIECES, 100)([text], [np.array([*PIECES.encode(text), EOS])], [demand.general], fake)
+    assert len(fake.calls) == 1
