@@ -30,7 +30,11 @@ class Inflecting:
         self.done = self.train(self.model)
 
     def train(self, model: Path, *settings: str) -> Done:
-        changes = [part for setting in ("training.term_share=0.5", *settings) for part in ("--set", setting)]
+        changes = [
+            part
+            for setting in ("training.term_share=0.5", "training.select_by=loss", *settings)
+            for part in ("--set", setting)
+        ]
         return heedful("train", self.data, "--out", model, "--config", self.config, *changes)
 
 

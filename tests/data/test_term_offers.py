@@ -41,7 +41,7 @@ def offered(share: float, longest: int = 100, num_rounds: int = 20) -> list[dict
     offers, indices = TermOffers(TERMS, share, longest), np.arange(NUM_PAIRS)
     drawn: list[dict[int, list[int]]] = []
     for seed in range(num_rounds):
-        rows = offers(indices, [CORPUS.source[i] for i in indices], np.random.default_rng(seed))
+        rows = offers(indices, [CORPUS.source[i] for i in range(NUM_PAIRS)], np.random.default_rng(seed))
         for row, source in zip(rows, SOURCES, strict=True):
             text, terms = plain(row.tolist())
             assert text == source

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from heedful.runtime.offered_terms import TermSearch, with_terms
+from heedful.runtime.offered_terms import TermSearch, stem_tokens, with_terms
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis, IntArray
@@ -100,13 +100,54 @@ def test_only_terms_that_are_missing_are_bound():
     general = [demand.general for _ in texts]
     offered, found = search(texts, ids, general, fake)
     outputs = [PIECES.decode(hypotheses[0].token_ids) for hypotheses in found]
-    assert outputs == ["building red by the sea", "building red", "red", "red"]
+    assert outputs == ["building red building by the sea", "building red", "red", "red"]
     (first, free), (second, bound) = fake.calls
     assert [one.required for one in free] == [demand.general.required] * 4
-    assert [one.required for one in bound] == [[*demand.general.required, tuple(PIECES.encode("by the sea"))]]
+    kept = [tuple(PIECES.encode(phrase)) for phrase in ("building", "by the sea")]  # what the output has already too
+    assert [one.required for one in bound] == [[*demand.general.required, *kept]]
     assert len(first) == 4
     np.testing.assert_array_equal(second[0], offered[0])
     np.testing.assert_array_equal(offered[3], ids[3])
+
+
+class Inflector(Fake):
+    """Search whose output is what is required, and after a stem an ending of its own."""
+
+    def __init__(self, ending: str) -> None:
+        super().__init__()
+        self.ending = ending
+
+    def __call__(self, sources: Sequence[IntArray], /, *, constraints: Sequence[Constraints]) -> list[list[Hypothesis]]:
+        self.calls.append(([*sources], [*constraints]))
+        texts = [" ".join(PIECES.decode(phrase) for phrase in one.required) for one in constraints]
+        tokens = [
+            PIECES.encode(text + self.ending if text in ("bui", "buil", "build", "buildi") else text) for text in texts
+        ]
+        return [[Hypothesis(tuple(one), -1.0, -1.0, (), "eos")] for one in tokens]
+
+
+@pytest.mark.parametrize(("ending", "output", "num_calls"), [("dings", "", 2), ("tin", "building", 3)])
+def test_the_stem_is_bound_before_the_whole_form(ending: str, output: str, num_calls: int):
+    stem = PIECES.decode(stem_tokens(PIECES, "building", PIECES.encode("building")))
+    ending = "building"[len(stem) :] + "s" if ending == "dings" else ending
+    demand = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
+    fake = Inflector(ending)
+    ids = [np.array([*PIECES.encode("das Haus"), EOS])]
+    _, found = TermSearch(demand, PIECES, PIECES, 100)(["das Haus"], ids, [demand.general], fake)
+    assert PIECES.decode(found[0][0].token_ids) == (output or stem + ending)
+    assert len(fake.calls) == num_calls
+
+
+def test_a_stem_has_half_of_the_letters_and_all_but_four():
+    letters = UnitTokenizer(Vocabulary.build([list("abcdefghijkl ")]), "characters", "NFC")
+    for word, stem in [
+        ("abcdefgh", "abcd"),
+        ("abcdefghijkl", "abcdefgh"),
+        ("abcd", "abc"),
+        ("ab", "ab"),
+        ("a bc", "a bc"),
+    ]:
+        assert letters.decode(stem_tokens(letters, word, letters.encode(word))) == stem
 
 
 @pytest.mark.parametrize("special", SPECIAL_TOKENS)

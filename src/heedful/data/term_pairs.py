@@ -3,9 +3,9 @@
 Words are aligned by IBM model 2 in both directions. A term is a source phrase and a target phrase of at most three
 words whose alignment links lead to each other only (Koehn, Och and Marcu 2003, N03-1017), and which neither begins nor
 ends with one of the commonest words. A target word with one source word is given in a form that is drawn from its
-forms, in proportion to their counts: the target words that translate the same source word and have the same stem
-(`are_forms`). This replaces the lemma of Bergmanis and Pinnis 2021, arXiv:2101.10035, without a lemmatizer of the
-language.
+forms, each with the same probability: the target words that translate the same source word and have the same stem
+(`are_forms`). So the form that is given says little about the one that the sentence needs. This replaces the lemma of
+Bergmanis and Pinnis 2021, arXiv:2101.10035, without a lemmatizer of the language.
 """
 
 import random
@@ -40,6 +40,8 @@ STEM: Final = 3
 """Number of letters that forms of one word share at least."""
 ENDING: Final = 4
 """Number of letters after the stem at most."""
+FREQUENT: Final = 2
+"""Number of links from which on a target word is no error of the alignment."""
 RARE: Final = 20
 """Number of pairs that no word is too common in."""
 
@@ -123,12 +125,10 @@ class _Forms:
         self._spellings[target.casefold()][target] += 1
 
     def draw(self, source: str, target: str, generator: random.Random) -> str:
-        """Form of a target word; itself where it has no other."""
-        counts = self._counts[source]
-        known = {form: number for form, number in counts.items() if are_forms(form, target.casefold())}
-        if not known:
-            return target
-        form = generator.choices([*known], [*known.values()])[0]
+        """Form of a target word, each with the same probability: what is given says little about the one wanted."""
+        word, counts = target.casefold(), self._counts[source]
+        known = [form for form, number in counts.items() if number >= FREQUENT and are_forms(form, word)]
+        form = generator.choice(known or [word])
         return self._spellings[form].most_common(1)[0][0]
 
 

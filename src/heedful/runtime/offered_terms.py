@@ -1,10 +1,11 @@
 """Offered terms: terms of sources, written into them for a model that was trained to use and inflect such terms.
 
-Where the best output has no form of a term, the source is searched again with the target form as a constraint.
+Where the best output has no form of a term, the source is searched again with the stem of the target form as a
+constraint, so that the model can choose the ending; where that fails, with the whole form.
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, final
 
@@ -14,9 +15,14 @@ from heedful.runtime.text_constraints import SourceConstraints
 from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis, IntArray
 from heedful.text.inline_terms import InlineTerm, insert_terms, token_place
-from heedful.text.terms import Terms
+from heedful.text.terms import Term, Terms, split_units
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import UNK
+
+STEM: Final = 3
+"""Number of letters of a stem at least."""
+ENDING: Final = 4
+"""Number of letters of an ending at most."""
 
 
 class Search(Protocol):
@@ -58,7 +64,7 @@ def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max
 
 @final
 class TermSearch:
-    """Search with offered terms, then with constraints for those that the best outputs do not have."""
+    """Search with offered terms, then with their stems or forms as constraints where the best outputs lack them."""
 
     def __init__(self, demand: SourceConstraints, source: Tokenizer, target: Tokenizer, max_tokens: int) -> None:
         """Set the terms and the tokenizers.
@@ -73,6 +79,7 @@ class TermSearch:
         self._source: Final = source
         self._target: Final = target
         self._max_tokens: Final = max_tokens
+        self._stems: Final = {form: stem_tokens(target, form, ids) for form, ids in demand.phrases.items()}
 
     def __call__(
         self, texts: Sequence[str], ids: Sequence[IntArray], constraints: Sequence[Constraints], search: Search
@@ -93,15 +100,45 @@ class TermSearch:
             with_terms(one, text, terms, self._source, self._max_tokens) for one, text in zip(ids, texts, strict=True)
         ]
         found = search(offered, constraints=constraints)
-        again: dict[int, Constraints] = {}
-        for index, (text, hypotheses) in enumerate(zip(texts, found, strict=True)):
-            output = self._target.decode(hypotheses[0].token_ids)
-            missing = [term for term in terms.match(text) if not term.used(output)]
-            if missing:
-                phrases = dict.fromkeys(self._demand.phrases[term.target] for term in missing)
-                required = [*constraints[index].required, *phrases]
-                again[index] = replace(constraints[index], required=required)
-        bound = search([offered[index] for index in again], constraints=[*again.values()]) if again else []
-        for index, hypotheses in zip(again, bound, strict=True):
-            found[index] = hypotheses
+        places = [dict.fromkeys(terms.match(text)) for text in texts]
+        for phrases in (self._stems, self._demand.phrases):
+            again = {
+                index: replace(constraints[index], required=[*constraints[index].required, *required])
+                for index, hypotheses in enumerate(found)
+                if (required := self._missing(places[index], hypotheses[0], phrases))
+            }
+            searched = search([offered[index] for index in again], constraints=[*again.values()]) if again else []
+            for index, hypotheses in zip(again, searched, strict=True):
+                found[index] = hypotheses
         return offered, found
+
+    def _missing(
+        self, terms: Iterable[Term], hypothesis: Hypothesis, phrases: Mapping[str, tuple[int, ...]]
+    ) -> list[tuple[int, ...]]:
+        """Phrases of the terms that an output lacks, and the forms that it has of others; none if it has all."""
+        output = self._target.decode(hypothesis.token_ids)
+        forms = {term: term.form_in(output) for term in terms}
+        if all(forms.values()):
+            return []
+        kept = (tuple(self._target.encode(form)) if form else phrases[term.target] for term, form in forms.items())
+        return [*dict.fromkeys(kept)]
+
+
+def stem_tokens(tokenizer: Tokenizer, target: str, token_ids: Sequence[int]) -> tuple[int, ...]:
+    """Find the tokens of the stem of a word, to which other endings can be added.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        target: target form of a term.
+        token_ids: its tokens.
+
+    Returns:
+        The fewest first tokens that have `STEM` letters and half of the word at least, and leave out `ENDING` at most;
+        all tokens of several words.
+    """
+    if len(split_units(target)) == 1:
+        for number in range(1, len(token_ids)):
+            size = len(tokenizer.decode(token_ids[:number]))
+            if size >= max(STEM, len(target) / 2, len(target) - ENDING):
+                return tuple(token_ids[:number])
+    return tuple(token_ids)

@@ -49,11 +49,28 @@ class Term:
         Returns:
             "exact" where the form stands in it, "stem" where only other forms of its words do, else "".
         """
-        wanted, units, other = split_units(self.target), split_units(output), _folded(output)
-        if any(units[start : start + len(wanted)] == wanted for start in range(len(units))):
-            return "exact"
-        words = _folded(self.target)
-        return "stem" if any(_matches(words, other[start:], _is_use) for start in range(len(other))) else ""
+        wanted = split_units(self.target)
+        form = split_units(self.form_in(output))
+        return "exact" if form == wanted else "stem" if form else ""
+
+    def form_in(self, output: str) -> str:
+        """Find the words of an output that are the target form, or else another form of its words.
+
+        Args:
+            output: a translation.
+
+        Returns:
+            The words as the output has them; empty where there are none.
+        """
+        output = unicodedata.normalize("NFC", output)
+        ranges = unit_ranges(output)
+        units, wanted = [output[start:stop] for start, stop in ranges], split_units(self.target)
+        other, words = [unit.casefold() for unit in units], _folded(self.target)
+        starts = range(len(units))
+        exact = (start for start in starts if units[start : start + len(wanted)] == wanted)
+        inflected = (start for start in starts if _matches(words, other[start:], _is_use))
+        start = next(exact, next(inflected, None))
+        return "" if start is None else output[ranges[start][0] : ranges[start + len(wanted) - 1][1]]
 
 
 @final
