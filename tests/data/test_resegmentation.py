@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from heedful.data.batching import PairSampler, RandomChanges
+from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide, Ids
+from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 
 # 9 = 7 + 8 = (5 + 6) + 8; 5, 6 and 8 cannot be split.

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from heedful.data.batching import PairBatch, PairSampler, RandomChanges
+from heedful.data.batching import PairBatch, PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.mixing import MixedSampler
+from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 from heedful.data.term_offers import MOST_TERMS, TermOffers
 from heedful.text.inline_terms import MARK

@@ -162,17 +162,14 @@ def run(
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
         changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        chosen_search = changed_search(translator, beam, changes=changes)
-        demand = wording.of_sources(translator.target_tokenizer).strictest
-        search = tell_engine(translator, chosen_search, False, messages, demand)
+        demand = wording.of_sources(translator.target_tokenizer)
+        chosen = changed_search(translator, beam, changes=changes)
+        search = tell_engine(translator, chosen, False, messages, demand.strictest)
         if png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
         evaluated = translator.measure(items, search, keys, batch_tokens, wording, lowercase=lowercase, seed=seed)
-        speed = len(items) / max(1e-9, evaluated.seconds)
-        messages.say(
-            f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed:.1f} a second, "
-            f"beam {search.beam}"
-        )
+        speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
+        messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
         is_alone = not (ensemble and path == model)
         calibration = measure_confidence(translator, items, evaluated.outputs, seed) if is_alone else None
         return evaluated, _perplexity(translator, items, messages), calibration

@@ -1,9 +1,8 @@
 """Batches of pairs of similar length under a token budget, in an order determined by seed and epoch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar, final
 
 import numpy as np
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.data.batch import Batch, Position
 from heedful.data.encoded import EncodedCorpus, Ids
-from heedful.data.resegmentation import Resegmentation
-from heedful.data.term_offers import TermOffers
+from heedful.data.random_changes import NO_CHANGES, Change, RandomChanges
 from heedful.text.vocabulary import BOS, PAD
 
 BatchT = TypeVar("BatchT", bound=Batch)
@@ -101,10 +99,6 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     return rows, lengths
 
 
-Change = Callable[[list[Ids]], list[Ids]]
-"""Change of the sequences of one side of a batch."""
-
-
 def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Change] | None = None) -> PairBatch:
     """Make a batch of some pairs of a corpus.
 
@@ -124,49 +118,6 @@ def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Chang
     if corpus.links is None:
         return PairBatch(source, source_lengths, *targets)
     return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
-
-
-@final
-@dataclass(frozen=True)
-class RandomChanges:
-    """Random changes of training pairs; a resumed training draws the same, because the position of a batch seeds them.
-
-    Attributes:
-        resegmentations: random segmentations of sources and of targets; None = none.
-        terms: terms that are written into sources, before these are segmented again; None = none.
-    """
-
-    resegmentations: tuple[Resegmentation, Resegmentation] | None = None
-    terms: TermOffers | None = None
-
-    def at(self, position: Position, seed: int, indices: Ids) -> tuple[Change, Change] | None:
-        """Seed the changes of a batch.
-
-        Args:
-            position: position of the batch in the training.
-            seed: seed of the training.
-            indices: [batch] indices of the pairs.
-
-        Returns:
-            Changes of the sources and of the targets for `make_batch`; None = no change.
-        """
-        if self.resegmentations is None and self.terms is None:
-            return None
-        source, target = _unchanged, _unchanged
-        if self.resegmentations is not None:
-            generator = np.random.default_rng((seed, *position))
-            source, target = (partial(one, generator=generator) for one in self.resegmentations)
-        if self.terms is None:
-            return source, target
-        offer = partial(self.terms, indices, generator=np.random.default_rng((seed, *position, 1)))
-        return (lambda sequences: source(offer(sequences))), target
-
-
-NO_CHANGES: Final = RandomChanges()
-
-
-def _unchanged(sequences: list[Ids]) -> list[Ids]:
-    return sequences
 
 
 def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray]:

@@ -7,10 +7,11 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
-from heedful.data.batching import NO_CHANGES, LengthSampler, PairBatch, RandomChanges, make_batch
+from heedful.data.batching import LengthSampler, PairBatch, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
+from heedful.data.random_changes import NO_CHANGES, RandomChanges
 from heedful.errors import DataError, FileRefused, NewerFormat
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import TextConfig, Tokenizer

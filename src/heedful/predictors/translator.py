@@ -32,7 +32,7 @@ from heedful.predictors.translation import (
 )
 from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
-from heedful.runtime.offered_terms import TermSearch
+from heedful.runtime.offered_terms import search_sources
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
 from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
 from heedful.runtime.translation_memory import TranslationMemory
@@ -202,12 +202,10 @@ class Translator(Predictor):
         remaining = iter(texts)
         num_done = first_index
         with_confidence = self._confidence(batch_tokens) if confidence else None
-        wording = wording or TextConstraints()
-        demand = wording.of_sources(self.target_tokenizer)
-        offers = self.inflects_terms and demand.terms is not None and not wording.bind_terms
+        demand = (wording or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
-            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, offers, exact, cancelled)
+            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
             if corrected:
                 align = self.align if attention else None
                 outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
@@ -366,7 +364,6 @@ class Translator(Predictor):
         attention: bool,
         batch_tokens: int,
         demand: SourceConstraints,
-        offers: bool,
         is_exact: bool,
         cancelled: Callable[[], bool] | None,
     ) -> Iterator[Translation]:
@@ -374,27 +371,22 @@ class Translator(Predictor):
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
         backend = self.backends.searching(search, attention, demand.strictest, is_exact)
-
         decode = partial(decode_sorted, backend, config=search, batch_tokens=batch_tokens)
         decode = partial(decode, need_alignment=attention, cancelled=cancelled)
-        sources = [texts[index] for index in full]
-        if offers:
-            general = replace(demand, terms=None)
-            find = TermSearch(demand, self.source_tokenizer, self.target_tokenizer, self.text.max_tokens)
-            ids, decoded = find(sources, ids, [general.of(texts[index], index) for index in full], decode)
-        else:
-            decoded = decode(ids, constraints=[demand.of(texts[index], index) for index in full])
+        sources, tokenizers = [texts[index] for index in full], (self.source_tokenizer, self.target_tokenizer)
+        ids, decoded = search_sources(demand, tokenizers, self.text.max_tokens, sources, ids, full, decode)
         hypotheses = dict(zip(full, decoded, strict=True))
         known: dict[tuple[int, int], str] = {}
         if search.replace_unknown:
-            unknown = self._unknown_words(is_exact)
+            reader = self.backends.scoring(attention=True, is_exact=is_exact)
+            unknown = UnknownWords(self.dictionary, reader, *tokenizers, self._steps_later)
+            unknown.check(self.text)
             known = unknown.replaced(sources, ids, decoded, batch_tokens)
         places = {index: row for row, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in hypotheses:
                 written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
                 source, was_cut = ids[places[index]], encoded[index][1]
-                tokenizers = self.source_tokenizer, self.target_tokenizer
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
@@ -405,10 +397,3 @@ class Translator(Predictor):
 
         score = partial(self.scored_pairs, batch_tokens=batch_tokens)
         return partial(with_confidence, confidence=read_confidence(self.folder), score=score)
-
-    def _unknown_words(self, is_exact: bool) -> UnknownWords:
-        """Replacement of the unknown words in outputs."""
-        reader = self.backends.scoring(attention=True, is_exact=is_exact)
-        unknown = UnknownWords(self.dictionary, reader, self.source_tokenizer, self.target_tokenizer, self._steps_later)
-        unknown.check(self.text)
-        return unknown

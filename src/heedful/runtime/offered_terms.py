@@ -124,6 +124,37 @@ class TermSearch:
         return [*dict.fromkeys(kept)]
 
 
+def search_sources(
+    demand: SourceConstraints,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    max_tokens: int,
+    texts: Sequence[str],
+    ids: Sequence[IntArray],
+    indices: Sequence[int],
+    search: Search,
+) -> tuple[list[IntArray], list[list[Hypothesis]]]:
+    """Search the hypotheses of sources under constraints, with terms offered or bound.
+
+    Args:
+        demand: the constraints.
+        tokenizers: of source and target.
+        max_tokens: largest number of tokens of a source.
+        texts: the sources.
+        ids: tokens of each, EOS included.
+        indices: index of each from the first source on.
+        search: the search.
+
+    Returns:
+        Tokens of the sources, with the terms that were offered, and the hypotheses of each.
+    """
+    if not demand.offers_terms:
+        bound = [demand.of(text, index) for text, index in zip(texts, indices, strict=True)]
+        return [*ids], search(ids, constraints=bound)
+    general = replace(demand, terms=None)
+    free = [general.of(text, index) for text, index in zip(texts, indices, strict=True)]
+    return TermSearch(demand, *tokenizers, max_tokens)(texts, ids, free, search)
+
+
 def stem_tokens(tokenizer: Tokenizer, target: str, token_ids: Sequence[int]) -> tuple[int, ...]:
     """Find the tokens of the stem of a word, to which other endings can be added.
 

@@ -63,11 +63,12 @@ class TextConstraints:
             banned=[form for forms in banned for form in forms],
         )
 
-    def of_sources(self, tokenizer: Tokenizer) -> "SourceConstraints":
+    def of_sources(self, tokenizer: Tokenizer, inflects_terms: bool = False) -> "SourceConstraints":
         """Convert the constraints to tokens, with those of single sources.
 
         Args:
             tokenizer: tokenizer of the target side.
+            inflects_terms: whether the model was trained to use terms that are written into sources.
 
         Returns:
             Token constraints by source.
@@ -78,7 +79,8 @@ class TextConstraints:
         terms = self.terms.terms if self.terms else ()
         phrases = {one.target: _forms(tokenizer, one.target, "target form of a term")[0] for one in terms}
         replace(self, required=[*self.required, *phrases], terms=None).encode(tokenizer)  # refuses banned ones
-        return SourceConstraints(self.encode(tokenizer), self.terms, phrases)
+        offers = inflects_terms and self.terms is not None and not self.bind_terms
+        return SourceConstraints(self.encode(tokenizer), self.terms, phrases, offers)
 
 
 @final
@@ -90,11 +92,13 @@ class SourceConstraints:
         general: constraints of all sources; its index is that of the first source.
         terms: terms to look for in the sources.
         phrases: tokens of each target form of a term.
+        offers_terms: whether terms are written into sources before they are bound.
     """
 
     general: Constraints
     terms: Terms | None
     phrases: Mapping[str, Tokens]
+    offers_terms: bool = False
 
     @property
     def strictest(self) -> Constraints:

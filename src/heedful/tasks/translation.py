@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.config import Tree, merge
 from heedful.data.batch import Sampler
-from heedful.data.batching import PairSampler, RandomChanges, pairs_by_length
+from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
@@ -21,6 +21,7 @@ from heedful.data.mixing import MIX, MixedSampler, store_mix
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepare import Sources, choose_units, link_words, load_tokenizers, prepare
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
+from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
