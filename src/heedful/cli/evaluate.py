@@ -181,8 +181,7 @@ def run(
         from heedful.inspection.risk_plot import save_risk_plot
 
         save_risk_plot(png, scored[2].risks, f"{model}, {counted(len(items), 'source')}")
-    baseline = score(versus) if versus else None
-    _print_scored(model, scored, versus, baseline, output_format, data, seed)
+    _print_scored(model, scored, versus, score(versus) if versus else None, output_format, data, seed)
 
 
 def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, has_terms: bool) -> None:

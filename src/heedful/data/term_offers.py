@@ -54,10 +54,10 @@ class TermOffers:
         parts = [*pairwise([0, *np.cumsum(fields[:, 2]).tolist()])]
         number = generator.integers(1, MOST_TERMS + 1)
         drawn: list[InlineTerm] = []
-        taken = set[int]()
+        occupied = set[int]()
         for row in generator.permutation(len(fields)).tolist():
-            start, place, _ = fields[row].tolist()
-            if len(drawn) < number and taken.isdisjoint(range(start, place)):
-                taken.update(range(start, place))
-                drawn.append(InlineTerm(place, tuple(tokens[slice(*parts[row])])))
+            start, stop, _ = fields[row].tolist()
+            if len(drawn) < number and occupied.isdisjoint(range(start, stop)):
+                occupied.update(range(start, stop))
+                drawn.append(InlineTerm(stop, tuple(tokens[slice(*parts[row])])))
         return drawn

@@ -228,14 +228,14 @@ def _terms(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]) -> It
             ]
             for start, first in {word for one in phrases[index] for word in one.words}:
                 forms.add(folded[start], target.written(first))
-    for index, found in enumerate(phrases):
+    for index, phrases_of_pair in enumerate(phrases):
         source, target = words(index)
         generator = random.Random(index)
-        yield _encoded(found, source, target, corpus.source[index], tokenizers[0], forms, generator)
+        yield _encoded(phrases_of_pair, source, target, corpus.source[index], tokenizers[0], forms, generator)
 
 
 def _encoded(
-    found: Sequence[Phrases],
+    phrases_of_pair: Sequence[Phrases],
     source: _Words,
     target: _Words,
     ids: Ids,
@@ -245,10 +245,10 @@ def _encoded(
 ) -> tuple[list[int], list[int]]:
     """Terms of one pair, in the form of `read_terms`."""
     fields, tokens = list[int](), list[int]()
-    if not found or tokenizer.encode(source.text) != ids[:-1].tolist():
+    if not phrases_of_pair or tokenizer.encode(source.text) != ids[:-1].tolist():
         return fields, tokens
     ranges, folded = tokenizer.ranges(source.text), source.folded()
-    for (start, stop), (first, last), words in found:
+    for (start, stop), (first, last), words in phrases_of_pair:
         drawn = {one: forms.draw(folded[word], target.written(one), generator) for word, one in words}
         token_ids = tokenizer.encode(_given(target, first, last, drawn))
         if UNK not in token_ids:
@@ -264,12 +264,12 @@ def _encoded(
 def _given(target: _Words, first: int, last: int, drawn: Mapping[int, str]) -> str:
     """Phrase of a target, whose words have the drawn forms."""
     begin = target.ranges[first][0]
-    given = ""
+    text = ""
     for index in range(first, last):
         start, stop = target.ranges[index]
-        given += target.text[begin:start] + drawn.get(index, target.text[start:stop])
+        text += target.text[begin:start] + drawn.get(index, target.text[start:stop])
         begin = stop
-    return given
+    return text
 
 
 def _common_words(pairs: Iterator[tuple[_Words, _Words]]) -> tuple[frozenset[str], frozenset[str]]:

@@ -48,14 +48,14 @@ def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max
         unknown tokens is left out, and so are all where the source was cut or is not in NFC.
     """
     known = tokenizer.normalize(text.replace("\0", "\ufffd"))
-    places = terms.find(known) if unicodedata.is_normalized("NFC", known) else []
-    if not places or tokenizer.encode(known) != ids[:-1].tolist():
+    matches = terms.find(known) if unicodedata.is_normalized("NFC", known) else []
+    if not matches or tokenizer.encode(known) != ids[:-1].tolist():
         return ids
     ranges = tokenizer.ranges(known)
     inline: dict[int, InlineTerm] = {}
-    for place in places:
-        token_ids = tuple(tokenizer.encode(place.term.target))
-        one = InlineTerm(token_place(ranges, place.stop), token_ids)
+    for match in matches:
+        token_ids = tuple(tokenizer.encode(match.term.target))
+        one = InlineTerm(token_place(ranges, match.stop), token_ids)
         longer = insert_terms(ids.tolist(), [*inline.values(), one])
         if UNK not in token_ids and one.place not in inline and len(longer) <= max_tokens:
             inline[one.place] = one
@@ -99,18 +99,18 @@ class TermSearch:
         offered = [
             with_terms(one, text, terms, self._source, self._max_tokens) for one, text in zip(ids, texts, strict=True)
         ]
-        found = search(offered, constraints=constraints)
+        results = search(offered, constraints=constraints)
         places = [dict.fromkeys(terms.match(text)) for text in texts]
         for phrases in (self._stems, self._demand.phrases):
             again = {
                 index: replace(constraints[index], required=[*constraints[index].required, *required])
-                for index, hypotheses in enumerate(found)
+                for index, hypotheses in enumerate(results)
                 if (required := self._missing(places[index], hypotheses[0], phrases))
             }
             searched = search([offered[index] for index in again], constraints=[*again.values()]) if again else []
             for index, hypotheses in zip(again, searched, strict=True):
-                found[index] = hypotheses
-        return offered, found
+                results[index] = hypotheses
+        return offered, results
 
     def _missing(
         self, terms: Iterable[Term], hypothesis: Hypothesis, phrases: Mapping[str, tuple[int, ...]]
@@ -120,8 +120,8 @@ class TermSearch:
         forms = {term: term.form_in(output) for term in terms}
         if all(forms.values()):
             return []
-        kept = (tuple(self._target.encode(form)) if form else phrases[term.target] for term, form in forms.items())
-        return [*dict.fromkeys(kept)]
+        required = (tuple(self._target.encode(form)) if form else phrases[term.target] for term, form in forms.items())
+        return [*dict.fromkeys(required)]
 
 
 def search_sources(

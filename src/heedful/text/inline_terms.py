@@ -43,9 +43,9 @@ def insert_terms(ids: Sequence[int], terms: Iterable[InlineTerm]) -> list[int]:
     """
     written: list[int] = []
     start = 0
-    for place, token_ids in sorted(terms):
-        written += [*ids[start:place], MARK, *token_ids, MARK]
-        start = place
+    for position, token_ids in sorted(terms):
+        written += [*ids[start:position], MARK, *token_ids, MARK]
+        start = position
     return [*written, *ids[start:]]
 
 

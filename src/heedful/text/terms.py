@@ -140,7 +140,7 @@ class Terms:
             The terms in the order of their places. Of overlapping ones the longest counts; of equally long ones the one
             whose words are not inflected, then the first.
         """
-        return [place.term for place in self.find(unicodedata.normalize("NFC", source))]
+        return [match.term for match in self.find(unicodedata.normalize("NFC", source))]
 
     def find(self, source: str) -> "list[TermPlace]":
         """Find the places of the terms of a source.
@@ -168,7 +168,7 @@ class Terms:
             if all(is_free[start:stop]):
                 is_free[start:stop] = [False] * (stop - start)
                 chosen.append(TermPlace(term, ranges[start][0], ranges[stop - 1][1]))
-        return sorted(chosen, key=lambda place: place.start)
+        return sorted(chosen, key=lambda match: match.start)
 
     @cached_property
     def _by_stem(self) -> Mapping[str, Sequence[tuple[list[str], Term]]]:
