@@ -125,7 +125,8 @@ def test_losses_from_all_logits_at_once_are_those_of_the_grouped_layer(monkeypat
     assert found.num_correct == wanted.num_correct
 
 
-def test_formulas_of_the_validation_set_are_not_trained_on_and_fit_their_pictures(tmp_path: Path):
+@pytest.mark.parametrize("has_pictures", [True, False])
+def test_formulas_of_the_validation_set_are_not_trained_on_and_fit_their_pictures(tmp_path: Path, has_pictures: bool):
     crohme = runpy.run_path(str(ROOT / "benchmarks" / "crohme.py"))
     generator = random.Random(1)
 
@@ -136,7 +137,7 @@ def test_formulas_of_the_validation_set_are_not_trained_on_and_fit_their_picture
     for name, numbers in (("train", [*range(1, 61), *range(1, 61)]), ("test2014", [*range(70, 73)])):
         with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as stream:
             stream.writelines(f"{row(number)}\n" for number in numbers)
-    crohme["write"](tmp_path / "out", tmp_path, copies=3)
+    crohme["write"](tmp_path / "out", tmp_path, 3, has_pictures)
     rows = {
         name: [line.split("\t") for line in (tmp_path / "out" / f"{name}.tsv").read_text("utf-8").splitlines()]
         for name in ("train", "dev", "test2014")
@@ -146,11 +147,27 @@ def test_formulas_of_the_validation_set_are_not_trained_on_and_fit_their_picture
     assert not {latex for _, latex in rows["train"]} & {latex for _, latex in rows["dev"]}
     assert rows["dev"]
     for path, _ in (*rows["train"], *rows["dev"], *rows["test2014"]):
+        if not has_pictures:
+            features = np.load(tmp_path / "out" / path)
+            assert features.shape[0] == 4  # a row for each stroke
+            assert np.isfinite(features).all()
+            continue
         with Image.open(tmp_path / "out" / path) as picture:
             pixels = np.asarray(picture)
         edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
         assert pixels.min() < 100
         assert edges.min() == 255  # nothing is cut off
+
+
+def test_strokes_are_described_alike_wherever_and_however_large_they_are_written():
+    crohme = runpy.run_path(str(ROOT / "benchmarks" / "crohme.py"))
+    generator = random.Random(2)
+    strokes = [[(generator.gauss(30 * i, 8.0), generator.gauss(0.0, 8.0)) for _ in range(6)] for i in range(5)]
+    moved = [[(7.0 * x + 300.0, 7.0 * y - 90.0) for x, y in stroke] for stroke in strokes]
+    wider = [[(7.0 * x, y) for x, y in stroke] for stroke in strokes]
+    features, same, other = (crohme["stroke_features"](each) for each in (strokes, moved, wider))
+    np.testing.assert_allclose(same, features, atol=1e-4)
+    assert np.abs(other - features).max() > 0.1
 
 
 @pytest.mark.parametrize(
