@@ -82,7 +82,7 @@ class Translator(Predictor):
         self._steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         trees = [tree, *(read_toml(each.path / CONFIG) for each in ensemble)]
         self.inflects_terms: Final = all(one.get("training", {}).get("term_share") for one in trees)
-        """Whether the model was trained to use terms that are written into sources."""
+        """True for a model that was trained to use terms written into its sources."""
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
