@@ -1,6 +1,7 @@
 """`--terms`: outputs contain the target forms of their terms, and no other output changes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.text_constraints import TextConstraints
-from heedful.text.terms import Terms
+from heedful.text.term_files import read_terms
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.seal import write_sealed
 
 
 @pytest.fixture
@@ -62,9 +64,37 @@ def test_evaluate_counts_the_terms_that_are_used(trained: Trained, terms: Path, 
 
 def test_terms_are_constraints_of_their_sources_alone(trained: Trained, terms: Path):
     translator = load(trained.model, kind=Translator)
-    wording = TextConstraints(terms=Terms.read(terms))
+    wording = TextConstraints(terms=read_terms(terms))
     assert "CAB" in translator.translate(["fed"], wording=wording)[0].text
     constraints = wording.of_sources(translator.target_tokenizer)
     assert constraints.general.is_free
     assert len(constraints.strictest.required) == 2
     assert [len(constraints.of(text, 0).required) for text in ("abc fed", "abc", "bad")] == [2, 1, 0]
+
+
+BASE = """<tbx><conceptEntry><langSec xml:lang="{}"><termSec><term>abc</term></termSec></langSec>
+<langSec xml:lang="en"><termSec><term>FFF</term></termSec></langSec></conceptEntry></tbx>"""
+
+
+def test_terms_of_a_base_need_its_languages(trained: Trained, tmp_path: Path):
+    path = tmp_path / "terms.tbx"
+    path.write_text(BASE.format("de"), encoding="utf-8")
+    done = heedful("translate", trained.model, "--terms", path, "--term-languages", "de:en", "abc")
+    assert (done.code, "FFF" in done.out) == (0, True), done.err
+    done = heedful("translate", trained.model, "--terms", path, "abc")
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "add --term-languages, such as de:en" in done.err
+    done = heedful("translate", trained.model, "--terms", path, "--term-languages", "de", "abc")
+    assert "--term-languages 'de': expected two codes" in done.err
+    done = heedful("translate", trained.model, "--term-languages", "de:en", "abc")
+    assert "--term-languages is about a term base; give a .tbx file by --terms" in done.err
+
+
+def test_languages_of_a_base_are_those_of_the_model(trained: Trained, tmp_path: Path):
+    model = tmp_path / "named.model"
+    shutil.copytree(trained.model, model)
+    facts = json.loads((model / "heedful.json").read_text(encoding="utf-8"))
+    write_sealed(model / "heedful.json", facts | {"languages": ["nl", "en"]})
+    (tmp_path / "terms.tbx").write_text(BASE.format("nl-BE"), encoding="utf-8")
+    done = heedful("translate", model, "--terms", tmp_path / "terms.tbx", "abc")
+    assert (done.code, "FFF" in done.out) == (0, True), done.err

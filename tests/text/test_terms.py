@@ -1,10 +1,7 @@
 """Terms: lists, matches in sources, and their use in outputs."""
 
-from pathlib import Path
-
 import pytest
 
-from heedful.errors import DataError
 from heedful.text import terms as module
 from heedful.text.terms import Term, TermCounts, Terms, split_units
 
@@ -104,28 +101,3 @@ def test_counts_are_of_terms_by_sentence():
     assert (counts.num_terms, counts.num_exact, counts.num_stem) == (3, 1, 1)
     assert str(counts) == "terms: 3 in the sources, 33.3 % used in their form, 33.3 % in another"
     assert str(TermCounts()) == "terms: none in the sources"
-
-
-def test_a_list_is_read(tmp_path: Path):
-    path = tmp_path / "terms.tsv"
-    path.write_bytes(b"# comment\n\nHaus\t house \tnote\r\nHaus\thouse\nBahn hof\tstation\n")
-    assert Terms.read(path) == Terms((Term("Haus", "house", "note"), Term("Bahn hof", "station")))
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("Haus\n", r":1: expected .* got 1 columns"),
-        ("a\tb\tc\td\n", r":1: expected .* got 4 columns; a term has no tab"),
-        ("a\tb\n\t\tc\n", r":2: a term is blank"),
-        ("a\t \n", r":1: a term is blank"),
-        ("Haus\tA\nhaus\tB\n", r":2: 'haus' is 'B' here and 'A' in line 1; leave one of the two out"),
-        ("# only\n", "no terms"),
-        ("", "empty"),
-    ],
-)
-def test_what_is_no_list_of_terms_is_refused(tmp_path: Path, content: str, complaint: str):
-    (tmp_path / "terms.tsv").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=complaint) as refusal:
-        Terms.read(tmp_path / "terms.tsv")
-    assert "\n" not in str(refusal.value)

@@ -44,7 +44,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
-from heedful.cli.search_options import BindTerms, TermsPath, text_constraints
+from heedful.cli.search_options import BindTerms, TermLanguages, TermsPath, listed_terms, text_constraints
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -119,6 +119,7 @@ def run(
     replace_unknown: ReplaceUnknown = None,
     shortlist: Shortlist = False,
     terms: TermsPath = None,
+    term_languages: TermLanguages = "",
     bind_terms: BindTerms = False,
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
@@ -139,9 +140,8 @@ def run(
         UsageError: --record, --terms or --png are given for a model that does not translate.
     """
     use_threads(threads)
-    messages = Messages(quiet)
+    messages, keys = Messages(quiet), _checked_metrics(metrics)
     _refuse_conflicts(record, png, bool(ensemble), bool(terms))
-    keys = _checked_metrics(metrics)
     if (other := _other_task(model, engine, device)) is not None:
         if record or terms or png:
             raise UsageError("evaluate: --record, --terms and --png are for models that translate")
@@ -152,7 +152,7 @@ def run(
 
     messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    wording = text_constraints(terms=terms, bind_terms=bind_terms)
+    wording = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine

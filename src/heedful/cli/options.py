@@ -357,11 +357,12 @@ def parse_columns(text: str) -> "Columns":
     return source, target
 
 
-def parse_languages(text: str) -> tuple[str, str]:
+def parse_languages(text: str, option: str = "--languages") -> tuple[str, str]:
     """Parse two language codes.
 
     Args:
         text: such as "de:en"; may be empty.
+        option: name of the option, for the error.
 
     Returns:
         Codes of source and target; two empty strings for an empty text.
@@ -375,5 +376,5 @@ def parse_languages(text: str) -> tuple[str, str]:
     """
     source, colon, target = text.partition(":")
     if text and not (source and colon and target):
-        raise UsageError(f"--languages {text!r}: expected two codes separated by a colon, such as de:en")
+        raise UsageError(f"{option} {text!r}: expected two codes separated by a colon, such as de:en")
     return source, target

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH
+from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH, parse_languages
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
     from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
+    from heedful.text.terms import Terms
 
 _WORDING: Final = "Constraints on outputs"
 _SAMPLING: Final = "Sampling instead of search"
@@ -60,8 +61,17 @@ TermsPath = Annotated[
     typer.Option(
         "--terms",
         metavar="FILE",
-        help="Terms, one per line: source term TAB target form TAB note; outputs contain the forms of their terms, "
-        "inflected where the model was trained with training.term_share.",
+        help="Terms, one per line: source term TAB target form TAB note, or a term base (.tbx); outputs contain the "
+        "forms of their terms, inflected where the model was trained with training.term_share.",
+        rich_help_panel=_WORDING,
+    ),
+]
+TermLanguages = Annotated[
+    str,
+    typer.Option(
+        metavar="SRC:TGT",
+        help="Languages of a term base, such as de:en.",
+        show_default="the model's",
         rich_help_panel=_WORDING,
     ),
 ]
@@ -129,7 +139,7 @@ def text_constraints(
     prefix: str = "",
     require: Sequence[str] | None = None,
     ban: Sequence[str] | None = None,
-    terms: Path | None = None,
+    terms: "Terms | None" = None,
     bind_terms: bool = False,
 ) -> "TextConstraints":
     """Combine the constraints of the command line.
@@ -138,22 +148,51 @@ def text_constraints(
         prefix: value of --prefix.
         require: values of --require.
         ban: values of --ban.
-        terms: file of --terms.
+        terms: terms of --terms.
         bind_terms: value of --bind-terms.
 
     Returns:
         The constraints.
 
     Raises:
-        DataError: the file is no list of terms.
         UsageError: there are no terms to bind.
     """
     from heedful.runtime.text_constraints import TextConstraints
-    from heedful.text.terms import Terms
 
     if bind_terms and terms is None:
         raise UsageError("--bind-terms: there are no terms; give a file by --terms")
-    return TextConstraints(prefix, require or (), ban or (), Terms.read(terms) if terms else None, bind_terms)
+    return TextConstraints(prefix, require or (), ban or (), terms, bind_terms)
+
+
+def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | None":
+    """Read the file of --terms.
+
+    Args:
+        path: the file; None = there is none.
+        languages: value of --term-languages.
+        model: folder of the model, whose languages are those of a term base if no others are given.
+
+    Returns:
+        The terms; None without a file.
+
+    Raises:
+        DataError: the file is no list of terms, or a term base whose languages are not known.
+        UsageError: the languages are not two codes, or are given for no term base.
+    """
+    from heedful.runtime.folder import open_folder
+    from heedful.text.tbx import is_tbx
+    from heedful.text.term_files import read_terms
+    from heedful.text.text_files import UNNAMED
+
+    is_base = path is not None and is_tbx(path)
+    if languages and not is_base:
+        raise UsageError("--term-languages is about a term base; give a .tbx file by --terms")
+    if path is None or not is_base:
+        return read_terms(path) if path else None
+    if languages:
+        return read_terms(path, parse_languages(languages, "--term-languages"))
+    source, target = open_folder(model).facts.get("languages", UNNAMED)
+    return read_terms(path, ("", "") if (source, target) == UNNAMED else (str(source), str(target)))
 
 
 @final

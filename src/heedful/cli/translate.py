@@ -71,9 +71,11 @@ from heedful.cli.search_options import (
     SampleSeed,
     SearchOptions,
     Temperature,
+    TermLanguages,
     TermsPath,
     TopK,
     TopP,
+    listed_terms,
     text_constraints,
 )
 from heedful.custom_code import allow_code, allowed_code
@@ -150,6 +152,7 @@ def run(
     require: Require = None,
     ban: Ban = None,
     terms: TermsPath = None,
+    term_languages: TermLanguages = "",
     bind_terms: BindTerms = False,
     sample: Sample = False,
     temperature: Temperature = None,
@@ -175,9 +178,8 @@ def run(
     require_one(texts, source)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    constraints = text_constraints(prefix, require, ban, terms, bind_terms)
+    constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence)
-    written.refuse_conflicts(bool(ensemble))
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
@@ -285,6 +287,9 @@ class _Work:
     """Classes outside the package that the user named, because a worker is another process."""
     code_folder: str = field(default_factory=os.getcwd)
     """Folder that these classes are searched in, besides the installed modules."""
+
+    def __post_init__(self) -> None:
+        self.written.refuse_conflicts(bool(self.ensemble))
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run

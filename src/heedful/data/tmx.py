@@ -1,7 +1,6 @@
 """Translation memories (TMX 1.4b): read as one row of texts by language per translation unit, and written.
 
-Entity declarations are refused, so that no entity expands or reads another file (XML bombs, XXE); the DOCTYPE of TMX
-itself is allowed, and never fetched. Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
+Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
 """
 
 import re
@@ -9,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TextIO, final
-from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from heedful.errors import DataError
-from heedful.text.lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, read_chunks
+from heedful.text.lines import MAX_LINE_BYTES
+from heedful.text.xml_files import XmlHandlers, parse_xml
 from heedful.version import __version__
 
 SUFFIX: Final = ".tmx"
@@ -98,25 +97,9 @@ class _Parser:
         self._code_depth = 0
 
     def units(self) -> Iterator[dict[str, str]]:
-        chunks = read_chunks(self._path)
-        head = next(chunks, b"")
-        # UTF-16 has become UTF-8, whatever the XML declaration says.
-        parser = expat.ParserCreate("UTF-8" if head.startswith(BYTE_ORDER_MARK) else None)
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._add
-        parser.EntityDeclHandler = self._refuse_entity
-        try:
-            for chunk in chain([head], chunks):
-                parser.Parse(chunk, False)
-                yield from self._ready
-                self._ready.clear()
-            parser.Parse(b"", True)
-        except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            raise DataError(f"{self._path}:{error.lineno}:{error.offset + 1}: not XML: {reason}") from None
-        yield from self._ready
+        for _ in parse_xml(self._path, XmlHandlers(self._start, self._end, self._add)):
+            yield from self._ready
+            self._ready.clear()
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "header":
@@ -148,6 +131,3 @@ class _Parser:
         if self._num_characters > MAX_LINE_BYTES:
             raise DataError(f"{self._path}: a segment longer than {MAX_LINE_BYTES >> 20} MiB; is this a TMX file?")
         self._text.append(text)
-
-    def _refuse_entity(self, name: str, *rest: object) -> None:
-        raise DataError(f"{self._path}: declares the entity {name!r}, which may expand without bound; remove it")

@@ -1,6 +1,6 @@
 """Terms: pairs of a source term and the form that translations shall have for it, and their matches in texts.
 
-A term list is a file of TSV: source term, target form and, if there is one, a note. Words match regardless of case and
+Lists are read by `heedful.text.term_files`. Words match regardless of case and
 of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
 at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In
 an output, a word of three letters also has forms with one or two letters more (rot, roten). In scripts without spaces
@@ -13,14 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Final, Literal, final
 
-from heedful.errors import DataError
-from heedful.text.lines import read_lines
-from heedful.text.quoting import shortened
 from heedful.text.scripts import UNSPACED, script_of
-from heedful.text.text_files import check_file
 
 Use = Literal["exact", "stem", ""]
 """Form of a term in an output: the target form itself, another form of its words, or none."""
@@ -65,7 +60,7 @@ class Term:
         output = unicodedata.normalize("NFC", output)
         ranges = unit_ranges(output)
         units, wanted = [output[start:stop] for start, stop in ranges], split_units(self.target)
-        other, words = [unit.casefold() for unit in units], _folded(self.target)
+        other, words = [unit.casefold() for unit in units], folded_units(self.target)
         starts = range(len(units))
         exact = (start for start in starts if units[start : start + len(wanted)] == wanted)
         inflected = (start for start in starts if _matches(words, other[start:], _is_use))
@@ -91,44 +86,6 @@ class Terms:
     """List of terms."""
 
     terms: tuple[Term, ...]
-
-    @classmethod
-    def read(cls, path: Path) -> "Terms":
-        """Read a term list.
-
-        Args:
-            path: a file of TSV with two or three columns; empty lines and lines that begin with # are left out.
-
-        Returns:
-            The terms, each source once.
-
-        Raises:
-            DataError: the file cannot be read, has no term, a row has another number of columns or a blank term, or two
-                rows have different target forms for the same source term.
-        """
-        check_file(path)
-        rows: dict[tuple[str, ...], tuple[int, Term]] = {}
-        for number, line in enumerate(read_lines(path, nul="refuse"), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            cells = [cell.strip() for cell in line.split("\t")]
-            if len(cells) not in (2, 3):
-                raise DataError(
-                    f"{path}:{number}: expected a source term, a target form and a note at most, separated by tabs, "
-                    f"got {len(cells)} columns; a term has no tab"
-                )
-            if not (cells[0] and cells[1]):
-                raise DataError(f"{path}:{number}: a term is blank; leave the row out")
-            term = Term(*cells)
-            first, other = rows.setdefault(tuple(_folded(term.source)), (number, term))
-            if other.target != term.target:
-                raise DataError(
-                    f"{path}:{number}: {shortened(term.source)} is {shortened(term.target)} here and "
-                    f"{shortened(other.target)} in line {first}; leave one of the two out"
-                )
-        if not rows:
-            raise DataError(f"{path}: no terms; write one per line, source term TAB target form")
-        return cls(tuple(term for _, term in rows.values()))
 
     def match(self, source: str) -> list[Term]:
         """Find the terms of a source.
@@ -160,7 +117,10 @@ class Terms:
             if _matches(words, units[start:])
         ]
         spans.sort(
-            key=lambda span: (-_size(units[span[0] : span[1]]), units[span[0] : span[1]] != _folded(span[2].source))
+            key=lambda span: (
+                -_size(units[span[0] : span[1]]),
+                units[span[0] : span[1]] != folded_units(span[2].source),
+            )
         )
         is_free = [True] * len(units)
         chosen: list[TermPlace] = []
@@ -175,7 +135,7 @@ class Terms:
         """Terms with their units, by the first letters of the first."""
         index: defaultdict[str, list[tuple[list[str], Term]]] = defaultdict(list)
         for term in self.terms:
-            words = _folded(term.source)
+            words = folded_units(term.source)
             index[without_marks(words[0])[:_STEM]].append((words, term))
         return dict(index)
 
@@ -255,7 +215,15 @@ def unit_ranges(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def _folded(text: str) -> list[str]:
+def folded_units(text: str) -> list[str]:
+    """Split a text into units regardless of case.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The units of `split_units` in NFC, case folded.
+    """
     return [unit.casefold() for unit in split_units(unicodedata.normalize("NFC", text))]
 
 
